@@ -225,7 +225,7 @@ def audit(
         stored = compare is not None and all(side.endswith(".json") for side in compare)
         items = table = None
         if not stored and (data or path or not judgments):
-            of_texts, _ = _columns_of(path, judgments, columns)
+            of_texts = _columns_of(path, judgments, columns)[0]
             items = rb.load(
                 data or ("csv" if path else "minibench"),
                 path=path,
@@ -233,7 +233,7 @@ def audit(
                 columns=of_texts or None,
             )
         if judgments and not stored:
-            _, named = _columns_of(path, judgments, columns)
+            named = _columns_of(path, judgments, columns)[1]
             table = rb.judgments(
                 judgments,
                 items,

@@ -17,8 +17,8 @@ from rubricnb.data.papers import NO_INTERVAL
 from rubricnb.judging.results import judges as recorded_judges
 
 _ONE_CLUSTER = (
-    ". All texts belong to one cluster, which tells nothing of how others vary: where this page "
-    "has NaN there would be an interval or a test, and it takes more items"
+    ". All texts belong to one cluster, which tells nothing of how others vary: there are no "
+    "intervals and no tests, which take more items"
 )
 
 

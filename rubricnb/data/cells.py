@@ -144,9 +144,11 @@ def as_scores(
         out[listed] = np.nan
     ids = np.array([*rubric_id], dtype=object) if labels else np.array([], dtype=object)
     if labels:
-        _read_word_labels(out, labels, ids, str(values.name))
+        _read_numbers_as_labels(out, labels, ids, str(values.name))
     if not (gaps := out.isna()).any():
         return out
+    if not separator and labels:
+        _name_lost_labels(values, labels, what)
     left = np.flatnonzero(gaps & ~is_missing(values, labels, ids))
     texts = _plain(values.iloc[left]).str.strip()
     shares = texts.str.extract(rf"^({_NUMBER})\s*/\s*({_NUMBER})$").apply(as_numbers)
@@ -166,7 +168,18 @@ def as_scores(
     return out
 
 
-def _read_word_labels(out: pd.Series, labels: Labels, ids: NDArray[Any], column: str) -> None:
+def _name_lost_labels(values: pd.Series, labels: Labels, what: str) -> None:
+    """Say that cells of a frame may have been labels that pandas takes for missing ones."""
+    words = {word for own in labels.values() for word in own if word in _MISSING}
+    if words and (lost := int((values.isna() | (texts_of(values) == "")).sum())):
+        print(
+            f"{what}: {lost} cells of {values.name!r} are missing, and a level is called "
+            f"{min(words)!r}: if that was written there, read the file with pd.read_csv(…, "
+            "keep_default_na=False)"
+        )
+
+
+def _read_numbers_as_labels(out: pd.Series, labels: Labels, ids: NDArray[Any], column: str) -> None:
     """Turn numbers into the scores of the labels that they are, where these differ."""
     for rubric_id, own in labels.items():
         numbers = _numeric(own)
@@ -359,7 +372,8 @@ def read_ratings(
 
 _NOT_A_RATING = (
     "is not a number, nor a label of its rubric; write it as a number (yes as 1, no as 0), or "
-    "leave the cell of an unrated text empty; several ratings of a text belong in 'human_ratings'"
+    "leave the cell of an unrated text empty; several ratings of a text belong in 'human_ratings', "
+    "and a column of something else needs another name: columns={'human': 'other'}"
 )
 _OFF_SCALE = (
     "is outside {scale}{whose}; rescale the ratings, and leave the cell of a text that nobody "

@@ -222,7 +222,7 @@ def _read(table: Any) -> tuple[pd.DataFrame, str, str]:
     if isinstance(table, str | Path) and Path(table).suffix.lower() in (".json", ".eval"):
         return read_log(Path(table)), Path(table).name, ","
     frame, what, separator = table_of(table)
-    return frame.mask(frame.apply(are_empty)), what, separator
+    return (frame.mask(frame.apply(are_empty)) if separator else frame), what, separator
 
 
 def _refuse_other_scale(
@@ -319,7 +319,7 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], what)
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
-    frame = without_copies_by_raters(_with_known_conditions(pd.DataFrame(frame), what), what)
+    frame = _with_known_conditions(pd.DataFrame(frame), what)
     for name in frame.columns[frame.columns.str.fullmatch("|".join(_NUMBERS))]:
         numbers = as_numbers(frame[name])
         _refuse(frame[name], numbers.isna() & ~is_missing(frame[name]), "is not a number")
@@ -332,7 +332,7 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         ordering = ordering.map(_listed, na_action="ignore")
     distinct = pd.Categorical(ordering).map(as_text, na_action="ignore")
     frame["ordering"] = pd.Categorical(distinct.astype("object"))
-    return frame
+    return without_copies_by_raters(frame, what)
 
 
 _FILL = "if cells of the sheet are merged, fill them down, so that every row has its own"
@@ -346,9 +346,12 @@ def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Rename columns that only have the name of a condition; a line says so."""
     names = {}
     for name, known in _CONDITION_VALUES.items():
-        if name not in frame or not len(there := frame[name].dropna()):
+        if name not in frame:
             continue
-        values = texts_of(there.astype("object").map(as_text)).str.strip().str.casefold()
+        there = frame[name].astype("object").dropna().map(as_text).drop_duplicates()
+        if not len(there):
+            continue
+        values = texts_of(there).str.strip().str.casefold()
         strange = values[~values.str.fullmatch(known)]
         if len(strange):
             names[name] = f"holds {strange.iloc[0][:40]!r}, and no value of this condition"
@@ -366,9 +369,9 @@ def _is_a_prompt_each(frame: pd.DataFrame) -> bool:
     by = next((c for c in ("item_id", "text_id") if c in frame), None)
     if by is None or "template" not in frame:
         return False
-    pairs = pd.DataFrame({c: frame[c].map(as_text) for c in (by, "template")}).drop_duplicates()
-    pairs = pairs[pairs["template"] != ""]
-    return pairs[by].nunique() > 1 and not pairs["template"].duplicated().any()
+    item, form = (pd.factorize(frame[c].astype("str"))[0] for c in (by, "template"))
+    pairs = pd.DataFrame({"item": item, "form": form})[form >= 0].drop_duplicates()
+    return pairs["item"].nunique() > 1 and not pairs["form"].duplicated().any()
 
 
 def _listed(ordering: Any) -> Any:

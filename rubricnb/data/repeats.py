@@ -53,6 +53,8 @@ def number_reads(frame: pd.DataFrame, item_id: pd.Series) -> NDArray[np.int16]:
     differing: list[str] = []
     if given is None and twice.any():
         given, differing = _tell_apart(frame, item_id, cell, twice)
+    elif given is not None and twice.any():
+        _check_records(frame, item_id, cell, twice)
     label = pd.Series(np.arange(len(frame)), frame.index) if given is None else given
     label = label.rename("read")
     _refuse(label, is_missing(label), "is missing")
@@ -78,15 +80,18 @@ def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Join rows that repeat a score for each person who rated the text; a line says so."""
     if "human" not in frame or "human_ratings" in frame:
         return frame
-    by = ("item_id", "text_id", "dataset", "criterion", "replicate", "ordering")
-    keys = frame[[c for c in (*by, *_WITHIN) if c in frame]]
-    mixed = [c for c in keys if keys[c].dtype == object]
-    cell = cells_of(keys.assign(**{c: keys[c].map(as_text) for c in mixed}))
+    people = [c for c in frame if names_people(str(c)) and c not in _KNOWN]
+    names = [c for c in ("item_id", "text_id", "dataset", "criterion") if c in frame]
+    item = cells_of(pd.DataFrame({c: _codes(frame[c]) for c in names}))
+    human = _codes(frame["human"])
+    if not people and not _varies(item, human):
+        return frame
+    names = [c for c in ("replicate", "ordering", *_WITHIN) if c in frame]
+    cell = cells_of(pd.DataFrame({c: _codes(frame[c]) for c in names} | {"item": item}))
     several = pd.Series(cell).duplicated(keep=False).to_numpy()
     if not several.any():
         return frame
-    score, human = (_codes(frame[c]) for c in ("score", "human"))
-    people = [c for c in frame if names_people(str(c)) and c not in _KNOWN]
+    score = _codes(frame["score"])
     by_people = any(_is_apart(cell[several], _codes(frame[c])[several]) for c in people)
     differs = _varies(cell, human)
     if not (by_people or differs) or _varies(cell, score):
@@ -128,12 +133,39 @@ def _tell_apart(
         first = min(apart, key=lambda name: (len(np.unique(codes[name])), name.casefold() == "id"))
         is_name = 2 * len(np.unique(codes[first])) <= len(rows)
         _refuse(item_id, twice, _ways_out(first, [*codes], is_name))
-    same = frame.iloc[rows].map(as_text).duplicated(keep=False).to_numpy()
+    rest = {str(c): _codes(frame[c].iloc[rows]) for c in frame if str(c) not in codes}
+    same = pd.DataFrame(rest | codes | {"cell": cells}).duplicated(keep=False).to_numpy()
     if same.any():
         copies = twice.copy()
         copies[rows] = same
         _refuse(item_id, copies, _judged_twice(frame, cell, copies))
     return None, [*codes]
+
+
+def _check_records(
+    frame: pd.DataFrame, item_id: pd.Series, cell: IntArray, twice: NDArray[np.bool_]
+) -> None:
+    """Check reads that are numbered by the records of a tool, which are not all reads.
+
+    Each record has an id of its own, also where it is about another text, or a copy.
+    """
+    labels = frame["replicate"]
+    if labels.duplicated().any() or as_numbers(labels).notna().any():
+        return
+    rows = np.flatnonzero(twice)
+    cells, score = cell[rows], _codes(frame["score"].iloc[rows])
+    for name in (c for c in frame if c not in _KNOWN and str(c).casefold() not in _RECORD_NAMES):
+        code = _codes(frame[name].iloc[rows])
+        if not _OF_A_READ.search(str(name)) and _varies(cells, code) and _is_apart(cells, code):
+            _refuse(item_id, twice, _ways_out(str(name), [], 2 * len(np.unique(code)) <= len(rows)))
+    if not _varies(cells, score):
+        print(
+            "judgments: repeated rows have equal scores throughout; if they are copies of one "
+            "record, keep one of each"
+        )
+
+
+_RECORD_NAMES = ("id", "uuid", "key", "index")
 
 
 def _is_another_thing(name: str, cells: IntArray, code: IntArray, score: IntArray) -> bool:
@@ -182,15 +214,19 @@ def _listed(names: list[str]) -> str:
 
 
 def _codes(values: pd.Series) -> IntArray:
-    if values.dtype == object and (values.map(np.ndim).any() or values.map(type).eq(dict).any()):
-        values = values.map(as_text)
-    return np.asarray(pd.factorize(values, use_na_sentinel=False)[0], dtype=np.int64)
+    """Number the values of a column; a gap is a value, too."""
+    try:
+        codes = pd.factorize(values, use_na_sentinel=False)[0]
+    except (TypeError, ValueError):  # lists, dictionaries, arrays
+        codes = pd.factorize(values.map(as_text))[0]
+    return np.asarray(codes, dtype=np.int64)
 
 
 def _varies(cells: IntArray, code: IntArray) -> bool:
     """Whether a column has several values within some cell."""
-    low = pd.Series(code).groupby(cells).transform("min").to_numpy()
-    return bool((code != low).any())
+    first = np.empty(int(cells.max(initial=0)) + 1, dtype=np.int64)
+    first[cells] = code  # of each cell, the code of some row
+    return bool((first[cells] != code).any())
 
 
 def _is_apart(cells: IntArray, code: IntArray) -> bool:

@@ -18,6 +18,7 @@ WANTED = {  # rows, and how many of them have a score
     "langfuse_scores.csv": (6, 5), "mlflow.csv": (4, 4), "ragas.csv": (3, 2),
     "gpt-4_single.jsonl": (5, 4), "output_items.json": (4, 4), "annotations.json": (3, 2),
     "judges.csv": (4, 4), "yes_no.csv": (2, 2), "said.csv": (2, 2), "langsmith.csv": (2, 2),
+    "langfuse_observations.csv": (3, 3), "phoenix.csv": (2, 2), "samples_qa.jsonl": (2, 2),
     "mails.csv": 2, "rated.csv": 2, "augmented_biggen.json": 1, "augmented_flask.json": 1,
 }  # fmt: skip
 FILES = {
@@ -27,7 +28,13 @@ FILES = {
     "log_rated.csv": "item_id,score,rater_1,rater_2\na,4,3,4\nb,2,1,2\n",
     "judges.csv": "item_id,human,gpt,haiku\na,4,4,2\nb,2,2,3\n",
     "yes_no.csv": "item_id,score\na,yes\nb,no\n",
-    "said.csv": "item_id,score\na,Score: 4\nb,[[2]]\n",
+    "said.csv": "item_id,score\na,Fine. Score: 4\nb,2 faults. Score: 4.5\n",
+    "langfuse_observations.csv": "id,name,value,source,traceId,observationId\n"
+    "s1,tone,1,EVAL,t1,o1\ns2,tone,0.5,EVAL,t1,o2\ns3,tone,0,EVAL,t2,o3\n",
+    "phoenix.csv": "context.span_id,context.trace_id,name,label,score,explanation\n"
+    "s1,t1,relevance,good,1,It fits.\ns1,t1,tone,bad,0,It shouts.\n",
+    "samples_qa.jsonl": '{"doc_id": 0, "filter": "strict", "exact_match": 1.0, "doc": {}}\n'
+    '{"doc_id": 0, "filter": "flexible", "exact_match": 0.0, "doc": {}}\n',
     "langsmith.csv": "example_id,inputs.q,feedback.correctness\na,So?,1\nb,Why?,0.5\n",
     "mails.csv": "question,answer,rating\nHow?,So.,3\nWhy?,Because.,4\n",
     "rated.csv": "instruction,response,rater_1,rater_2\nHow?,So.,3,4\nWhy?,Because.,4,\n",
