@@ -45,6 +45,7 @@ _COLUMNS = (
 _PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 13} ?)"
 ROWS = f"SELECT {_COLUMNS}, checksum FROM replies"
 BATCHES = f"SELECT key, owner FROM leases WHERE owner LIKE '{_BATCH}%'"
+_SMALLEST = 512  # bytes of an SQLite file
 _POLL = 0.2  # seconds between tries to lock a judge
 _LEASE = "INSERT OR REPLACE INTO leases VALUES (?, ?)"
 _AMONG = "WHERE key IN (SELECT value FROM json_each(?))"  # as many keys as there are
@@ -146,8 +147,8 @@ class Store:
             if not self._in_memory:
                 self.path = self.path.resolve()  # else a link has locks and a log of its own
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                _refuse_second_name(self.path)
                 _refuse_stranger(self.path)
+                _refuse_second_name(self.path)
                 self._marker = lock(open_file(self.path), "BEGIN")
                 if self._marker is None:
                     raise sqlite3.OperationalError("locked: it is being saved")
@@ -456,6 +457,11 @@ def _refuse_stranger(path: Path) -> None:
         raise StoreError(f"the store {path} is no ordinary file: set RUBRICNB_STORE to one")
     if path.stat().st_size == 0:
         return
+    if path.stat().st_size < _SMALLEST:  # SQLite would take it for empty, and write over it
+        raise StoreError(
+            f"{path} is not a rubricnb store (it is too small): set RUBRICNB_STORE to a different "
+            "file"
+        )
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
         try:
             version = db.execute("PRAGMA user_version").fetchone()[0]
