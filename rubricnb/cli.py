@@ -209,8 +209,8 @@ def audit(
         if (datasheet or check) and (wrong := [name for name, given in others.items() if given]):
             raise ValueError(f"a datasheet is about one --judge: leave out {', '.join(wrong)}")
         output = datasheet or output
-        named = [path, rubric, judgments, template, against, check, *(compare or ())]
-        check_files(output, [*named, judge.removeprefix("embedded:")])
+        inputs = [path, rubric, judgments, template, against, check, *(compare or ())]
+        check_files(output, [*inputs, judge.removeprefix("embedded:")])
         if judgments and cost:
             raise ValueError(
                 "with --judgments no judge is asked, so there is no cost: leave out --cost"

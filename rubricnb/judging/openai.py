@@ -664,7 +664,7 @@ def _check_numbers(**given: Any) -> None:
     """Refuse limits that would limit nothing."""
     value: Any
     for name, value in given.items():
-        kinds: tuple[type, ...] = (int,) if name in ("concurrency", "retries") else (int, float)
+        kinds: Any = (int,) if name in ("concurrency", "retries") else (int, float)
         is_number = (
             isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
         )

@@ -26,6 +26,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,10 +172,10 @@ class Store:
         found: dict[str, Reply] = {}
         for row in self._all(f"{ROWS} {_AMONG}", _listed(keys)):
             key, judge, text, finish, probabilities, *rest, _, model, _, checked = row
-            counts: list[Any] = rest
             if checked != checksum(row[:-1]):
                 raise DamagedStore(_damaged(self.path, f"the answer {key} by {judge} has changed"))
-            found[key] = Reply(0, text, finish, _thaw(probabilities), *counts, model=model or "")
+            reply = Reply(0, text, finish, _thaw(probabilities), *rest)
+            found[key] = replace(reply, model=model or "")
         return found
 
     def check(self) -> int:

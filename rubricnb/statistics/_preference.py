@@ -174,9 +174,8 @@ def _permanents(pattern: _Pattern, weights: FloatArray) -> tuple[FloatArray, Flo
     )
     chosen *= w / z
     cell = np.tile(pattern.position, several) + n * np.arange(several * n_cases)
-    expected: FloatArray = np.bincount(
-        cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n
-    )
+    weighted = np.bincount(cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n)
+    expected = np.asarray(weighted, np.float64)
     return z.reshape(several, n_cases), expected.reshape(several, n_cases, n)
 
 

@@ -271,7 +271,7 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
     found = Estimate()
     both: NDArray[np.bool_] = np.zeros(known.shape, bool)
     if people is not None:
-        both = known & ~np.isnan(people.ratings).all(axis=1)
+        both = np.logical_and(known, ~np.isnan(people.ratings).all(axis=1))
         row |= _shares("human", people.ratings[both], levels, why)
         row["compares"] = people.compares
         is_mean = people.compares == _MEANS
