@@ -392,7 +392,7 @@ def rotated(orders: IntArray, by: int) -> list[tuple[int, int]]:
     """Pairs of rows of which one is the other, turned by so many places to the left.
 
     >>> rotated(np.array([[1, 2, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]]), 1)
-    [(0, 1), (1, 2), (2, 0)]
+    [(2, 0), (0, 1), (1, 2)]
     """
     rows = [tuple(row) for row in orders]
     turned = {tuple(np.roll(row, -by).tolist()): i for i, row in enumerate(rows)}

@@ -259,12 +259,42 @@ def _with_ratings(
     if labels is not None and items is not None:
         levels = items.rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
         ends = tuple(levels.loc[rated["rubric_id"].astype("str")].to_numpy(np.float64).T)
+    rated = _without_foreign_ratings(rated, ends)
     about = [c for c in ("item_id", "rubric_id") if c in rated]
     own = pd.DataFrame(rated[[*about, *raw]]).set_axis(rated["item_id"])
     read = read_ratings(own, *ends, labels, "judgments", separator, failed).drop(columns=about)
     out = rated.drop(columns=raw)
     for name in read:
         out[name] = read[name].to_numpy()
+    return out
+
+
+def _without_foreign_ratings(rated: Items, ends: tuple[FloatArray, FloatArray]) -> Items:
+    """Leave criteria unrated whose scale does not hold the one rating that a text has for all.
+
+    A log may give a text one rating and several scores on different scales: the rating is on the
+    scale of one of them.
+    """
+    low, high = (np.broadcast_to(np.asarray(end, np.float64), len(rated)) for end in ends)
+    if (
+        not {"human", "text_id", "criterion"} <= set(rated)
+        or len(set(zip(low, high, strict=True))) < 2
+    ):
+        return rated
+    numbers = as_numbers(rated["human"])
+    if (numbers.groupby(rated["text_id"].to_numpy()).nunique() > 1).any():
+        return rated  # every criterion has ratings of its own
+    is_off = ((numbers < low) | (numbers > high)).to_numpy()
+    criterion = rated["criterion"].astype("str").to_numpy()
+    foreign = np.unique(criterion[is_off])
+    if not 0 < len(foreign) < len(np.unique(criterion)):
+        return rated
+    print(
+        "judgments: 'human' is one rating a text, and some ratings are outside the scale of "
+        f"{', '.join(map(repr, foreign))}: left unrated there"
+    )
+    out = rated.copy()
+    out["human"] = rated["human"].mask(np.isin(criterion, foreign))
     return out
 
 

@@ -32,7 +32,7 @@ def write(tmp_path):
         ),
         (
             "{criterion: tone, definition: x, levels: {poor: a, good: b}}",
-            "no score is known for the levels poor, good: add a line such as values: {poor: 1, goo",
+            "no score is known for the levels poor, good: add a line such as values: {poor: …, goo",
         ),
         ("{criterion: tone, definition: x, levels: {one: a, 2: b}}", "for the levels one: add"),
         (

@@ -30,7 +30,7 @@ def planted(rng, n_prompts, item=0.8, form=(0.0, 0.6, -0.6), both=0.5):
                     rows.append({
                         "item_id": f"{g}/{system}/{criterion}", "criterion": criterion,
                         "cluster_id": f"p{g:02d}", "group_id": f"p{g:02d}/{criterion}",
-                        "candidate": system, "form": f"form-{f}", "human": human, "judge": "j",
+                        "candidate": system, "form": f"form-{f}", "human": 50 + human, "judge": "j",
                         "dataset": "d", "score": 50 + truth + shift + rng.normal(0, np.sqrt(both)),
                     })  # fmt: skip
     return rb.judgments(pd.DataFrame(rows), scale=(0, 100))
