@@ -383,8 +383,8 @@ def test_a_system_that_the_judge_favours_is_no_worse_off_than_with_its_labels_al
 def test_a_system_far_off_the_line_keeps_its_labels_and_is_named():
     found = labelled_systems(np.random.default_rng(12), favour=4.0, m=12)
     assert found["shrinkage"][0] == 0
-    assert "off" not in found["reason"][1]
-    assert "below the line" in found["reason"][0]
+    assert found["codes"][1] is None
+    assert (found["codes"][0], found["codes"][0].numbers["side"]) == ("off_line", "below")
     assert found["off_line_p"][0] < 0.05 / 20
     assert found["held"][0]
 
