@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import rubricnb as rb
 from rubricnb.auditing import VERDICTS, _judged, audit_requests, findings
@@ -158,6 +159,9 @@ def test_letters_that_scramble_the_scores_are_found_though_the_mean_stays(items,
 def verdict_of(measure, few=40.0, **row):
     """The verdict on one row of an audit, on a scale of five levels."""
     row = {"question": measure, "n_clusters": 40, "effect": 0.0, "reason": ""} | row
+    if "low" in row:  # as every row with an interval: what it was computed from
+        se = (row["high"] - row["low"]) / 2 / stats.t.isf(0.025, 39)
+        row = {"se": se, "df": 39.0} | row
     return _judged([row | {"measure": measure}], few, 4.0).verdict.iloc[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import shutil
+from copy import copy
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -77,9 +78,12 @@ def one_page(html: Path, pages: list[str]) -> str:
     soups = {name: BeautifulSoup((html / f"{name}.html").read_text("utf-8"), "html.parser")
              for name in pages}  # fmt: skip
     first: Any = soups[pages[0]]
+    # A page loads MathJax only if it has mathematics, and the printed book has some.
+    mathematics = next(filter(None, map(_mathematics, soups.values())), [])
     for script in first.head.find_all("script"):
-        if "MathJax" not in script.get_text() and "mathjax" not in script.get("src", ""):
-            script.decompose()
+        script.decompose()
+    for script in mathematics:
+        first.head.append(copy(script))
     style = first.new_tag("style")
     style.string = _STYLE
     first.head.append(style)
@@ -91,6 +95,12 @@ def one_page(html: Path, pages: list[str]) -> str:
     first.body.clear()
     first.body.append(main)
     return str(first)
+
+
+def _mathematics(page: Any) -> list[Any]:
+    """The scripts that set mathematics in the head of a page; they are written for its folder."""
+    scripts = page.head.find_all("script")
+    return [s for s in scripts if "MathJax" in s.get_text() or "mathjax" in s.get("src", "")]
 
 
 def _within(article: Any, name: str, pages: list[str]) -> Any:

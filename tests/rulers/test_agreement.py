@@ -314,7 +314,7 @@ def test_a_contrast_is_about_the_items_that_both_have_scored():
         found = label_contrast(none, items, *(side | {"calibration": kind} for side in BOTH))
         assert np.isnan(found["difference"])
         assert found["n_items"] == 0
-        assert "no item has a score" in found["reason"]
+        assert "no item has both a score and a human rating" in found["reason"]
 
 
 def test_conditions_never_mix_in_a_contrast_or_a_transfer():

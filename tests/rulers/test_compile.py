@@ -230,7 +230,11 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
         ),
         (None, ("--variant", "reversed"), "unknown variant 'reversed'"),
         (None, ("--anchors", "no/such.csv"), "there is no no/such.csv"),
-        (None, ("--output", __file__), "exists already: choose a different one with --output NAME"),
+        (
+            None,
+            ("--output", __file__),
+            "does not end in .json: choose a different one with --output",
+        ),
     ],
 )
 def test_what_cannot_be_compiled_is_one_line(tmp_path, text, arguments, message):
