@@ -218,7 +218,7 @@ LINES = {
         intervals=("χ² of position selection, effort low.*= 115 ± 17.2",),
         command="figure-7.ipynb",
         beside={
-            "tab-efforts": ["GPT-OSS-20B hanna at 0 here", "GPT-OSS-20B paper 115 26 55"],
+            "tab-efforts": ["GPT-OSS-20B hanna at 0 here", "GPT-OSS-20B – paper 115 26 55"],
             "tab-appendix-c": ["GPT-OSS-20B hanna low r here", "GPT-OSS-20B hanna high r here"],
         },
     ),
