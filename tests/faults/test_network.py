@@ -186,8 +186,6 @@ def refusing(message):
     [
         ([refusing("no such field")], ["m: 8 of 8 in", "8 failed: 400 no such field"]),
         ([refusing("too long")] * 3 + [refusing("odd")], ["8 failed, 6 of them: 400 too long"]),
-        ([(200, b"<html>Please log in", {"Content-Type": "text/html"})], ["Please log in"]),
-        ([(200, completion({"a": 1}), {})], ["8 failed: ", "sent no text"]),
         ([(200, completion("Bewertung: 3 von 4"), {})],
          ["no score in any of 8 answers", "'Bewertung: 3 von 4'"]),
     ],
@@ -200,6 +198,20 @@ def test_a_run_without_a_score_says_why_and_gets_no_page(answers, said, plan, as
     assert [part for part in said if part not in out] == []
     with pytest.raises(ValueError, match="m gave no score in any of 8 judgments"):
         rb.pages.numbers_of(judgments)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, b"<html>Please log in", {"Content-Type": "text/html"}), "Please log in.*web page"),
+        ((200, completion({"a": 1}), {}), "sent no text but"),
+    ],
+)
+def test_a_run_whose_answers_cannot_be_used_stops_and_says_why(answer, said, plan, asking):
+    with endpoint(lambda p, h: answer) as (url, received):
+        with pytest.raises(JudgeError, match=f"not one answer so far could be used.*{said}"):
+            asking(url, plan.head(8), concurrency=1)
+        assert len(received) < 8
 
 
 def test_an_answer_that_was_paid_and_cannot_be_read_is_counted(plan, asking):
