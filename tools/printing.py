@@ -62,7 +62,9 @@ def pdf(root: Path | None = None) -> Path:
         window.set_default_timeout(_PATIENCE)
         window.goto(page.as_uri())
         window.evaluate("() => MathJax.startup.promise")
-        window.evaluate("() => Promise.all([...document.images].map(i => i.decode()))")
+        # An image that waits for its reader would wait for ever; and `evaluate` knows no limit.
+        window.evaluate("() => [...document.images].forEach(i => { i.loading = 'eager'; })")
+        window.wait_for_function("() => [...document.images].every(i => i.complete)")
         window.pdf(
             path=target, format="A4", outline=True, tagged=True, print_background=True,
             display_header_footer=True, header_template="<span></span>", footer_template=_FOOTER,

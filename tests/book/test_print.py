@@ -55,7 +55,7 @@ def part(tmp_path_factory):
     for entry in HTML.iterdir():
         if entry.name != "print":
             (root / "_build" / "html" / entry.name).symlink_to(entry)
-    subprocess.run([sys.executable, "-m", "tools", "pdf"], cwd=root, check=True)
+    subprocess.run([sys.executable, "-m", "tools", "pdf"], cwd=root, check=True, timeout=600)
     return root / "_build"
 
 
