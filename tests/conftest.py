@@ -9,14 +9,28 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
+from tools.due import due
+
 os.environ.setdefault(  # before anything draws
     "MATPLOTLIBRC", str(Path(__file__).parents[1] / "rubricnb" / "matplotlibrc")
 )
+ROOT = Path(__file__).parents[1]
 # These machines are slow and noisy: hypothesis must judge results, not times.
 settings.register_profile(
     "rubricnb", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.load_profile("rubricnb")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of the long tests, a quarter has its turn; the others are left to `make test-all`."""
+    for item in items:
+        if item.get_closest_marker("in_turn") is None:
+            continue
+        file = item.path.relative_to(ROOT).as_posix()
+        if not due().takes(file, item.nodeid.partition("::")[2]):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
@@ -115,7 +129,6 @@ def not_in_paper(paper_text):
     return lambda paper, quote: [p for p in quote.split("…") if _plain(p) not in text[paper]]
 
 
-ROOT = Path(__file__).parents[1]
 NOTEBOOK = """\
 # Doubling
 

@@ -113,6 +113,7 @@ def test_a_rewording_that_shifts_everything_is_charged_to_the_placebo(items):
     assert abs(row.effect) < 0.15
 
 
+@pytest.mark.in_turn
 def test_the_page_is_whole_and_loads_nothing(first):
     found, path = first
     page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
@@ -286,6 +287,7 @@ def test_the_interval_of_the_most_extreme_position_holds_for_all(items):
     assert row.sentence.startswith("The judge prefers position 1: +")
 
 
+@pytest.mark.in_turn
 def test_without_graded_answers_the_full_mark_is_asked_about(items):
     plain = items.drop(columns=[c for c in items if c.startswith("reference_")])
     plain.rubrics = items.rubrics
@@ -373,6 +375,7 @@ def test_every_measure_says_what_it_is_and_is_on_the_page_about_audits():
         assert f"| `{name}` | {known['means']} | {known['unit']} |" in text, name
 
 
+@pytest.mark.in_turn
 def test_two_judges_are_compared_text_by_text(items):
     """The difference of two means is that of a loop; one that is another judge's copy is not."""
     one, two = (findings(simulated(items, name), items, name)
@@ -404,6 +407,7 @@ def noisy(quality, rng, shift=0.0, reads=2):
     return rb.audit(judgments=table, scale=(1, 5))
 
 
+@pytest.mark.in_turn
 def test_an_unchanged_noisy_judge_has_not_drifted_and_a_changed_one_has():
     rng = np.random.default_rng(4)
     quality = rng.uniform(1, 5, 60)
@@ -725,6 +729,7 @@ def test_a_few_rated_texts_give_no_verdict_and_are_counted(tmp_path):
     assert "3 of the items are rated" in (tmp_path / "few.html").read_text()
 
 
+@pytest.mark.in_turn
 def test_a_perfect_ranking_is_shown_only_if_its_interval_says_so():
     """Judges of pure noise rank three systems as people do in one study out of six."""
     rng = np.random.default_rng(0)

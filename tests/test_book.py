@@ -58,6 +58,7 @@ def test_what_a_notebook_does_not_know_is_refused_with_what_it_knows(small, stem
         book.execute(stem, values, root=small)
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(os.name != "posix", reason="kernels are reached through Unix sockets")
 def test_a_kernel_needs_no_port_that_another_process_may_take(small, warm_kernels):
     change(

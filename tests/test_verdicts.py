@@ -238,6 +238,7 @@ def test_repeats_of_one_prompt_never_show_that_texts_are_told_apart():
     assert row.verdict["discrimination"] == "weak"
 
 
+@pytest.mark.in_turn
 def test_position_is_found_only_if_as_large_as_matters_and_p_fits_its_interval():
     """A faint preference for the first position: p and interval are of one calculation."""
     items = rb.load("minibench")
@@ -258,6 +259,7 @@ def shifted(messages):
     return f"[RESULT] {3 + SHIFT}"
 
 
+@pytest.mark.in_turn
 def test_answers_from_the_store_are_said_to_be(items, tmp_path, capsys, monkeypatch):
     store = tmp_path / "s.sqlite"
     one = rb.audit(shifted, items, tmp_path / "a.html", store=store)

@@ -1,10 +1,11 @@
-"""Which pages a check reads closely: those that the change touches, and a quarter that rotates."""
+"""What a check does closely: what the change touches, and a quarter that rotates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from zlib import crc32
 
 from rubricnb.book import find_root
 from tools.building import pages
@@ -19,6 +20,21 @@ class Due:
 
     pages: tuple[str, ...]
     reason: str
+    touched: frozenset[str] = frozenset()
+    """The files that differ from the commit that the change starts from."""
+    part: int | None = None
+    """The quarter, 0 to 3; None where everything is due."""
+
+    def takes(self, file: str, name: str) -> bool:
+        """Say whether a long test is due: its file was touched, or its name is in the quarter.
+
+        Examples
+        --------
+        >>> quarters = [Due((), "", part=part) for part in range(N_PARTS)]
+        >>> sum(quarter.takes("test_a.py", "test_b") for quarter in quarters)
+        1
+        """
+        return self.part in (None, crc32(name.encode()) % N_PARTS) or file in self.touched
 
 
 @lru_cache
@@ -54,12 +70,15 @@ def due(root: Path | None = None) -> Due:
         return Due(tuple(every), f"all {len(every)} pages: git does not know what has changed")
     touched = _touched(root, base)
     part = int(head[:8], 16) % N_PARTS
-    chosen = [page for k, page in enumerate(every) if page in touched or k % N_PARTS == part]
-    n_touched = sum(page in touched for page in every)
+    changed = {str(Path(name).with_suffix("")) for name in touched}
+    chosen = [page for k, page in enumerate(every) if page in changed or k % N_PARTS == part]
+    n_touched = sum(page in changed for page in every)
     return Due(
         tuple(chosen),
         f"{len(chosen)} of {len(every)} pages: {n_touched} changed since {base[:8]}, "
         f"and quarter {part + 1} of {N_PARTS} (from commit {head[:8]})",
+        touched,
+        part,
     )
 
 
@@ -71,8 +90,8 @@ def _base(root: Path) -> str:
     return git(root, "rev-parse", "--verify", "HEAD^")
 
 
-def _touched(root: Path, base: str) -> set[str]:
-    """Return the pages that differ from a commit, those not committed yet included."""
+def _touched(root: Path, base: str) -> frozenset[str]:
+    """Return the files that differ from a commit, those not committed yet included."""
     listed = git(root, "diff", "--name-only", "--relative", base).splitlines()
     new = git(root, "ls-files", "--others", "--exclude-standard").splitlines()
-    return {str(Path(name).with_suffix("")) for name in [*listed, *new]}
+    return frozenset([*listed, *new])

@@ -198,6 +198,7 @@ MIXED = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_turn
 def test_criteria_of_several_scales_are_audited(desk):
     """Numbers beside yes and no, and a weight that only one criterion has."""
     rows = [

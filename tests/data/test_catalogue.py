@@ -12,6 +12,7 @@ from rubricnb.data import datasets, load
 DOWNLOADED = ["mt-bench", "vicuna", "hanna", "summeval"]
 
 
+@pytest.mark.in_turn
 def test_the_sizes_and_ratings_listed_are_those_loaded(mirror):
     listed = datasets().set_index("name")
     for name in listed.index[listed.n_items > 0].drop("summeval-all"):
@@ -48,6 +49,7 @@ def test_unknown_name_says_the_nearest():
 EVERYTHING = load("minibench")
 
 
+@pytest.mark.in_turn
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 200), st.integers(0, 2**31))
 def test_a_draw_takes_whole_clusters_and_cuts_the_last_only(n_items, seed):
@@ -59,6 +61,7 @@ def test_a_draw_takes_whole_clusters_and_cuts_the_last_only(n_items, seed):
     assert set(drawn.rubrics.rubric_id) == set(drawn.rubric_id)
 
 
+@pytest.mark.in_turn
 def test_a_larger_draw_contains_a_smaller_one_and_seeds_differ():
     draws = [set(load("minibench", n_items=n, seed=3).item_id) for n in (7, 20, 100)]
     assert draws[0] < draws[1] < draws[2]

@@ -78,6 +78,7 @@ def test_prompts_show_the_labels_and_scores_carry_the_values(tmp_path, name):
     assert judgments.score.tolist() == [known[labels[k % n].lower()] for k in numbers]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", SCALES)
 def test_a_judge_of_any_scale_is_measured_and_audited(tmp_path, name):
     items, n = load(tmp_path, name), len(SCALES[name][0])

@@ -89,6 +89,7 @@ ODD = ["NA", "None", "null", "007", "1e5", "line one\r\nline two", "one\rtwo", "
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1).filter(str.strip)
 
 
+@pytest.mark.in_turn
 @settings(max_examples=50, deadline=None)
 @given(st.lists(texts, min_size=1, max_size=5), st.sampled_from(["\n", "\r\n"]))
 @example(ODD, "\r\n")

@@ -107,6 +107,7 @@ def test_only_a_whole_interval_decides(relation, low, high, expected):
 finite = st.floats(-1e6, 1e6)
 
 
+@pytest.mark.in_turn
 @given(finite, st.floats(0, 1e3), finite, st.floats(0, 1e3))
 def test_a_narrower_interval_never_turns_one_verdict_into_its_opposite(p, tolerance, value, width):
     claim = one(p, tolerance)

@@ -37,6 +37,7 @@ def test_the_list_says_what_one_must_know(mirror):
     assert "retracted" in table.loc["scoring-probes", "beware"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", rb.recordings()["name"])
 def test_every_set_has_the_rows_that_the_list_says_under_unequal_keys(mirror, load, name):
     judgments = load(name)

@@ -73,6 +73,7 @@ def test_the_tokens_of_a_request_are_those_that_are_sent(judge, readout, prompt_
     assert len(judge.tokens(ask)) == reply.prompt_tokens
 
 
+@pytest.mark.in_turn
 def test_a_run_computes_little_more_than_it_needs(judge):
     items = rb.load("minibench", n_items=10)
     two = items[items["text_id"].isin(items["text_id"].unique()[:2])]
@@ -148,6 +149,7 @@ def test_identity_names_weights_and_engine_but_no_port_key_or_machine(judge):
         assert private not in judge.identity
 
 
+@pytest.mark.in_turn
 def test_a_judge_that_is_closed_at_once_closes():
     """The engine's thread must be at work before it can be told to stop."""
     program = (

@@ -21,6 +21,8 @@ from rubricnb.judging.rendering import rendered
 from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.store import Store
 
+pytestmark = pytest.mark.in_turn
+
 pytest.importorskip("ray", reason="Ray is not installed: make env")
 
 KEY = "a-key-that-must-be-nowhere"

@@ -11,6 +11,8 @@ from rubricnb.judging.results import recorded_judgments
 from rubricnb.prompts import inert
 from studies.study import plans_for, read_study, requests_of
 
+pytestmark = pytest.mark.in_turn
+
 RESULTS = Path(__file__).parents[2] / "results"
 GRADINGS = "rulers"  # recorded without keys
 RECORDED = [

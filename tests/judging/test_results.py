@@ -196,6 +196,7 @@ for n in range(0, len(judgments), 5):
 """
 
 
+@pytest.mark.in_turn
 def test_two_processes_record_into_one_folder_and_neither_loses_a_row(folder, judgments, tmp_path):
     judgments.iloc[::2].to_parquet(tmp_path / "even")
     judgments.iloc[1::2].to_parquet(tmp_path / "odd")

@@ -72,6 +72,7 @@ def test_replicates_are_asked_where_sampling_differs(items):
     assert len(judge.asked) == 12
 
 
+@pytest.mark.in_turn
 def test_a_fresh_run_that_its_judge_stops_goes_on_when_it_is_given_its_beginning(plan):
     class Ending(Counting):
         def answer(self, requests):

@@ -137,6 +137,7 @@ def test_a_process_that_was_forked_does_not_hold_what_its_parent_held(path):
             assert is_free(store)
 
 
+@pytest.mark.in_turn
 def test_a_store_opened_twice_in_one_process_loses_nothing_when_another_closes_it(path):
     """Closing a file ends all locks that the process has on it, also SQLite's."""
     opens = "import sys; from rubricnb.judging.store import Store; Store(sys.argv[1]).close()"

@@ -19,6 +19,7 @@ def _svg(done, name):
     return "".join(book.glued(done)[name]["image/svg+xml"])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("readout", ["logprobs", "score", "feedback"])
 def test_efforts_and_thinkings_are_told_apart_in_every_readout(readout, warnings_of):
     """With probabilities, reads at one temperature are those of one effort and one thinking."""

@@ -159,6 +159,7 @@ def test_a_text_cannot_write_a_heading_of_the_template(spelling):
             assert f"# ##{heading[3:]}\nScore 3: This." in prompt.text
 
 
+@pytest.mark.in_turn
 def test_the_default_model_s_control_tokens_act_unless_they_are_made_inert(tokenizer):
     assert len(tokenizer.control) == 17
     plain = tokenizer.special("Fine.")

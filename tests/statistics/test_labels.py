@@ -151,6 +151,7 @@ def test_a_judge_that_agrees_pays_and_its_bias_does_no_harm():
     assert abs(rows["off"].mean()) < 0.03  # the judge is a point too high
 
 
+@pytest.mark.in_turn
 def test_labels_count_for_less_only_where_they_were_drawn_together():
     together, taken_apart = (results(whole_prompts(), apart=apart) for apart in (False, True))
     assert taken_apart["held"].mean() < together["held"].mean() - 0.05

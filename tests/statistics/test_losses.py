@@ -255,6 +255,7 @@ LOST_IN = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("measure", LOST_IN)
 def test_an_audit_says_what_a_comparison_lost(audited, measure):
     rows = audited[LOST_IN[measure]].rows

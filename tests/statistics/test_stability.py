@@ -29,6 +29,7 @@ def judged(columns):
     return pd.concat(frames, ignore_index=True)
 
 
+@pytest.mark.in_turn
 @given(SCORES)
 @settings(max_examples=60, deadline=None)
 def test_a_flip_rate_never_exceeds_the_mean_absolute_deviation(rows):

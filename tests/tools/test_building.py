@@ -80,6 +80,7 @@ def test_build_executes_what_changed_and_nothing_else(small, capsys):
     assert "mine.yml" in text
 
 
+@pytest.mark.in_turn
 def test_build_fails_with_the_traceback_of_a_failing_notebook(small, capsys):
     change(small, "print(n_items * 2)", "raise KeyError('a judge that is not there')")
     with pytest.raises(book.BookError, match=r"(?s)05_doubling failed.*a judge that is not there"):
@@ -167,6 +168,7 @@ def test_what_is_shown_stands_below_its_cell_and_in_the_book_where_its_caption_i
     assert "Text 2 3." in page.get_text()
 
 
+@pytest.mark.in_turn
 def test_a_bare_jupyter_book_build_says_what_to_run(small):
 
     done = subprocess.run(

@@ -123,3 +123,26 @@ def test_test_all_runs_every_stage_of_the_check_and_leaves_nothing_out():
     assert 'chapters="_build/stage/notebooks" ' in steps
     assert "tools due" not in steps
     assert "tools due" in recipe("test-book")
+
+
+def long_tests_due(root, files=("tests/test_a.py",), names=tuple(f"test_{k}" for k in range(40))):
+    due.cache_clear()
+    return {name for file in files for name in names if due(root).takes(file, name)}
+
+
+def test_every_long_test_has_its_turn_within_sixty_commits(clone):
+    assert long_tests_due(clone) == long_tests_due(clone) != set()  # all: nothing to compare with
+    turns = set()
+    for k in range(60):
+        commit(clone, f"nothing {k}")
+        turns.add(frozenset(long_tests_due(clone)))
+    assert len(turns) == 4
+    assert sum(map(len, turns)) == len(frozenset().union(*turns)) == 40
+
+
+def test_a_long_test_whose_file_the_change_touches_is_due(clone):
+    commit(clone, "nothing")
+    (clone / "tests").mkdir()
+    (clone / "tests" / "test_a.py").write_text("")
+    assert len(long_tests_due(clone)) == 40
+    assert len(long_tests_due(clone, files=("tests/test_b.py",))) < 40

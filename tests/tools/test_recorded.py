@@ -44,6 +44,7 @@ def prose(notebook):
     return next(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
+@pytest.mark.in_turn
 def test_a_run_with_other_parameters_prints_the_recorded_numbers(clone):
     assert list(recorded.record(root=clone)) == []  # nothing stood there before
     assert book.recorded_numbers(clone) == {
@@ -55,6 +56,7 @@ def test_a_run_with_other_parameters_prints_the_recorded_numbers(clone):
     assert book.glued(executed)["n-texts"]["text/plain"] == "'10'"
 
 
+@pytest.mark.in_turn
 def test_a_changed_number_is_shown_with_its_sentence_and_stops_the_book(clone):
     [*recorded.record(root=clone)]
     path = clone / "notebooks/05_x.md"
