@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # closing line counts it.
 ONCE_MORE = --reruns 1 --rerun-show-tracebacks
 # `make test-all` sets ALL. Without it, what takes long is done for the pages that are due: those
-# that the change touches and a quarter that rotates (`python -m tools due`).
+# that the change touches and an eighth that rotates (`python -m tools due`).
 ALL ?=
 # A notebook cannot be run again from its middle: --last-failed starts its kernel anew.
 NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile \

@@ -15,6 +15,8 @@ os.environ.setdefault(  # before anything draws
     "MATPLOTLIBRC", str(Path(__file__).parents[1] / "rubricnb" / "matplotlibrc")
 )
 ROOT = Path(__file__).parents[1]
+# Where most tests start processes, endpoints or studies; elsewhere a long test is marked in_turn.
+LONG = ("tests/faults/", "tests/studies/", "tests/rulers/")
 # These machines are slow and noisy: hypothesis must judge results, not times.
 settings.register_profile(
     "rubricnb", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -24,12 +26,11 @@ settings.load_profile("rubricnb")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of the long tests, a quarter has its turn; the others are left to `make test-all`."""
+    """Of the long tests, an eighth has its turn; the others are left to `make test-all`."""
     for item in items:
-        if item.get_closest_marker("in_turn") is None:
-            continue
         file = item.path.relative_to(ROOT).as_posix()
-        if not due().takes(file, item.nodeid.partition("::")[2]):
+        long = file.startswith(LONG) or item.get_closest_marker("in_turn") is not None
+        if long and not due().takes(file, item.nodeid.partition("::")[2]):
             item.add_marker(pytest.mark.slow)
 
 

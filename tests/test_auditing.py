@@ -93,12 +93,14 @@ def first(items, tmp_path_factory):
     return rb.audit("simulated:first-biased", items, path, store=":memory:"), path
 
 
+@pytest.mark.in_turn
 def test_the_unbiased_judge_is_cleared_where_there_is_enough_to_say_so(items):
     table = turned(simulated(items), items)
     assert table.verdict["letters"] == table.verdict["Roman numerals"] == "not found"
     assert table.sentence["letters"].startswith("Not found")
 
 
+@pytest.mark.in_turn
 def test_a_rewording_that_shifts_everything_is_charged_to_the_placebo(items):
     """Letters and placebo both cost half a point: nothing is special about letters."""
     shifted = replace(open_profile("unbiased"), label_shift=(("letter", -0.5),), wording_noise=0.0)
@@ -192,6 +194,7 @@ def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
     assert not (rows.section == "criteria").any()  # one criterion has no order
 
 
+@pytest.mark.in_turn
 def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(items, tmp_path, capsys):
     one = items.head(3)
     with pytest.raises(ValueError, match=r"1.0 effective clusters .*n_prompts, --n-prompts"):
@@ -235,6 +238,7 @@ def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
     assert said in table.sentence["letters"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("lost", [0, 0.1])
 def test_effects_are_those_of_the_statistics_that_the_chapters_use(items, lost):
     answers = simulated(items, "letter-strict")
@@ -256,6 +260,7 @@ def test_effects_are_those_of_the_statistics_that_the_chapters_use(items, lost):
             assert table[name][question] == pytest.approx(own[columns.format(end)])
 
 
+@pytest.mark.in_turn
 def test_a_criterion_is_measured_by_what_is_tested(items):
     """Its effect is the gap between places that the test, the control and the margin are about."""
     middle = replace(open_profile("unbiased"), criterion_position=(0.0, 0.4, 0.0))
@@ -270,6 +275,7 @@ def test_a_criterion_is_measured_by_what_is_tested(items):
         assert (found.p < 0.05) == (found.low > 0)
 
 
+@pytest.mark.in_turn
 def test_the_interval_of_the_most_extreme_position_holds_for_all(items):
     answers = simulated(items, "first-biased")
     row = turned(answers, items).loc["position 1"]
@@ -324,6 +330,7 @@ def test_agreement_in_level_is_the_mean_of_its_criteria(items):
     assert on_all(found).effect["kappa"] == pytest.approx(np.mean(kappas))
 
 
+@pytest.mark.in_turn
 def test_a_judge_that_tells_no_text_from_another_fails(items):
     of = {"accuracy": 2.0, "helpfulness": 3.0, "clarity": 4.0}
     answers = [
@@ -603,6 +610,7 @@ def test_one_score_on_all_criteria_is_set_beside_chance_and_a_single_rater(rated
     assert found.top.measure.iloc[-1] == "halo"
 
 
+@pytest.mark.in_turn
 def test_criteria_that_are_independent_have_no_halo_however_often_they_are_alike(rated):
     """Nine of ten scores are 4: alike on 73 % of the texts, by chance alone."""
     rng = np.random.default_rng(1)
@@ -616,6 +624,7 @@ def test_criteria_that_are_independent_have_no_halo_however_often_they_are_alike
     assert "halo" not in set(apart.top.measure)
 
 
+@pytest.mark.in_turn
 def test_a_halo_needs_ratings_of_single_people_and_none_that_were_designed(rated, items):
     means = rated.assign(**{f"human_{c}": rated[f"human_{c}"] * 2 / 3 + 1 for c in CRITERIA})
     assert "the ratings are means" in of_criteria(means).unseen["halo"]

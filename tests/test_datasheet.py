@@ -39,6 +39,7 @@ def audit(line):
     return CliRunner().invoke(app, ["audit", *line.split()])
 
 
+@pytest.mark.in_turn
 def test_the_page_says_what_was_tested_and_loads_nothing(found):
     page = Path("datasheet.html").read_text("utf-8")
     assert not re.search(r"@import|url\(|<script|(src|href)=", page)
@@ -56,6 +57,7 @@ def test_the_page_says_what_was_tested_and_loads_nothing(found):
     assert found.charts["ties"]["effect"] == pytest.approx(tied, rel=1e-12)
 
 
+@pytest.mark.in_turn
 def test_the_gate_passes_the_same_judge_and_names_the_part_that_changed(found):
     gate = f"{JUDGE} --check datasheet.json"
     assert audit(gate).exit_code == 0
@@ -73,6 +75,7 @@ def test_the_gate_passes_the_same_judge_and_names_the_part_that_changed(found):
     assert audit(gate).exit_code == 0
 
 
+@pytest.mark.in_turn
 def test_a_damaged_or_foreign_file_is_refused_in_one_line(found):
     whole = Path("datasheet.json").read_text("utf-8")
     better = json.dumps(json.loads(whole) | {"status": {"ok": 9}})

@@ -320,6 +320,7 @@ def test_the_studies_on_the_gpu_page_are_accepted(number, tmp_path, monkeypatch)
     ]  # fmt: skip
 
 
+@pytest.mark.in_turn
 def test_ray_knows_every_command_on_the_gpu_page():
     pytest.importorskip("ray", reason="Ray is not installed: make env")
     text = (ROOT / "book/gpu-cluster.md").read_text("utf-8")

@@ -13,6 +13,7 @@ HEAVY = ["pandas", "numpy", "scipy", "matplotlib", "openai", "xllamacpp", "sklea
 ENGINES = {"matplotlib", "openai", "xllamacpp", "sklearn"}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("statement", "loads", "never"),
     [

@@ -109,6 +109,7 @@ HEADLINES = {
 MEASURED = ["agreement", "kappa", "bias", "discrimination", "edits", "reask"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_a_judge_of_known_kind_gets_the_verdicts_that_it_deserves(kind, items, capsys):
     judge = rb.open_judge(judge_of(kind, items), name=kind)

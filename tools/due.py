@@ -1,4 +1,4 @@
-"""What a check does closely: what the change touches, and a quarter that rotates."""
+"""What a check does closely: what the change touches, and an eighth that rotates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rubricnb.book import find_root
 from tools.building import pages
 from tools.git import git
 
-N_PARTS = 4
+N_PARTS = 8
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Due:
     touched: frozenset[str] = frozenset()
     """The files that differ from the commit that the change starts from."""
     part: int | None = None
-    """The quarter, 0 to 3; None where everything is due."""
+    """The eighth, 0 to 7; None where everything is due."""
 
     def takes(self, file: str, name: str) -> bool:
-        """Say whether a long test is due: its file was touched, or its name is in the quarter.
+        """Say whether a long test is due: its file was touched, or its name is in the eighth.
 
         Examples
         --------
-        >>> quarters = [Due((), "", part=part) for part in range(N_PARTS)]
-        >>> sum(quarter.takes("test_a.py", "test_b") for quarter in quarters)
+        >>> eighths = [Due((), "", part=part) for part in range(N_PARTS)]
+        >>> sum(eighth.takes("test_a.py", "test_b") for eighth in eighths)
         1
         """
         return self.part in (None, crc32(name.encode()) % N_PARTS) or file in self.touched
@@ -42,7 +42,7 @@ def due(root: Path | None = None) -> Due:
     """Return the pages to read closely at this commit.
 
     These are the pages whose own file differs from the commit that the change starts from, and
-    every fourth page of the table of contents. The commit's hash decides which quarter that is, so
+    every eighth page of the table of contents. The commit's hash decides which eighth that is, so
     a check that is run again reads the same pages. The change starts where its history left
     ``origin/main``, or at the first parent of a commit that is on ``origin/main`` itself. Where
     git does not know that commit (no repository, a shallow clone), all pages are due.
@@ -76,7 +76,7 @@ def due(root: Path | None = None) -> Due:
     return Due(
         tuple(chosen),
         f"{len(chosen)} of {len(every)} pages: {n_touched} changed since {base[:8]}, "
-        f"and quarter {part + 1} of {N_PARTS} (from commit {head[:8]})",
+        f"and part {part + 1} of {N_PARTS} (from commit {head[:8]})",
         touched,
         part,
     )

@@ -82,6 +82,7 @@ def read(case, names):
     return found
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", TABLES)
 def test_a_table_gives_the_right_value_or_a_way_out(desk, case, capsys):
     names = written(case)
@@ -169,6 +170,7 @@ def ten():
                    rubric=QUALITY | {"levels": levels})  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "case", content("endings"), ids=lambda case: f"{case['reason']} {case['says']}"
 )

@@ -87,6 +87,7 @@ def test_arguments_out_of_place(arguments, message):
         load(**arguments)
 
 
+@pytest.mark.in_turn
 def test_loading_bundled_data_needs_no_network():
     code = (
         "import sys; import rubricnb as rb; rb.load('minibench');"

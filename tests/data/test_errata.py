@@ -91,6 +91,7 @@ def test_no_word_is_left_about_a_claim_that_is_gone(table):
     assert words.claim_id.is_unique
 
 
+@pytest.mark.in_turn
 def test_a_new_failure_without_words_is_an_error(monkeypatch):
     wrong = identities._expressions() | {"threshold_of_chi2": "1.0"}
     monkeypatch.setattr(identities, "_expressions", lambda: wrong)

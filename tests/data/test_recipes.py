@@ -79,6 +79,7 @@ def test_every_file_of_the_pages_is_wanted():
     assert {param.values[1] for param in lines()} == set(WANTED)
 
 
+@pytest.mark.in_turn
 def test_an_audit_of_a_rubric_with_gaps_from_a_sheet_in_five_lines(desk, capsys):
     """A rubric of 1-3-5-7 and texts, as a spreadsheet saves them as Unicode text."""
     levels = [("kind", "Is it kind?", k, f"Level {k}.") for k in (1, 3, 5, 7)]

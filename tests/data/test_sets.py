@@ -75,6 +75,7 @@ def test_asap_set_2_is_rated_as_a_whole_and_resolved_to_rater_1(mirror):
     assert 0.75 < rb.quadratic_weighted_kappa(first, second) < 0.87
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["asap-7", "asap-8"])
 def test_asap_sets_7_and_8_are_rated_by_traits(mirror, name):
     items = rb.load(name, n_items=60)
@@ -115,6 +116,7 @@ def test_own_rubrics_replace_ours_for_what_was_rated(mirror, tmp_path):
         rb.load("hanna", rubric=file)
 
 
+@pytest.mark.in_turn
 def test_summeval_has_100_articles_by_four_systems_rated_by_three_experts(mirror):
     items = rb.load("summeval")
     assert len(items) == 1600

@@ -102,6 +102,7 @@ def test_a_cell_of_another_kind_is_named_by_row_and_column(tmp_path, cell):
         rb.judgments(file, scale=(0, 1))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "rubric", ["- 5", "criterion: tone", "[" * 5000, "levels: {1: a, 1: b}", "a: 1"]
 )

@@ -43,6 +43,7 @@ def vllm():
     return rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("readout", "answer", "owner"),
     [
@@ -93,6 +94,7 @@ def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(plan, tmp_path
     assert len(received) - before == 3
 
 
+@pytest.mark.in_turn
 def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch, served):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     part = plan[plan["ordering_index"] <= 2]
@@ -131,6 +133,7 @@ def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch,
     assert len(received) == 3
 
 
+@pytest.mark.in_turn
 def test_a_download_that_was_cut_releases_nothing(plan, tmp_path, capsys, served):
     """Its last line proves it; and a page of a proxy is no output file, however short."""
     received, spec, send = served
@@ -206,6 +209,7 @@ def test_a_failed_line_replaces_no_answer_whatever_the_order_of_the_files(plan, 
         assert store.get([key])[key].error == "in the batch: <html>bad gateway</html>"
 
 
+@pytest.mark.in_turn
 def test_what_is_recorded_is_not_exported(plan, tmp_path, monkeypatch, served):
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
     received, spec, _ = served
@@ -220,6 +224,7 @@ def test_what_is_recorded_is_not_exported(plan, tmp_path, monkeypatch, served):
     assert rb.export_batch(part, judge, tmp_path / "c.jsonl") == []
 
 
+@pytest.mark.in_turn
 def test_lines_of_another_study_are_refused_and_nothing_of_the_file_is_kept(
     items, plan, tmp_path, served
 ):

@@ -17,6 +17,7 @@ def estimate(items, judge, designs=None, readout="feedback", **options):
     )
 
 
+@pytest.mark.in_turn
 def test_copies_of_a_greedy_read_cost_nothing_with_a_judge_that_repeats_itself(items):
     designs = [rb.balanced(5), rb.fixed(5, 10)]
     assert estimate(items, "simulated:unbiased", designs)["calls"].item() == 1800

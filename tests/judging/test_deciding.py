@@ -84,6 +84,7 @@ def test_decisions_and_reads_have_the_exact_chances(plan, p):
     assert abs(calls.mean() - reads) < 4 * calls.std() / np.sqrt(len(calls))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("lead", "most", "invalid"), [(2, 9, 0.3), (9, 9, 0.1), (1, 4, 0.5)])
 def test_it_stops_where_going_through_the_votes_one_by_one_stops(plan, lead, most, invalid):
     judge = Voter(0.6, 1, invalid)
@@ -99,6 +100,7 @@ def test_it_stops_where_going_through_the_votes_one_by_one_stops(plan, lead, mos
     assert set(judge.asked.values()) == {1}
 
 
+@pytest.mark.in_turn
 def test_a_killed_run_goes_on_and_pays_nothing_twice(plan, tmp_path):
     store = tmp_path / "store.sqlite"
     whole = Voter(0.7)
@@ -117,6 +119,7 @@ def test_a_killed_run_goes_on_and_pays_nothing_twice(plan, tmp_path):
     assert set(asked.values()) == {1}
 
 
+@pytest.mark.in_turn
 def test_the_order_of_the_reads_is_the_items_own(plan, items):
     def first_two(requests):
         judge = Voter(1.0)

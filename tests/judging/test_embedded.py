@@ -35,6 +35,7 @@ def request(ordering, readout, labels="numeric", number=1, response="It is 4.", 
                    readout, ordering=tuple(ordering), max_tokens=24, **options)  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("labels", ["numeric", "letter", "roman"])
 @pytest.mark.parametrize("prompt_format", ["chat", "plain"])
 def test_every_label_has_a_probability_and_their_sum_is_at_most_one(judge, labels, prompt_format):
@@ -48,6 +49,7 @@ def test_every_label_has_a_probability_and_their_sum_is_at_most_one(judge, label
     assert reply.text == f"[RESULT] {labels_of((1, 2, 3), labels)[score]}"
 
 
+@pytest.mark.in_turn
 def test_ten_is_told_from_one_on_a_ten_point_scale(judge):
     (reply,) = judge.answer([request(tuple(range(1, 11)), "logprobs")])
     (slot,) = reply.probabilities
@@ -55,6 +57,7 @@ def test_ten_is_told_from_one_on_a_ten_point_scale(judge):
     assert sum(slot) <= 1
 
 
+@pytest.mark.in_turn
 def test_the_same_question_gets_the_same_answer_and_its_prefix_from_the_cache(judge):
     first, again = judge.answer([request((1, 2, 3), "logprobs"), request((1, 2, 3), "logprobs")])
     difference = max(
@@ -159,6 +162,7 @@ def test_a_judge_that_is_closed_at_once_closes():
     subprocess.run([sys.executable, "-c", program], check=True, timeout=600)
 
 
+@pytest.mark.in_turn
 def test_a_proxy_and_headers_for_the_internet_are_not_for_this_machine(monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")

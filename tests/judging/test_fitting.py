@@ -71,6 +71,7 @@ def test_the_score_position_rows_of_v1_are_met(load):
         assert (abs(rows - printed.to_numpy()) <= ROW_TOLERANCE).all(), name
 
 
+@pytest.mark.in_turn
 def test_the_stored_figures_are_those_the_profiles_give():
     path = files("rubricnb.judging").joinpath("profiles.yml")
     stored = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -80,6 +81,7 @@ def test_the_stored_figures_are_those_the_profiles_give():
         assert position_figures(shares, len(got)) == stored[name]["achieved"]["stand_in"]
 
 
+@pytest.mark.in_turn
 def test_fitting_again_gives_the_stored_profiles(load):
     if load is stand_in:
         fitted = fit_profiles(load, only="v2/qwen3.5-9b/mt-bench")
@@ -92,6 +94,7 @@ def test_fitting_again_gives_the_stored_profiles(load):
     assert fitted == {name: stored[name] for name in fitted}
 
 
+@pytest.mark.in_turn
 def test_criteria_move_as_far_as_v2_prints(load):
     table = rb.published("criterion_order")
     for dataset, n in (("hanna", 6), ("summeval", 4)):

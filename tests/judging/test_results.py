@@ -93,6 +93,7 @@ def served():
         yield plan, url, received, status
 
 
+@pytest.mark.in_turn
 def test_answers_of_another_judge_of_the_same_name_are_not_taken(folder, served):
     plan, url, received, _ = served
     for other in (
@@ -119,6 +120,7 @@ def test_answers_of_another_judge_of_the_same_name_are_not_taken(folder, served)
             shutil.rmtree(folder / "another")
 
 
+@pytest.mark.in_turn
 def test_answers_about_other_texts_are_not_taken(folder, served):
     plan, url, received, _ = served
     edited = rb.load("minibench", n_items=15)

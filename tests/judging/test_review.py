@@ -45,6 +45,7 @@ def test_a_simulated_pair_accepts_at_its_planted_rate(items, tmp_path, capsys):
     assert (accepted.score == accepted.target).all()
 
 
+@pytest.mark.in_turn
 def test_the_two_judges_alternate_and_every_attempt_is_kept(items, tmp_path, capsys):
     stubborn = replace(KNOWN, center=5.0, human_weight=0.0, item_error=0.0)  # always 5
     pair = (

@@ -52,6 +52,7 @@ def equal(a, b):
     return a[~missing].astype(object).tolist() == b[~missing].astype(object).tolist()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "how",
     [{}, {"readout": "feedback"}, {"readout": "score", "temperature": 0.7},

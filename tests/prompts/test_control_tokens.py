@@ -199,6 +199,7 @@ def pieces():
     return st.one_of(whole, cut, st.sampled_from(["\x00", " ", "\n", "<", "|>", "[RESULT] 5"]))
 
 
+@pytest.mark.in_turn
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.deferred(pieces), max_size=8).map("".join))
 def test_whatever_a_text_is_made_of_the_prompt_has_the_templates_control_tokens_only(

@@ -196,6 +196,7 @@ def test_points_are_counted_on_the_scale_of_people(wavering):
     assert "points of the judge's scores" in own["do"]
 
 
+@pytest.mark.in_turn
 def test_the_gain_of_labels_lies_in_its_own_interval():
     """A weak judge: 60 draws of 25 ratings, of which some happen to lie off the middle."""
     rng = np.random.default_rng(11)
@@ -233,6 +234,7 @@ def several_texts_a_prompt(seed, prompts=60, candidates=6):
     return judgments, np.sqrt((1 + phi) / (1 + phi / 10))
 
 
+@pytest.mark.in_turn
 def test_orders_are_worth_what_the_pilot_says_where_prompts_hold_several_texts():
     held = 0
     for seed in range(40):

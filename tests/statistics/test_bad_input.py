@@ -154,6 +154,7 @@ def check(table):
     assert silent.empty, list(numbers.columns[numbers.loc[silent.index].isna().any()])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("spoil", BAD, ids=lambda f: f.__name__)
 @OF_VALUES
 def test_named_nan_or_a_clear_error(name, value, spoil):

@@ -87,6 +87,7 @@ def told(judgments, items):
     return [table.drop(columns=words, errors="ignore") for table in tables], audit.sentence
 
 
+@pytest.mark.in_turn
 def test_other_words_change_no_finding_and_no_number(few, monkeypatch):
     before, sentence = told(*few)
     monkeypatch.setattr(reasons, "SENTENCES", {code: f"<{code}>" for code in reasons.SENTENCES})

@@ -33,6 +33,7 @@ def test_cost_is_a_sum_along_the_ordering():
     assert costs["ordering"].tolist() == ["3-1-2-5-4", "1-2-3-4-5"]
 
 
+@pytest.mark.in_turn
 def test_without_preference_costs_are_their_floor():
     costs = []
     for seed in range(40):

@@ -77,6 +77,7 @@ SOURCES = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn
 def test_unbalanced_data_are_hendersons_and_intervals_leave_out_clusters():
     judgments = planted(np.random.default_rng(3), 4, candidates=3, lost=0.2)
     budget = rb.error_budget(judgments).set_index("source")
@@ -95,6 +96,7 @@ def test_unbalanced_data_are_hendersons_and_intervals_leave_out_clusters():
 # ---- planted truth ------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turn
 def test_planted_variances_are_recovered_without_bias_from_incomplete_data():
     found = pd.DataFrame(
         variances(rb.error_budget(planted(np.random.default_rng(s), lost=0.3))) for s in range(100)
@@ -198,6 +200,7 @@ def test_a_form_that_prefers_a_candidate_is_not_averaged_away_by_texts():
     assert "no number of prompts" in row(plans, forms=1, reads=1)["reason"]
 
 
+@pytest.mark.in_turn
 def test_noise_buys_no_forms_where_no_form_prefers_a_candidate():
     """Without form × candidate one form is the cheapest, and some number of prompts is enough."""
     sd = SD | {"form × candidate": 0.0}

@@ -132,6 +132,7 @@ def results(draw, times=80, seed=1, apart=False):
     return pd.DataFrame(rows).assign(half=lambda found: (found["high"] - found["low"]) / 2)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("draw", "drawn"),
     [(single(20), "items"), (single(50), "items"), (whole_prompts(12), "clusters"),
@@ -145,6 +146,7 @@ def test_the_interval_covers(draw, drawn):
     assert rows["drawn"].mode().item() == drawn
 
 
+@pytest.mark.in_turn
 def test_a_judge_that_agrees_pays_and_its_bias_does_no_harm():
     rows = results(single(50, r=0.85), 150)
     assert (rows["off_alone"] ** 2).mean() / (rows["off"] ** 2).mean() > 1.3

@@ -94,6 +94,7 @@ def dealt(n_studies, n_prompts, rng):
     })  # fmt: skip
 
 
+@pytest.mark.in_turn
 def test_the_prior_of_a_few_prompts_with_an_order_each_covers_the_planted_one():
     """Each cell holds four of twenty prompts: with the cells taken as known, 90 % would cover."""
     prior = rb.position_prior(dealt(300, 20, np.random.default_rng(2)), by="judge")

@@ -181,6 +181,7 @@ def test_a_bare_jupyter_book_build_says_what_to_run(small):
     assert "make book" in done.stderr + done.stdout
 
 
+@pytest.mark.in_turn
 def test_memory_is_known_of_a_kernel_that_has_to_be_killed(small):
     change(
         small,

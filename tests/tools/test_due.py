@@ -55,19 +55,20 @@ def test_without_a_commit_to_compare_with_every_page_is_due(clone):
     assert "git does not know" in due(clone).reason
 
 
+@pytest.mark.in_turn
 def test_every_page_has_its_turn_and_the_same_commit_the_same_pages(clone):
     turns = set()
-    for k in range(60):
+    for k in range(100):
         commit(clone, f"nothing {k}")
         pages = read_closely(clone)
         assert pages == read_closely(clone)
         assert re.fullmatch(
             rf"{len(pages)} of 9 pages: 0 changed since \w{{8}}, "
-            r"and quarter [1-4] of 4 \(from commit \w{8}\)",
+            r"and part [1-8] of 8 \(from commit \w{8}\)",
             due(clone).reason,
         )
         turns.add(frozenset(pages))
-    assert turns == {frozenset(PAGES[k::4]) for k in range(4)}
+    assert turns == {frozenset(PAGES[k::8]) for k in range(8)}
 
 
 def test_pages_that_a_branch_changed_are_due_however_many_commits_it_has(clone):
@@ -130,13 +131,13 @@ def long_tests_due(root, files=("tests/test_a.py",), names=tuple(f"test_{k}" for
     return {name for file in files for name in names if due(root).takes(file, name)}
 
 
-def test_every_long_test_has_its_turn_within_sixty_commits(clone):
+def test_every_long_test_has_its_turn_within_a_hundred_commits(clone):
     assert long_tests_due(clone) == long_tests_due(clone) != set()  # all: nothing to compare with
     turns = set()
-    for k in range(60):
+    for k in range(100):
         commit(clone, f"nothing {k}")
         turns.add(frozenset(long_tests_due(clone)))
-    assert len(turns) == 4
+    assert len(turns) == 8
     assert sum(map(len, turns)) == len(frozenset().union(*turns)) == 40
 
 

@@ -177,6 +177,7 @@ The caption.
 """
 
 
+@pytest.mark.in_turn
 def test_a_notebook_of_plain_papermill_gives_the_same_page(tmp_path):
     """Its figures are pixels, and nothing of rubricnb has looked at its outputs."""
     nbformat.write(jupytext.reads(PLAIN, fmt="md:myst"), tmp_path / "in.ipynb")

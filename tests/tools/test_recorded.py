@@ -72,6 +72,7 @@ def test_a_changed_number_is_shown_with_its_sentence_and_stops_the_book(clone):
     building._check_recorded({"05_x": executed}, clone)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("cell", "said"),
     [("say(share=1 / n)", "n-texts.* is not glued"), ("say(share=1, n_texts='NaN')", "Not known")],

@@ -28,6 +28,7 @@ def test_twins_are_written_once_and_say_when_out_of_step(small):
     assert not twin.exists()
 
 
+@pytest.mark.in_turn
 def test_a_class_gets_the_exercises_and_no_solutions(tmp_path):
     written = twins.student(tmp_path)
     assert [path.stem for path in written] == building.notebooks()
@@ -56,6 +57,7 @@ def expressions_in(source):
     return {ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)}
 
 
+@pytest.mark.in_turn
 def test_no_answer_of_an_exercise_stands_in_a_class_s_notebook(tmp_path):
     """Neither what a check compares with, nor a line that computes it before the answer's line."""
     n_checks = 0
@@ -78,6 +80,7 @@ def test_no_answer_of_an_exercise_stands_in_a_class_s_notebook(tmp_path):
     assert n_checks > 70
 
 
+@pytest.mark.in_turn
 def test_a_packed_check_says_what_the_open_one_says(tmp_path):
     source = book.find_root() / "notebooks" / "27_results.md"
     (open_check,) = re.findall(
