@@ -187,7 +187,8 @@ def _carried(bias: Any, n_reads: Any, n_options: Any, ends: Sequence[str]) -> di
     floor = (bias["cramers_v"] ** 2 - bias["v2_unbiased"]) * bias["n_reads"] / n_reads
     out: dict[str, Any] = {}
     for end in ends:
-        v2 = (bias[f"v2_unbiased{end}"] + floor).clip(lower=0.0)
+        with np.errstate(invalid="ignore"):  # some processors report the NaN of an empty shape
+            v2 = np.maximum(bias[f"v2_unbiased{end}"] + floor, 0.0)
         out |= {f"chi2{end}": n_reads * (n_options - 1) * v2, f"cramers_v{end}": v2**0.5}
     return out
 

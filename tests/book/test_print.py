@@ -11,6 +11,8 @@ from bs4 import BeautifulSoup
 from rubricnb import book
 from tools import building, printing
 
+pytestmark = pytest.mark.in_turn
+
 HTML = book.find_root() / "_build" / "html"
 PART = ["notebooks/11_rank_reversal", "notebooks/A_bias_cost"]  # each with an experiment
 
