@@ -69,20 +69,21 @@ class Worker(WorkerBase):
         for new in scheduled.scheduled_new_reqs:
             self._left[new.req_id] = len(new.prompt_token_ids) - new.num_computed_tokens
             self._sampling[new.req_id] = new.sampling_params
-        ready = []
-        for name, tokens in scheduled.num_scheduled_tokens.items():
-            self._left[name] -= tokens
-            if self._left[name] <= 0:
-                ready.append(name)
-        if not ready:
+        names = list(scheduled.num_scheduled_tokens)
+        for name in names:
+            self._left[name] -= scheduled.num_scheduled_tokens[name]
+        if not names:
             return EMPTY_MODEL_RUNNER_OUTPUT
-        asked = [self._sampling[name] for name in ready]
+        asked = [self._sampling[name] for name in names]
         allowed = [s.allowed_token_ids for s in asked]
         chosen = [ids[0] if ids else WORD for ids in allowed]
+        # A prompt that is read in parts has a row, and no token before its last part.
+        sampled = [[token] if self._left[name] <= 0 else []
+                   for name, token in zip(names, chosen, strict=True)]  # fmt: skip
         return ModelRunnerOutput(
-            req_ids=ready,
-            req_id_to_index={name: n for n, name in enumerate(ready)},
-            sampled_token_ids=[[token] for token in chosen],
+            req_ids=names,
+            req_id_to_index={name: n for n, name in enumerate(names)},
+            sampled_token_ids=sampled,
             logprobs=_logprobs(asked, chosen),
         )
 

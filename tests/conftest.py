@@ -9,8 +9,6 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
-from tools.due import due
-
 os.environ.setdefault(  # before anything draws
     "MATPLOTLIBRC", str(Path(__file__).parents[1] / "rubricnb" / "matplotlibrc")
 )
@@ -27,10 +25,14 @@ settings.load_profile("rubricnb")
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Of the long tests, an eighth has its turn; the others are left to `make test-all`."""
-    for item in items:
-        file = item.path.relative_to(ROOT).as_posix()
-        long = file.startswith(LONG) or item.get_closest_marker("in_turn") is not None
-        if long and not due().takes(file, item.nodeid.partition("::")[2]):
+    files = {item: item.path.relative_to(ROOT).as_posix() for item in items}
+    long = [i for i in items if files[i].startswith(LONG) or i.get_closest_marker("in_turn")]
+    if not long:  # as in the environments that have no Jupyter
+        return
+    from tools.due import due
+
+    for item in long:
+        if not due().takes(files[item], item.nodeid.partition("::")[2]):
             item.add_marker(pytest.mark.slow)
 
 

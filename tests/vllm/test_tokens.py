@@ -1,8 +1,10 @@
-"""Shared beginnings are tokenized once and nothing else changes, with tokenizers of every kind."""
+"""Shared lines are tokenized once and nothing else changes, with tokenizers of every kind."""
 
 from itertools import product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tokenizers import (
     Tokenizer,
     decoders,
@@ -34,7 +36,7 @@ KINDS = {
     "blanks dropped at both ends": (
         normalizers.Strip(),
         pre_tokenizers.ByteLevel(add_prefix_space=False),
-        False,
+        True,
     ),
     "one word": (normalizers.Replace(" ", "▁"), None, False),
 }
@@ -62,6 +64,18 @@ def trained(kind):
 @pytest.fixture(scope="module")
 def tokenizer(smollm2):
     return AutoTokenizer.from_pretrained(smollm2)
+
+
+PIECES = ["\n", "\n\n", "\r\n", " ", "  ", "\t", "word", "W", "1", "23", ".", "'s", "\u0301", "é",
+          "是", "ह", "👍🏽", "<|im_end|>", "<|im_start|>", "_", "#", "\u2028", "\x0b"]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["of the weights", "byte-level", "composed characters"])
+def kept(request):
+    """A tokenizer, and one of ours that goes on from text to text."""
+    of_weights = request.param == "of the weights"
+    plain = request.getfixturevalue("tokenizer") if of_weights else trained(request.param)
+    return plain, Tokens(plain)
 
 
 def bare_judge(tokenizer):
@@ -124,9 +138,10 @@ def test_ids_of_every_template_layout_and_readout_are_equal(tokenizer):
             assert judge.tokens(request) == whole(judge, request)
 
 
-def test_a_shared_beginning_is_not_encoded_again(tokenizer):
+def test_a_line_is_encoded_once_whatever_stands_before_it(tokenizer):
     tokens = Tokens(tokenizer)
-    body = "A sentence of the response, and one more. " * 200
+    lines = [f"{level}: The response is of kind {level}.\n" for level in range(1, 6)]
+    body = "A sentence of the response, and one more. " * 200 + "\n"
     encoded = []
 
     class Counting:
@@ -135,10 +150,27 @@ def test_a_shared_beginning_is_not_encoded_again(tokenizer):
             return tokenizer.backend_tokenizer.encode(text, **options)
 
     tokens._backend = Counting()
-    for end in ("Score 1: bad.", "Score 2: fair.", "Score 3: good."):
-        tokens.encode(body + end)
-    assert encoded[0] > len(body)
-    assert max(encoded[1:]) < 60
+    for order in (lines, lines[::-1], lines[2:] + lines[:2]):
+        text = "".join(order) + body + "Score:"
+        assert tokens.encode(text) == tokenizer.encode(text, add_special_tokens=False)
+    once = [f"{line}x" for line in (*lines, body)]  # with the letter that a line break looks at
+    assert encoded == [len(part) for part in (*once, "Score:")]
+
+
+def test_lines_that_are_kept_are_forgotten_before_they_fill_the_memory(tokenizer, monkeypatch):
+    monkeypatch.setattr("rubricnb.judging.tokens._MOST_CHARACTERS", 1000)
+    tokens = Tokens(tokenizer)
+    for n in range(200):
+        text = f"Text {n} of many.\nScore:"
+        assert tokens.encode(text) == tokenizer.encode(text, add_special_tokens=False)
+        assert sum(map(len, tokens._lines)) < 1100
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+@settings(max_examples=1500, deadline=None, derandomize=True)
+def test_ids_of_any_text_are_equal(kept, text):
+    plain, tokens = kept
+    assert tokens.encode(text) == plain.encode(text, add_special_tokens=False)
 
 
 def test_texts_that_share_nothing_and_empty_ones_are_encoded_whole(tokenizer):
