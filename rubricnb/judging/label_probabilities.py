@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rubricnb.parsing import Label
@@ -56,6 +57,7 @@ def label_probabilities(
     """
     seen: dict[str, dict[str, float]] = {}
     weights = {"": 1.0}
+    begun = _beginnings(tuple(targets))
     while open_ends := [
         p for p, w in weights.items() if p not in seen and (p == "" or w >= _NEGLIGIBLE)
     ]:
@@ -64,8 +66,7 @@ def label_probabilities(
         for token, alternatives in (yield from ask(prefix, rest)):
             seen[prefix] = alternatives
             for other, probability in alternatives.items():
-                if other and any(t.startswith(prefix + other) and t != prefix + other
-                                 for t in targets):  # fmt: skip
+                if other and prefix + other in begun:
                     longer = prefix + other
                     weights[longer] = weights.get(longer, 0.0) + weights[prefix] * probability
             prefix += token
@@ -92,12 +93,16 @@ def _probability(
 
 
 def _goes_on(label: str, seen: dict[str, dict[str, float]], targets: Sequence[str]) -> float:
-    longer = [t for t in targets if t.startswith(label) and t != label]
-    return sum(
-        probability
-        for token, probability in seen.get(label, {}).items()
-        if token and any(t.startswith(label + token) for t in longer)
-    )
+    if label not in seen:
+        return 0.0
+    longer = _beginnings(tuple(targets)).union(targets)
+    return sum(p for token, p in seen[label].items() if token and label + token in longer)
+
+
+@lru_cache(maxsize=64)
+def _beginnings(targets: tuple[str, ...]) -> frozenset[str]:
+    """Every part that begins a label and is not all of it."""
+    return frozenset(target[:n] for target in targets for n in range(len(target)))
 
 
 def probabilities_at(
