@@ -41,7 +41,7 @@ book: env  ## execute the notebooks that changed, build the book, print the path
 	$(PY) -m tools book
 
 test: env  ## run the tests: package, doctests, notebooks with small parameters
-	$(PY) -m pytest $(ONCE_MORE) -n 4 --dist worksteal -m 'not slow'
+	$(PY) -m pytest $(ONCE_MORE) -n 3 --dist worksteal -m 'not slow'
 
 test-slow: env  ## run what takes long: the pages' commands, chapters on other data, simulated studies
 	$(PY) -m pytest $(ONCE_MORE) -n 4 --dist worksteal -m slow

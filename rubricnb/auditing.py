@@ -34,7 +34,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import rubricnb
 from rubricnb import parsing
 from rubricnb.data import judgments as judgments_from
-from rubricnb.data.rubrics import scales_of
+from rubricnb.data.rubrics import check_items, scales_of
 from rubricnb.frames import Items, Judgments, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.cost import estimate_cost
@@ -572,6 +572,7 @@ def audit(
     elif judge is None or items is None:
         raise ValueError("an audit needs a judge and items, or judgments that were made elsewhere")
     else:
+        check_items(items)
         every = items
         items = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(items, force)

@@ -230,17 +230,20 @@ def _refuse_other_scale(
 ) -> None:
     """Refuse scores whose log has another scale than the rubrics of the items."""
     if own is not None and (is_other := (low != own[0]) | (high != own[1])).any():
-        theirs = f"{low[is_other][0]:g}..{high[is_other][0]:g}"
+        first, last = low[is_other][0], high[is_other][0]
         raise ValueError(
             f"the scores of {what} are shares from {own[0]:g} to {own[1]:g}, and the rubric's "
-            f"levels are {theirs}: {_RESCALE}"
+            f"levels are {first:g}..{last:g}: {_rescale(first, last)}"
         )
 
 
-_RESCALE = (
-    "give scale=(0, 1), which compares ranks but not levels, or rescale the scores before "
-    "(share * 4 + 1 for 1 to 5, or share * 5 if the tool divides by 5)"
-)
+def _rescale(low: float, high: float) -> str:
+    """Say how shares become scores of a scale."""
+    return (
+        "give scale=(0, 1), which compares ranks but not levels, or rescale the scores before "
+        f"(share * {high - low:g} + {low:g} for {low:g} to {high:g}, or share * {high:g} if the "
+        f"tool divides by {high:g})"
+    )
 
 
 def _with_ratings(
@@ -630,7 +633,7 @@ def _refuse_shares(
         written,
         there & (score < 1),
         f"is off the scale {low[there][0]:g}..{high[there][0]:g}, and every score lies between 0 "
-        f"and 1, as shares do: {_RESCALE}",
+        f"and 1, as shares do: {_rescale(low[there][0], high[there][0])}",
     )
 
 

@@ -281,6 +281,22 @@ def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
         )
 
 
+def check_items(items: Any) -> None:
+    """Refuse what is no table of items, by name: a judge or a path in their place.
+
+    Examples
+    --------
+    >>> check_items("my_data.csv")
+    Traceback (most recent call last):
+    TypeError: items are a table, as rb.load gives one, not the str 'my_data.csv'
+    """
+    if not isinstance(items, pd.DataFrame):
+        shown = f" {items!r}" if isinstance(items, str | Path) else ""
+        raise TypeError(
+            f"items are a table, as rb.load gives one, not the {type(items).__name__}{shown}"
+        )
+
+
 def scales_of(items: pd.DataFrame) -> tuple[NDArray[np.int64], list[FloatArray]]:
     """Return which scale each item has, and the scores of these scales, ascending.
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.rubrics import check_length, level_labels, scale_with, scales_of
+from rubricnb.data.rubrics import check_items, check_length, level_labels, scale_with, scales_of
 from rubricnb.frames import CONDITION_COLUMNS, REQUESTS, Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Engine, Readout
@@ -97,6 +97,8 @@ def plan(
 
     Raises
     ------
+    TypeError
+        Items that are no table.
     ValueError
         A design over another number of options, an unknown setting, a placebo of a template without
         meaning-free edits, or a rubric, reference or example that the items do not have.
@@ -121,6 +123,7 @@ def plan(
     >>> len(pieces), pieces.criterion_ordering[2], pieces.criterion_ordering[3]
     (60, '2-3', '1')
     """
+    check_items(items)
     designs = _same_size(designs)
     together = template == "criteria"
     n = n_options or (5 if together else designs[0].n)
