@@ -82,7 +82,6 @@ def read(case, names):
     return found
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("case", TABLES)
 def test_a_table_gives_the_right_value_or_a_way_out(desk, case, capsys):
     names = written(case)
@@ -170,7 +169,6 @@ def ten():
                    rubric=QUALITY | {"levels": levels})  # fmt: skip
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "case", content("endings"), ids=lambda case: f"{case['reason']} {case['says']}"
 )
@@ -200,7 +198,6 @@ MIXED = [
 ]  # fmt: skip
 
 
-@pytest.mark.in_turn
 def test_criteria_of_several_scales_are_audited(desk):
     """Numbers beside yes and no, and a weight that only one criterion has."""
     rows = [

@@ -86,7 +86,6 @@ def wrong(path):
     return N - len(kept)
 
 
-@pytest.mark.in_turn
 def test_a_flipped_bit_of_an_answer_is_seen_and_named_and_the_others_are_saved(fill):
     path = fill()
     content = path.read_bytes()

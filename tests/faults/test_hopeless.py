@@ -23,8 +23,6 @@ from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.same_model import same_model
 from rubricnb.judging.store import Store, StoreError
 
-pytestmark = pytest.mark.in_turn
-
 GOOD = completion("Fine. [RESULT] 2")
 STREAM = b'data: {"choices": [{"delta": {"content": "Fine"}}]}\n\ndata: [DONE]\n\n'
 USELESS = {

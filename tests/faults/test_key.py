@@ -23,8 +23,6 @@ import rubricnb as rb
 from rubricnb.judging import redact as redact_module
 from rubricnb.judging.redact import redact
 
-pytestmark = pytest.mark.in_turn
-
 KEY = "sk-proj-0123456789-abcdef"
 ANY_KEY = "correct horse battery staple"  # nothing gives it away
 

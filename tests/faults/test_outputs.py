@@ -22,8 +22,6 @@ from rubricnb.outputs import check_outputs
 from studies.study import check_files
 from tools.twins import student, twins
 
-pytestmark = pytest.mark.in_turn
-
 SCALE = ["--scale", "1", "5"]
 
 

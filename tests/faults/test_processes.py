@@ -14,8 +14,6 @@ import rubricnb as rb
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.store import Store, StoreError
 
-pytestmark = pytest.mark.in_turn
-
 CONCURRENCY = 4
 # Everything is imported once; every run is a fork, so that it can be killed often in little time.
 PROGRAM = f"""

@@ -13,8 +13,6 @@ from endpoint import completion, endpoint
 import rubricnb as rb
 from rubricnb.judging.store import Store
 
-pytestmark = pytest.mark.in_turn
-
 CONCURRENCY = 64
 PROGRAM = f"""
 import sys

@@ -20,8 +20,6 @@ from rubricnb.cli import app
 from rubricnb.judging.openai import JudgeError
 from rubricnb.shown import one_line, shown
 
-pytestmark = pytest.mark.in_turn
-
 # The clipboard, the title, the screen; a C1 introducer; a name that reads backwards; a second line.
 HOSTILE = (
     "\x1b]52;c;cm0gLXJm\x07\x1b]0;owned\x07\x1b[2J\x9b31m\x85\u202egpj.exe\u2066\rerror: sent\n"

@@ -106,7 +106,6 @@ def bundles(items, judge, folder, **options):
     return {variant: standard.in_variant(variant) for variant in standard.variants}
 
 
-@pytest.mark.in_turn
 def test_a_judge_compiles_locks_extracts_and_is_calibrated(tmp_path):
     items = essays(tmp_path, 120)
     with endpoint(reads) as (url, received), closing(rb.open_judge(f"openai:m@{url}")) as judge:

@@ -29,7 +29,6 @@ def grades():
         judge.close()
 
 
-@pytest.mark.in_turn
 def test_every_item_is_decided_and_every_trait_has_its_quote(grades):
     assert (grades.scores.status == "ok").all(), grades.scores.reason.unique()
     assert len(grades.scores) == 3

@@ -72,7 +72,6 @@ def test_noise_lowers_the_halo_and_the_gap_is_the_difference_of_the_two():
     assert chunks.halo_gap(one, one, cluster)["delta_halo"] == 0
 
 
-@pytest.mark.in_turn
 def test_one_score_for_all_by_chance_is_what_permuted_texts_give():
     rng = np.random.default_rng(3)
     scores = pd.DataFrame(rng.integers(1, 4, (30, 3)), columns=list("abc"))

@@ -52,7 +52,6 @@ def test_a_real_recording_is_taken_in_and_the_command_says_what_it_shows(folder)
     assert "first" in done.output
 
 
-@pytest.mark.in_turn
 def test_of_several_criteria_at_once_the_one_that_lacks_an_answer_is_named(tmp_path):
     real = results_folder() / "minibench" / "smollm2-135m-instruct-embedded"
     folder = shutil.copytree(real, tmp_path / "minibench" / real.name)
@@ -343,7 +342,6 @@ def test_what_is_written_again_as_it_was_is_taken_in(folder):
     assert problems(folder) == []
 
 
-@pytest.mark.in_turn
 def test_a_table_of_references_is_read_cell_by_cell(tmp_path):
     real = results_folder() / "scoring" / "smollm2-135m-instruct-embedded"
     folder = shutil.copytree(real, tmp_path / "scoring" / real.name)

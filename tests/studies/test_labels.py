@@ -24,7 +24,6 @@ def _cells():
     return labels.cells(labels.loaded())
 
 
-@pytest.mark.in_turn
 def test_the_counts_are_those_of_the_sets(of):
     shapes = {(c.judge, c.criterion): c.human.shape for c in of}
     assert len(shapes) == 5 * 4 + 2 * 6

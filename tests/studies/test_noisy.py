@@ -151,7 +151,6 @@ def test_the_spread_is_that_of_the_package():
     assert found.value == pytest.approx(rb.within_item_sd(judgments).sd.iloc[0])
 
 
-@pytest.mark.in_turn
 def test_what_lies_between_requests_is_found_and_nothing_where_there_is_nothing():
     planted = {0.0: 0.4, 0.3: 0.3, 0.7: 0.2, 1.0: 0.0}
     frames = [as_judgments(drawn(900, 10 + k, sd), temperature=t)

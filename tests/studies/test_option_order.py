@@ -118,7 +118,6 @@ def test_a_judge_of_the_command_line_takes_the_place_of_the_file_s_where_that_ca
         read_study("scoring", named("openai:m"))
 
 
-@pytest.mark.in_turn
 def test_what_a_judge_of_the_command_line_is_asked_with_is_recorded(small, hosted):
     small(15, 6)
     options = ["-o", "temperature=1.0", "-o", "concurrency=4", "--price", "1", "1", "1"]

@@ -26,8 +26,6 @@ from studies import (
 )
 from studies.recording import read_table
 
-pytestmark = pytest.mark.in_turn
-
 CELL, PAIR = ["judge", "dataset"], ["judge", "dataset", "criterion"]
 BUDGET = ["recording", "who", "criterion", "facet"]
 TRAINED = [*CELL, "readout"]

@@ -23,7 +23,6 @@ def _loaded():
     return replace.loaded()
 
 
-@pytest.mark.in_turn
 def test_the_counts_are_those_of_the_two_sets(loaded):
     judgments, items = loaded
     assert len(items) == 4_800 == 12 * 100 * 4

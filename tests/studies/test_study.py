@@ -116,7 +116,6 @@ def hosted():
         yield entry | {"model": "one"}, received
 
 
-@pytest.mark.in_turn
 def test_one_allowance_holds_for_all_plans_of_a_study(write, hosted, tmp_path):
     judge, received = hosted
     plans = [part | {"readout": "feedback"} for part in PLANS[:1] + PLANS[:1]]
@@ -208,7 +207,6 @@ def test_the_cost_of_a_study_is_summed_before_anything_is_sent(write, hosted, tm
     assert len(received) == 7
 
 
-@pytest.mark.in_turn
 def test_the_cost_of_gradings_counts_every_call_of_every_method(write, hosted):
     judge, received = hosted
     gradings = [

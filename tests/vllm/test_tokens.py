@@ -173,12 +173,6 @@ def test_ids_of_any_text_are_equal(kept, text):
     assert tokens.encode(text) == plain.encode(text, add_special_tokens=False)
 
 
-def test_texts_that_share_nothing_and_empty_ones_are_encoded_whole(tokenizer):
-    tokens = Tokens(tokenizer)
-    for text in ("Alpha beta gamma.", "Zeta eta theta.", "", "Zeta eta theta.", "Z"):
-        assert tokens.encode(text) == tokenizer.encode(text, add_special_tokens=False)
-
-
 def test_a_chat_template_that_depends_on_the_date_changes_in_mid_run(tokenizer, monkeypatch):
     """The beginning of every prompt changes at midnight; nothing of the day before is kept."""
     judge = bare_judge(tokenizer)
