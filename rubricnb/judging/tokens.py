@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
-_CUT = re.compile(r"(?<=\n)(?=\w)")  # where no rule of a tokenizer looks across
+_BREAK = re.compile(r"\n(?=\w)")  # behind its line break no rule of a tokenizer looks back
 _NEXT = "x"  # a rule may ask whether white space is the last of a text: here it never is
 _MOST_CHARACTERS = 20_000_000  # of the lines that are kept, about 150 MB with their tokens
 
@@ -85,10 +85,10 @@ class Tokens:
         return ids
 
     def _by_line(self, text: str) -> list[int]:
-        *lines, last = _CUT.split(text)
+        *lines, last = _BREAK.split(text)
         ids: list[int] = []
         for line in lines:  # with a letter that a line break looks at, whose ids are dropped
-            ids += self._part(line + _NEXT, len(self._next))
+            ids += self._part(f"{line}\n{_NEXT}", len(self._next))
         return ids + self._part(last, 0)
 
     def _part(self, part: str, n_dropped: int) -> list[int]:
@@ -126,7 +126,7 @@ class Tokens:
         words, offsets = encoded.word_ids, encoded.offsets
         starts = {offsets[n][0] for n, word in enumerate(words) if not n or word != words[n - 1]}
         return len(starts) >= len(text) / 20 and all(
-            cut.start() in starts for cut in _CUT.finditer(text)
+            line_break.end() in starts for line_break in _BREAK.finditer(text)
         )
 
     def _chat(self) -> str:
