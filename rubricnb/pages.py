@@ -247,6 +247,21 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     )
 
 
+def check_rated(items: pd.DataFrame) -> None:
+    """Refuse items without a rating, where a page goes on to compare scores with ratings.
+
+    Raises
+    ------
+    CannotShow
+        Says which columns give ratings.
+    """
+    if "human" not in items or items["human"].isna().all():
+        raise CannotShow(
+            "what follows compares scores with ratings, and these items have none (a file gives "
+            "them as columns human_CRITERION)"
+        )
+
+
 def check_drawn(
     figure: str, frame: pd.DataFrame, n_rows: int, **columns: str | Iterable[str]
 ) -> None:

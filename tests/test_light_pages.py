@@ -1,14 +1,17 @@
 """A finished page loses what it does not use, and keeps what it does."""
 
 import sys
+from pathlib import Path
 
+import pydata_sphinx_theme
 import pytest
+from fontTools.ttLib import TTFont
 from sphinx.errors import ExtensionError
 
 from rubricnb import book
 
 sys.path.append(str(book.find_root() / "_ext"))
-from light_pages import drawings, lighter
+from light_pages import cut_font, drawings, lighter, named
 
 SCRIPT = 'a={bars:[448,512,["navicon"],"f0c9","M0z"],"arrow-up":[384,512,[8593],"f062","M2z"]}'
 ICONS = drawings(SCRIPT)
@@ -56,3 +59,18 @@ def test_pictures_below_the_first_screen_load_late():
     page = lighter('<img src="1"><img src="2"><img src="3"><img loading="eager" src="4">', {})
     assert page.count('loading="lazy"') == 1
     assert '<img loading="lazy" src="3">' in page
+
+
+def test_a_font_of_icons_keeps_what_style_sheets_draw(tmp_path):
+    (tmp_path / "a.css").write_text('a::after{content:"\\f107"} :root{--up:"\uf071"}', "utf-8")
+    (tmp_path / "fontawesome").mkdir()
+    (tmp_path / "fontawesome" / "all.css").write_text('.fa-x:before{content:"\\f00d"}', "utf-8")
+    assert named(tmp_path) == {0xF107, 0xF071}
+    theme = Path(pydata_sphinx_theme.__file__).parent
+    (whole,) = theme.rglob("fa-solid-900.ttf")
+    font = tmp_path / whole.name
+    font.write_bytes(whole.read_bytes())
+    cut_font(font, named(tmp_path))
+    cut = font.with_suffix(".woff")
+    assert set(TTFont(cut).getBestCmap()) == {0xF107, 0xF071}
+    assert cut.stat().st_size < font.stat().st_size / 100
