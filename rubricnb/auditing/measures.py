@@ -4,8 +4,8 @@ First whether its answers can be read, tell texts apart and agree with people; t
 matters which position an option has, what the scores are called, which reference is shown and in
 which order criteria are asked. Every effect has an interval and a test, and is given beside the
 effects of neutral edits and of asking again. Questions and tests are fixed before looking; the
-p-values of an audit are one family. ``auditing.yml`` says what is measured,
-``auditing_words.jinja`` how a result is said, ``auditing.jinja`` is the page.
+p-values of an audit are one family. ``measures.yml`` says what is measured,
+``words.jinja`` how a result is said, ``page.jinja`` is the page.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ _WORST_FIRST = (*ADVERSE, UNCLEAR, MODERATE, STRONG, SHOWN, NOTED, SMALL, ABSENT
 SCHEMA = "rubricnb-audit/1"
 MEASURES: dict[str, dict[str, str]]
 VERDICTS: list[dict[str, str]]
-MEASURES, VERDICTS = yaml.safe_load_all((files("rubricnb") / "auditing.yml").read_text("utf-8"))
+MEASURES, VERDICTS = yaml.safe_load_all(
+    (files("rubricnb.auditing") / "measures.yml").read_text("utf-8")
+)
 """What is measured (section, kind, unit, claim, meaning, why it may be missing, advice), and what
 a judge must do to get each verdict."""
 _KNOWN = pd.DataFrame.from_dict(MEASURES, orient="index")
@@ -116,8 +118,8 @@ _KEYS = [*_ITEM, "cluster_id"]
 _RETEST = "retest after rewording"
 _PLAIN, _FULL = "baseline", "reference of full mark"
 _WORDS: Any = Environment(  # plain text; the page escapes it
-    loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=False
-).get_template("auditing_words.jinja", globals={"measures": MEASURES}).module  # fmt: skip
+    loader=PackageLoader("rubricnb.auditing", "."), undefined=StrictUndefined, autoescape=False
+).get_template("words.jinja", globals={"measures": MEASURES}).module  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -1694,10 +1696,10 @@ def _row(
 def page(*audits: Audit, datasheet: bool = False) -> str:
     """Write audits, or the datasheet of a judge, as one HTML page that loads nothing."""
     environment = Environment(
-        loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=True,
+        loader=PackageLoader("rubricnb.auditing", "."), undefined=StrictUndefined, autoescape=True,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    return environment.get_template(f"{'datasheet' if datasheet else 'auditing'}.jinja").render(
+    return environment.get_template(f"{'datasheet' if datasheet else 'page'}.jinja").render(
         audits=audits, version=rubricnb.__version__, margins=MARGINS, measures=MEASURES,
         adverse=ADVERSE,
         verdicts=VERDICTS, from_store=_NOT_ASKED_WARNING,

@@ -1,0 +1,43 @@
+"""One page about one judge: is it any good, what moves it, and what to do about it."""
+
+from rubricnb.auditing.measures import (
+    ADVERSE,
+    MARGINS,
+    MEASURES,
+    VERDICTS,
+    Audit,
+    alike_and_chance,
+    alike_sums,
+    audit,
+    audit_cost,
+    audit_requests,
+    beside,
+    check_files,
+    drawn,
+    findings,
+    page,
+    part_of,
+    read_audit,
+    thresholds,
+)
+
+__all__ = [
+    "ADVERSE",
+    "MARGINS",
+    "MEASURES",
+    "VERDICTS",
+    "Audit",
+    "alike_and_chance",
+    "alike_sums",
+    "audit",
+    "audit_cost",
+    "audit_requests",
+    "beside",
+    "check_files",
+    "drawn",
+    "findings",
+    "page",
+    "part_of",
+    "read_audit",
+    "thresholds",
+]
