@@ -12,7 +12,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.auditing import VERDICTS, audit_requests, findings
-from rubricnb.auditing.measures import _judged
+from rubricnb.auditing.verdicts import _judged
 from rubricnb.judging.profiles import open_profile
 
 RUBRIC = """\
