@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.auditing import VERDICTS, _judged, audit_requests, findings
+from rubricnb.auditing import VERDICTS, audit_requests, findings
+from rubricnb.auditing.verdicts import _judged
 from rubricnb.judging.profiles import open_profile
 
 RUBRIC = """\

@@ -1,0 +1,178 @@
+"""The answers of a judge to one kind of prompt, and the values that several questions share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.auditing.rows import _p_mostly_changed
+from rubricnb.auditing.terms import MARGINS
+from rubricnb.pages import condition_names
+from rubricnb.permutation import decode
+from rubricnb.statistics import intervals as inference
+from rubricnb.statistics.losses import lost_scores, open_sign
+from rubricnb.statistics.reads import Value, matched, values_of
+from rubricnb.statistics.reasons import Reasons
+
+_ITEM = ["dataset", "item_id", "criterion"]
+_KEYS = [*_ITEM, "cluster_id"]
+_PLAIN, _FULL = "baseline", "reference of full mark"
+_TWO_ANSWERS = ("first_answer", "second_answer")
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Judgments of one kind of prompt, and the values that several questions share."""
+
+    judgments: pd.DataFrame
+    items: pd.DataFrame
+    value: Value
+    asked: bool = False  # by this audit, each criterion in a call of its own
+
+    @cached_property
+    def usual(self) -> pd.DataFrame:
+        """Reads of the plain prompt; all reads if the prompt is not the book's."""
+        plain = self.judgments[self.judgments["condition"] == _PLAIN]
+        return plain if len(plain) else self.judgments
+
+    @cached_property
+    def criteria(self) -> dict[str, _Answers]:
+        """Answers about each criterion, if there are several."""
+        own = dict(iter(self.judgments.groupby("criterion", sort=False)))
+        return {str(c): replace(self, judgments=own[c]) for c in own if len(own) > 1}
+
+    @cached_property
+    def rated(self) -> dict[str, Any]:
+        """Input of the statistics about people; orderings differ in length if scales do."""
+        usual = self.usual.assign(ordering=np.nan)
+        return {"judgments": usual, "items": self.items, "by": [], "value": self.value}
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """Mean of each item under each condition, and its human rating."""
+        # Not a pivot table: with dropna=False it has a row for every cluster × item.
+        means = self.judgments.groupby([*_KEYS, "condition"], observed=True)["value"].mean()
+        cells = means.unstack("condition").dropna(how="all")
+        cells = cells.reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
+        if cells[_PLAIN].isna().all():
+            cells[_PLAIN] = self.usual.groupby(_KEYS)["value"].mean()
+        cells["human"] = np.nan
+        if "human" in self.items:
+            cells["human"] = matched(cells.index.to_frame(), self.items, "human").to_numpy()
+        return cells.join(self._two_answers())
+
+    def _two_answers(self) -> pd.DataFrame:
+        """The first two answers of each item to the same words, of which one may be a copy."""
+        read = self.usual.dropna(subset=["whole"]).astype({"ordering": "str"})
+        read = read.sort_values("ordering", kind="stable")[[*_KEYS, "ordering", "whole"]]
+        first = read.drop_duplicates(_ITEM)
+        same = read.merge(first[[*_ITEM, "ordering"]], on=[*_ITEM, "ordering"])
+        second = same[same.duplicated(_ITEM)].drop_duplicates(_ITEM)
+        answers = [part.set_index(_KEYS)["whole"] for part in (first, second)]
+        return pd.concat(dict(zip(_TWO_ANSWERS, answers, strict=True)), axis=1)
+
+    @cached_property
+    def changes(self) -> dict[str, pd.Series]:
+        """Share of each item's scores that change under neutral edits, and when asked again."""
+        edited = self.judgments[self.judgments["condition"] == "placebo"]
+        read = [*_ITEM, "ordering"]
+        repeats = self.usual[self.usual.duplicated(read)]
+        found = {
+            "edits": _changed(self.usual, edited),
+            "reask": _changed(self.usual, repeats, read),
+        }
+        return {name: rates for name, rates in found.items() if len(rates)}
+
+    def flips(self, others: pd.DataFrame) -> dict[str, Any]:
+        """Share of scores that change, and whether it exceeds that of neutral edits."""
+        changed = _changed(self.usual, others)
+        beyond = (changed - next(iter(self.changes.values()), np.nan)).dropna()
+        row = {"flips": changed.mean()}
+        if beyond.empty:
+            return row
+        cluster = beyond.index.get_level_values("cluster_id")
+        found = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
+        return row | {
+            "flips_beyond": found.value, "scrambled": bool(found.low > MARGINS["share of scores"]),
+            "p_steady": _p_mostly_changed(found, cluster.nunique()),
+        }  # fmt: skip
+
+
+def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataFrame:
+    """Add to judgments the value and the score of each, its condition and the top of its scale."""
+    shown = answers["reference_score"].astype("str")
+    order = answers["ordering"].astype("category").cat
+    top = pd.Series([max(decode(o)) for o in order.categories], dtype=float).reindex(order.codes)
+    top.index = answers.index
+    shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
+    shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
+    if shown.nunique() == 1:  # never asked without it, or only with a different one
+        shown[:] = "none"
+    return answers.astype(dict.fromkeys(_KEYS, "str")).assign(
+        value=values_of(answers, value),
+        whole=values_of(answers),
+        condition=condition_names(answers.assign(reference_score=shown)),
+        reference_score=shown,
+        top=top,
+    )
+
+
+def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM) -> pd.Series:
+    """Share of each item's scores that differ from its first base read."""
+    first = base.drop_duplicates(on)[[*on, "whole"]]
+    pairs = others.merge(first, on=on, suffixes=("", "_first"))
+    pairs = pairs.dropna(subset=["whole", "whole_first"])
+    return (pairs["whole"] != pairs["whole_first"]).groupby([pairs[key] for key in _KEYS]).mean()
+
+
+def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Reads that have a score and are not copies of another read."""
+    known = judgments[judgments["value"].notna()]
+    return known.drop_duplicates([*_ITEM, "key"]) if known["key"].nunique() > 1 else known
+
+
+def _mean_values(reads: pd.DataFrame) -> pd.Series:
+    """Mean value of each item that was asked about; NaN where no answer has one."""
+    return reads.groupby(_KEYS)["value"].mean()
+
+
+def _lost_to_both(
+    one: pd.Series,
+    other: pd.Series,
+    names: tuple[str, str],
+    row: Mapping[str, Any] | None = None,
+    per: float = 1.0,
+) -> Reasons:
+    """Items with a score on one of two sides only, and whether they could turn the sign of `row`.
+
+    `row`: about the mean difference of the two, divided by `per`.
+    """
+    a, b = (side.to_numpy("float64") for side in one.align(other, join="inner"))
+    found = lost_scores(a, b, names)
+    if row is None or not found:
+        return found
+    given = np.concatenate([a, b])
+    ends = float(np.nanmin(given)), float(np.nanmax(given))
+    return found + open_sign(a, b, ends, (per * row["low"], per * row["high"]), row["question"])
+
+
+def _scale_of(judgments: pd.DataFrame) -> tuple[float, float]:
+    """From the lowest score to the highest, and the distance of two neighbouring scores."""
+    options, given = judgments["n_options"], judgments["whole"].dropna()
+    span = float(options[options > 0].min() - 1) if (options > 0).any() else float(np.ptp(given))
+    span = min(
+        (float(np.ptp(decode(o))) for o in judgments["ordering"].dropna().unique()), default=span
+    )
+    for step in (1.0, 0.5):
+        if (given / step % 1 == 0).all():
+            return span, step
+    return span, span / 10
+
+
+def _binned(scores: Any, step: float) -> Any:
+    return np.round(np.floor(scores / step + 0.5) * step, 6)
