@@ -17,7 +17,8 @@ from typing import Any
 import httpx2
 
 from rubricnb.judging.contract import Readout, Request
-from rubricnb.judging.openai import OpenAIJudge, slug
+from rubricnb.judging.endpoint import slug
+from rubricnb.judging.openai import OpenAIJudge
 from rubricnb.judging.weights import WEIGHTS, find_weights, sha256
 from rubricnb.prompts.control_tokens import unknown
 

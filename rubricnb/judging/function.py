@@ -69,7 +69,7 @@ class FunctionJudge:
             self.answered_before |= not reply.error
             yield reply
         if self._is_hopeless():
-            from rubricnb.judging.openai import JudgeError  # here, since it loads the client
+            from rubricnb.judging.endpoint import JudgeError  # here, since it loads the client
 
             failures, self._failures = self._failures, 0
             said = f"all of the first {failures} calls failed; the last: {last}"

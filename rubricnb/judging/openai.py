@@ -5,51 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
-import re
-import threading
-import time
-import zlib
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import replace
-from itertools import count, islice
-from typing import Any, Literal, NamedTuple, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for
-from rubricnb.judging.connection import (
-    Answer,
-    Connection,
-    Doubt,
-    Pace,
-    Refused,
-    Unreachable,
-    Unreadable,
-    aside,
-    pause_after,
-    retry_after,
-    text_of,
-    way_out,
+from rubricnb.judging.address import OPENAI
+from rubricnb.judging.connection import Refused, Unreachable, text_of
+from rubricnb.judging.contract import Finish, Readout, Request
+from rubricnb.judging.endpoint import (
+    MAX_SHOWN_CHARS,
+    Call,
+    Calls,
+    Endpoint,
+    JudgeError,
+    Unusable,
+    count_of,
+    part,
 )
-from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
 from rubricnb.judging.readout import answer_text, plain_prompt, written_labels
-from rubricnb.judging.redact import redact
-from rubricnb.judging.same_model import same_model
 from rubricnb.judging.thinking import most_tokens
-from rubricnb.shown import one_line
 
-_Slots = tuple[tuple[float, ...], ...]  # of each slot, the probability of each label
-_Calls = Generator[tuple[str, dict[str, Any]], dict[str, Any], Any]  # path, body → response
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
-# Characters of an answer that cannot be read: as it is kept, shown in a message, of the message.
-_MAX_STORED_CHARS, _MAX_SHOWN_CHARS, _SAID = 100_000, 200, 500
-_LONGEST_HOLD_S = 20  # of all calls; a longer pause may be meant for one of them
 
 
 class _Dialect(NamedTuple):
@@ -83,11 +63,7 @@ _DIALECTS: dict[Server, _Dialect] = {
 _HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 
 
-class JudgeError(RuntimeError):
-    """The judge cannot continue: wrong key, unknown model, missing readout, or no server."""
-
-
-class OpenAIJudge:
+class OpenAIJudge(Endpoint):
     """A judge behind an OpenAI-compatible endpoint.
 
     Nothing is sent before the first request. A failed call is sent again with growing pauses, or
@@ -168,30 +144,15 @@ class OpenAIJudge:
         check_model: bool = True,
         extra: dict[str, Any] | None = None,
     ) -> None:
-        _check_numbers(
-            concurrency=concurrency, timeout=timeout, retries=retries, patience=patience,
-            **{} if requests_per_minute is None else {"requests_per_minute": requests_per_minute},
+        super().__init__(
+            model, base_url, concurrency=concurrency, requests_per_minute=requests_per_minute,
+            timeout=timeout, retries=retries, patience=patience, key_variable=key_variable,
+            check_model=check_model,
         )  # fmt: skip
-        self.model = model
-        self.base_url, self.host = checked(base_url or f"https://{OPENAI}/v1")
-        self.slug = slug(model)
         self.extra = extra or {}
         more = f" {json.dumps(extra, sort_keys=True)}" if extra else ""
         self.identity = f"{self.base_url} {model}{more}"
-        self.concurrency = concurrency
-        self.check_model = check_model
-        self.key_variable = key_variable or KEYS.get(self.host)
-        self.timeout, self.retries, self.patience = timeout, retries, patience
-        self._pace = Pace(requests_per_minute)
         self._server = server or _HOSTED.get(self.host)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._connection: Connection  # from the first call on
-        self.answered_before = False
-        self._has_answered = False  # whether any call got a good answer
-        self._last_answer_time = 0.0  # of the last good answer
-        self._doubt = Doubt(concurrency)
-        self._hopeless: JudgeError | None = None  # once there is no doubt that all would fail
-        self._last_trouble = ""
 
     @property
     def server(self) -> Server:
@@ -215,132 +176,27 @@ class OpenAIJudge:
         """Whether a ``json`` answer keeps to `maxLength`: hosts' strict schemas do not know it."""
         return self._server not in _HOSTED.values()
 
-    def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests, `concurrency` at a time, as answers come.
+    @property
+    def how_to_start(self) -> str:
+        """A server of your own, for a message."""
+        port = urlsplit(self.base_url).port or 80
+        return (
+            f"'llama-server -m WEIGHTS.gguf --port {port}' or "
+            f"'vllm serve {self.model} --port {port}'"
+        )
 
-        When the judge cannot go on, what is under way is still waited for: it may be paid already.
-        Nothing is waited for longer than `patience` after the last good answer.
-        """
-        source = iter(requests)
-        under_way: set[Future[Reply]] = set()
-        trouble: BaseException | None = None
-        self._hopeless = None
-        self._last_answer_time = time.monotonic()
-        try:
-            while True:
-                free = 0 if trouble else self.concurrency - len(under_way)
-                if not self._works:  # as many as may fail before that is enough
-                    free = min(free, self._doubt.left() - len(under_way))
-                for request in islice(source, max(free, 0)):
-                    loop = self._start()
-                    _ = self.server  # asked once, before the first request
-                    under_way.add(asyncio.run_coroutine_threadsafe(self._answer(request), loop))
-                if not under_way:
-                    break
-                done = self._finished(under_way)
-                if not done:
-                    raise trouble or JudgeError(self._no_answer_message())
-                under_way -= done
-                for call in done:
-                    if problem := call.exception():
-                        trouble = trouble or problem
-                    else:
-                        yield call.result()
-                trouble = trouble or self._hopeless
-        finally:
-            for call in under_way:
-                call.cancel()
-        if trouble is not None:
-            raise trouble
+    def call(self, request: Request) -> Call:
+        """Return the calls of one request, to be sent."""
+        return _Call(self, request)
 
-    def first_call(self, request: Request) -> tuple[str, dict[str, Any]]:
-        """Return path and body of the call that a request begins with: a line of a batch file.
+    def prepare(self) -> None:
+        """Ask once, before the first request, what kind of server it is."""
+        _ = self.server
 
-        Examples
-        --------
-        >>> from rubricnb.judging.contract import Message
-        >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback")
-        >>> path, body = OpenAIJudge("gpt-4.1").first_call(ask)
-        >>> path, body["max_completion_tokens"]
-        ('/chat/completions', 1024)
-        """
-        step = _Call(self, request).next(None)
-        assert not isinstance(step, Reply)
-        return step
-
-    def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
-        """Read the response to `first_call`; None if the request takes a further call."""
-        call = _Call(self, request)
-        call.next(None)
-        try:
-            step = call.next(response)
-        except Exception as problem:  # whatever an endpoint sends
-            return call.failed(problem)
-        return step if isinstance(step, Reply) else None
-
-    def redact(self, text: str) -> str:
-        """Remove the key wherever an endpoint repeats it."""
-        return redact(text, self._key())
-
-    def close(self) -> None:
-        """Close the connections."""
-        if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._connection.aclose(), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
-
-    def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
-        """Wait for some calls to finish; return none after too long without a good answer."""
-        while True:
-            done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
-            if done or self._patience_left() <= 0:
-                return done
-
-    def _patience_left(self) -> float:
-        return self._last_answer_time + self.patience - time.monotonic()
-
-    def _start(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            key = self._key()
-            if not key and self.key_variable:
-                raise ValueError(
-                    f"no key for {self.base_url}: set the environment variable {self.key_variable}"
-                )
-            loop = asyncio.new_event_loop()
-            self._connection = Connection(
-                self.base_url,
-                headers_for(self.host, key),
-                redact=self.redact,
-                timeout=self.timeout,
-                proxies=bool(self.host),  # bypass the proxy for localhost
-            )
-            name = f"judge {self.slug}"
-            threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
-            self._loop = loop
-        return self._loop
-
-    def _key(self) -> str | None:
-        """Return the key, which is kept only in the connection."""
-        return os.environ.get(self.key_variable, "").strip() if self.key_variable else None
-
-    async def _persist(self, path: str, body: dict[str, Any] | None = None) -> Answer:
-        """Send a call; retry after a temporary failure."""
-        for tries in count():
-            await self._pace.take()
-            try:
-                return await self._connection.ask(path, body)
-            except Exception as problem:
-                self._last_trouble = self._error_text(problem)
-                pause = pause_after(problem, tries)
-                if isinstance(problem, Refused) and problem.status == 429:
-                    self._pace.hold(min(retry_after(problem.headers), _LONGEST_HOLD_S))
-                absent = (
-                    isinstance(problem, Unreachable) and problem.nobody and not self._has_answered
-                )
-                if pause is None or tries >= self.retries or absent:
-                    raise
-            await asyncio.sleep(min(pause, self.patience))
-        raise AssertionError("a count that ends")
+    def way_out_of(self, problem: Refused) -> str:
+        """Return what to do about a refusal: other readouts, or other parameters."""
+        other = f"; {_OTHER_READOUTS}" if problem.is_without_logprobs else ""
+        return other + _WAYS_OUT.get(problem.param, "")
 
     def _ask_server(self) -> Server:
         """Ask the endpoint who owns its models; "other" if it lists none."""
@@ -359,120 +215,13 @@ class OpenAIJudge:
             return "llama.cpp"
         return "vllm" if "vllm" in owned_by else "other"
 
-    async def _answer(self, request: Request) -> Reply:
-        asked = time.monotonic()
-        call = _Call(self, request)
-        try:
-            step = call.next(None)
-            while not isinstance(step, Reply):
-                came = await self._persist(*step)
-                step = await aside(came.size, call.next, came.content)
-            reply = step
-            self._answered()
-        except JudgeError:
-            raise
-        except Exception as problem:  # the run continues whatever an endpoint sends
-            if isinstance(problem, Refused) and problem.is_filtered:
-                self._answered()
-            elif self._must_stop(problem):
-                raise JudgeError(self._advice(problem)) from None
-            elif self._doubt.grows(problem, request.text_id or request.key, self._works):
-                self._hopeless = self._hopeless or JudgeError(self._hopeless_message(problem))
-            reply = call.failed(problem)
-        return replace(reply, seconds=time.monotonic() - asked)
 
-    @property
-    def _works(self) -> bool:
-        """Whether an answer was good, in this run or before."""
-        return self._has_answered or self.answered_before
+class _Call(Call):
+    """One request under way, in the words of the endpoint's server."""
 
-    def _answered(self) -> None:
-        """Note a good answer."""
-        self._has_answered, self._last_answer_time = True, time.monotonic()
-        self._doubt.forget()
+    judge: OpenAIJudge
 
-    def _must_stop(self, problem: Exception) -> bool:
-        """Whether to stop: every request would fail, or none was answered for too long."""
-        if self._patience_left() < 0:
-            return True
-        works = self._works
-        if isinstance(problem, Refused):
-            forbidden = problem.status == 403 and not works  # else perhaps about one text
-            missing = problem.status == 404 or "unexpected endpoint" in problem.message.lower()
-            missing &= not self._has_answered
-            return problem.is_permanent or forbidden or missing or problem.is_without_logprobs
-        if isinstance(problem, _Unusable):
-            return not works
-        return isinstance(problem, Unreachable) and not self._has_answered
-
-    def _advice(self, problem: Exception) -> str:
-        said = self._error_text(problem)
-        if self._has_answered and self._patience_left() < 0:
-            return self._no_answer_message()
-        if isinstance(problem, Unreachable | TimeoutError):
-            port = urlsplit(self.base_url).port or 80
-            return (
-                f"no server answers at {self.base_url}, {said}: start the server, such as "
-                f"'llama-server -m WEIGHTS.gguf --port {port}' or "
-                f"'vllm serve {self.model} --port {port}', or give a different address "
-                f"(openai:{self.model}@BASE_URL; http:// for a server without a certificate, and "
-                "SSL_CERT_FILE for a certificate of your own)"
-            )
-        if isinstance(problem, Refused):
-            if problem.status == 401:
-                said += (
-                    f"; the key is taken from {self.key_variable}"
-                    if self.key_variable
-                    else "; key_variable= names the environment variable that holds its key"
-                )
-            if problem.status in (200, 404, 405) and not re.search(r"/v\d", self.base_url):
-                said += f"; most addresses end in /v1: {self.base_url}/v1"
-            if problem.is_without_logprobs:
-                said += f"; {_OTHER_READOUTS}"
-            said += _WAYS_OUT.get(problem.param, "")
-        return f"{self.identity} refused: {said}"
-
-    def _hopeless_message(self, problem: Exception) -> str:
-        such = (
-            "no answer since then could be used"
-            if self._works
-            else "not one answer so far could be used"
-        )
-        said = self._error_text(problem)
-        return f"{self.identity}: {such}; the last: {said}. {way_out(problem)}"
-
-    def _no_answer_message(self) -> str:
-        minutes = f"{(time.monotonic() - self._last_answer_time) / 60:.0f} min"
-        last = f"; the last attempt: {self._last_trouble}" if self._last_trouble else ""
-        return f"{self.identity} has not answered for {minutes}{last}"
-
-    def _error_text(self, problem: Exception) -> str:
-        """Return an endpoint's error message without the key, on one line that does nothing."""
-        return one_line(re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem))))[:_SAID]
-
-
-class _Unusable(ValueError):
-    """An unusable answer that every request would probably get."""
-
-
-class _Call:
-    """One request under way: builds the bodies of its calls, and sums up their tokens."""
-
-    def __init__(self, judge: OpenAIJudge, request: Request) -> None:
-        self.judge, self.request = judge, request
-        self.tokens: Counter[str] = Counter()  # of all calls, under the names that a reply has
-        self.last: dict[str, Any] = {}  # what the endpoint sent
-        self.model = ""  # the name under which it answered
-        self._calls = self.answer()
-
-    def next(self, response: dict[str, Any] | None) -> tuple[str, dict[str, Any]] | Reply:
-        """Take the response to the last call (None: none); return the next call, or the reply."""
-        try:
-            return next(self._calls) if response is None else self._calls.send(response)
-        except StopIteration as done:
-            return cast(Reply, done.value)
-
-    def answer(self) -> _Calls:
+    def answer(self) -> Calls:
         """Yield path and body of each call that the readout takes; returns the reply."""
         readout = self.request.readout
         if readout in ("score", "logprobs") and self.judge.dialect.continues:
@@ -492,32 +241,14 @@ class _Call:
             case "logprobs":
                 return (yield from self._label_in_feedback())
 
-    def failed(self, problem: Exception) -> Reply:
-        """Return the reply of a failed request; keep what arrived, as it may have been paid for."""
-        raw = problem.raw if isinstance(problem, Unreadable) else ""
-        if self.last:
-            raw = json.dumps(self.last, ensure_ascii=False)
-        name = f"{type(problem).__name__}: " if not isinstance(problem, Refused) else ""
-        said = f"{name}{self.judge._error_text(problem)}"
-        if isinstance(problem, Refused) and problem.is_filtered:
-            return self._reply(said, "refusal")
-        return self._reply(raw[:_MAX_STORED_CHARS], "error", error=said)
-
-    def _reply(
-        self, text: str, finish: Finish, probabilities: _Slots | None = None, error: str = ""
-    ) -> Reply:
-        number, text = self.request.request_id, self.judge.redact(text)
-        told: Any = {"error": error or None, "model": self.model, **self.tokens}
-        return Reply(number, text, finish, probabilities, **told)
-
-    def _document(self, name: str, schema: Any, max_tokens: int) -> _Calls:
+    def _document(self, name: str, schema: Any, max_tokens: int) -> Calls:
         form = {"name": name, "strict": True, "schema": schema}
         text, finish, _ = yield from self._send(
             "", max_tokens=max_tokens, response_format={"type": "json_schema", "json_schema": form}
         )
         return text, finish
 
-    def _label_in_document(self) -> _Calls:
+    def _label_in_document(self) -> Calls:
         names = [slot.strip().strip("[]") for slot in self.request.slots]
         choices = self.request.choices
         schema = {
@@ -534,11 +265,11 @@ class _Call:
             chosen = [choices.index(answer[n]) + 1 for n in names]
         except (ValueError, KeyError, TypeError):
             raise ValueError(
-                f"the endpoint did not keep to the schema: {text[:_MAX_SHOWN_CHARS]!r}"
+                f"the endpoint did not keep to the schema: {text[:MAX_SHOWN_CHARS]!r}"
             ) from None
         return self._reply(answer_text(self.request, chosen), "stop")
 
-    def _labels(self) -> _Calls:
+    def _labels(self) -> Calls:
         """Fill slot after slot; each goes on from the labels before it."""
         probabilities: list[tuple[float, ...]] = []
         targets = [f" {c}" for c in self.request.choices]
@@ -556,10 +287,10 @@ class _Call:
                 text += targets[max(range(len(targets)), key=chances.__getitem__)]
         return self._reply(text, "stop", tuple(probabilities) or None)
 
-    def _at_slot(self, text: str, targets: list[str]) -> _Calls:
+    def _at_slot(self, text: str, targets: list[str]) -> Calls:
         for top in self.judge.dialect.tops:
 
-            def ask(prefix: str, rest: list[str], top: int = top) -> _Calls:
+            def ask(prefix: str, rest: list[str], top: int = top) -> Calls:
                 _, _, steps = yield from self._send(text + prefix, _LABEL_TOKENS, rest, top)
                 return steps
 
@@ -568,13 +299,13 @@ class _Call:
                 break
         return probabilities
 
-    def _label_in_feedback(self) -> _Calls:
+    def _label_in_feedback(self) -> Calls:
         plain = self.request.prompt_format == "plain"
         text, finish, steps = yield from self._send(
             "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
         )
         if finish == "stop" and not steps:
-            raise _Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
+            raise Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
         labels = written_labels(self.request, "".join(step.token for step in steps))
         slots = tuple(probabilities_at(steps, label, self.request.choices) for label in labels)
         written = any(sum(p) > 0 for p in slots)  # else the text says why
@@ -590,7 +321,7 @@ class _Call:
         constraint: list[str] | None = None,
         top_logprobs: int = 0,
         **body: Any,
-    ) -> _Calls:
+    ) -> Calls:
         request, dialect = self.request, self.judge.dialect
         body |= {"model": self.judge.model, "temperature": request.temperature}
         if request.temperature > 0:
@@ -620,61 +351,33 @@ class _Call:
         return self._received(self.last, prefill)
 
     def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:
-        usage = _part(response, "usage")
+        usage = part(response, "usage")
         self.tokens.update(
-            prompt_tokens=_count(usage, "prompt_tokens"),
-            cached_tokens=_count(_part(usage, "prompt_tokens_details"), "cached_tokens"),
+            prompt_tokens=count_of(usage, "prompt_tokens"),
+            cached_tokens=count_of(part(usage, "prompt_tokens_details"), "cached_tokens"),
             completion_tokens=_completion_tokens(usage),
         )
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise ValueError(f"the endpoint sent no answer: {str(response)[:_MAX_SHOWN_CHARS]}")
-        self._check_model(response)
-        message = _part(choices[0], "message")
+            raise ValueError(f"the endpoint sent no answer: {str(response)[:MAX_SHOWN_CHARS]}")
+        if self.judge.server != "llama.cpp":  # which serves one model under any name
+            self._check_model(response)
+        message = part(choices[0], "message")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
             return message["refusal"], "refusal", []
         ended, problem = choices[0].get("finish_reason"), choices[0].get("error")
         finish = finish_of(ended)
         if problem or finish == "error":  # under status 200; a part of the answer may be there
-            raise ValueError(f"the answer broke off: {str(problem or ended)[:_MAX_SHOWN_CHARS]}")
+            raise ValueError(f"the answer broke off: {str(problem or ended)[:MAX_SHOWN_CHARS]}")
         sent = (message or choices[0]).get("content" if message else "text")
         text = text_of(sent)
         if text is None:
-            raise ValueError(f"the endpoint sent no text but {str(sent)[:_MAX_SHOWN_CHARS]}")
+            raise ValueError(f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}")
         if not text and finish in ("stop", "unknown") and not self.judge.deterministic:
             raise ValueError(f"the endpoint sent an empty answer{_thought_only(message)}")
         if prefill and text.startswith(prefill):
             text = text[len(prefill) :]  # llama.cpp repeats the given beginning
         return text, finish, _steps(choices[0].get("logprobs"))
-
-    def _check_model(self, response: dict[str, Any]) -> None:
-        """Keep the name of the model that answered; refuse another than was asked for."""
-        answered = response.get("model")
-        if not answered or self.judge.server == "llama.cpp":
-            return  # llama.cpp serves one model under any name
-        self.model = one_line(self.judge.redact(str(answered)))[:_MAX_SHOWN_CHARS]
-        if self.judge.check_model and not same_model(self.judge.model, str(answered)):
-            raise _Unusable(
-                f"asked for {self.judge.model!r}, but the model {str(answered)!r} answered; pass "
-                "check_model=False if that is right"
-            )
-
-
-def _check_numbers(**given: Any) -> None:
-    """Refuse limits that would limit nothing."""
-    value: Any
-    for name, value in given.items():
-        kinds: Any = (int,) if name in ("concurrency", "retries") else (int, float)
-        is_number = (
-            isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
-        )
-        least = 1 if name == "concurrency" else 0
-        if not is_number or value < least or (not value and name not in ("retries", "patience")):
-            what = "a whole number" if kinds == (int,) else "a number"
-            more = (
-                f"{least} or more" if name in ("concurrency", "retries", "patience") else "above 0"
-            )
-            raise ValueError(f"{name} = {value!r}: give {what}, finite and {more}")
 
 
 def finish_of(reason: Any) -> Finish:
@@ -698,13 +401,6 @@ def _thought_only(message: Mapping[str, Any]) -> str:
         f": all its text is in {name!r}. Switch the model's thinking off (thinking='off', or the "
         "server's own switch in extra=), or allow more tokens (max_tokens=)"
     )
-
-
-def slug(model: str) -> str:
-    """Turn a model's name into one fit for a file."""
-    name = model.rsplit("/", 1)[-1].lower()
-    plain = re.sub(r"[^a-z0-9.]+", "-", name).strip("-.")
-    return plain or f"model-{zlib.crc32(name.encode()):08x}"
 
 
 # Reasons to finish of OpenAI, Anthropic, Google, Mistral, DeepSeek, Z.ai, TGI and vLLM.
@@ -793,24 +489,14 @@ def _token_probabilities(alternatives: list[dict[str, Any]]) -> dict[str, float]
 
 def _checked(chances: dict[str, float]) -> dict[str, float]:
     if not sum(chances.values()) <= 1.01:  # nor is NaN
-        raise _Unusable(
+        raise Unusable(
             "invalid log-probabilities: the probabilities of one token sum to "
             f"{sum(chances.values()):g}"
         )
     return chances
 
 
-def _part(holder: Any, name: str) -> dict[str, Any]:
-    part = holder.get(name) if isinstance(holder, dict) else None
-    return part if isinstance(part, dict) else {}
-
-
-def _count(usage: dict[str, Any], name: str) -> int:
-    count = usage.get(name)
-    return count if isinstance(count, int) and 0 <= count < 2**31 else 0
-
-
 def _completion_tokens(usage: dict[str, Any]) -> int:
     """Count all paid tokens of an answer; xAI and Google count thoughts only in the total."""
-    beside = _count(usage, "total_tokens") - _count(usage, "prompt_tokens")
-    return max(_count(usage, "completion_tokens"), beside)
+    beside = count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens")
+    return max(count_of(usage, "completion_tokens"), beside)

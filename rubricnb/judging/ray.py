@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any
 
 from rubricnb.judging.contract import Engine, Reply, Request
+from rubricnb.judging.endpoint import JudgeError
 from rubricnb.judging.judge import open_judge
-from rubricnb.judging.openai import JudgeError
 
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory
 _BLOCKS = 4  # at least this many blocks for each actor, so that none waits long for the last one

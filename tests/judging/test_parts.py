@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from rubricnb.judging.endpoint import slug
 from rubricnb.judging.generative import Batch, answer, ordering_tables
 from rubricnb.judging.judge import describe, slug_of
-from rubricnb.judging.openai import slug
 from rubricnb.judging.profiles import Profile
 from rubricnb.judging.progress import Progress
 
