@@ -29,6 +29,9 @@ DRAWN = re.compile(r'[,{]"?([a-z][a-z0-9-]*)"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f
 ICON_RULES = re.compile(r"(?:\.fa-[\w-]+:before,?)+\{content:[^{}]*\}")
 # An icon in a style sheet, as itself or by its number: the private characters of a font of icons.
 IN_STYLES = re.compile(r"[\ue000-\uf8ff]|\\(f[0-9a-f]{3})\b")
+# Browsers break a line behind every hyphen, those of --output included.
+COMMANDS = re.compile(r'<div class="highlight-(?:bash|shell|console|text|none) .*?</pre>', re.S)
+HYPHENED = re.compile(r"(?<!\"pre\">)(?<=[\s>])[^\s<>]*-[^\s<>]*(?=[\s<])")
 EAGER = 2  # pictures of the first screen, the logo among them
 # What a script or a style sheet needs on a page to do anything there.
 NEEDED: dict[str, Callable[[str], bool]] = {
@@ -66,11 +69,18 @@ def lighter(page: str, icons: Mapping[str, str]) -> str:
 
     page = LINK.sub(kept, SCRIPT.sub(kept, page))
     page = ICON.sub(partial(_icon, icons), page)
+    page = COMMANDS.sub(_unbroken, page)
     parts = IMAGE.split(page)
     return "".join(
         part + ("" if k == len(parts) - 1 else "<img" + ' loading="lazy"' * (k >= EAGER))
         for k, part in enumerate(parts)
     )
+
+
+def _unbroken(commands: re.Match[str]) -> str:
+    """Keep each word of a command on one line; the style sheet has the rule for ``pre``."""
+    tag, pre, code = commands[0].partition("<pre>")
+    return tag + pre + HYPHENED.sub(r'<span class="pre">\g<0></span>', code)
 
 
 def _icon(icons: Mapping[str, str], tag: re.Match[str]) -> str:

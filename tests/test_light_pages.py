@@ -61,6 +61,15 @@ def test_pictures_below_the_first_screen_load_late():
     assert '<img loading="lazy" src="3">' in page
 
 
+def test_the_words_of_a_command_stay_whole_and_python_is_left_alone():
+    block = '<div class="highlight-{} notranslate"><pre>a<span class="w"> </span>{}</pre></div>'
+    page = lighter(block.format("bash", "--n-items b\n-m c"), ICONS)
+    assert '<span class="pre">--n-items</span> b\n<span class="pre">-m</span> c' in page
+    assert lighter(page, ICONS) == page
+    python = block.format("python", "x -y")
+    assert lighter(python, ICONS) == python
+
+
 def test_a_font_of_icons_keeps_what_style_sheets_draw(tmp_path):
     (tmp_path / "a.css").write_text('a::after{content:"\\f107"} :root{--up:"\uf071"}', "utf-8")
     (tmp_path / "fontawesome").mkdir()
