@@ -17,6 +17,13 @@ _ACTS = re.compile(
 )
 
 
+class Told(Exception):
+    """A problem for which no code is at fault: a notebook shows its message alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}", *getattr(self, "__notes__", ())]
+
+
 def shown(text: str) -> str:
     r"""Return a text with its control characters written out.
 

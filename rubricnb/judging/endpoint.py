@@ -34,7 +34,7 @@ from rubricnb.judging.connection import (
 from rubricnb.judging.contract import Finish, Reply, Request
 from rubricnb.judging.redact import redact
 from rubricnb.judging.same_model import same_model
-from rubricnb.shown import one_line
+from rubricnb.shown import Told, one_line
 
 Slots: TypeAlias = tuple[tuple[float, ...], ...]
 """Of each slot, the probability of each label."""
@@ -47,7 +47,7 @@ _MAX_STORED_CHARS, _SAID = 100_000, 500
 _LONGEST_HOLD_S = 20  # of all calls; a longer pause may be meant for one of them
 
 
-class JudgeError(RuntimeError):
+class JudgeError(Told, RuntimeError):
     """The judge cannot continue: wrong key, unknown model, missing readout, or no server."""
 
 

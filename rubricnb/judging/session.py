@@ -17,7 +17,7 @@ from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget, Calls
 from rubricnb.judging.progress import Progress
 from rubricnb.judging.store import Store, new_run
-from rubricnb.shown import one_line
+from rubricnb.shown import Told, one_line
 
 _BLOCK = 256  # requests rendered and looked up at once
 _REASON = 200  # characters of why a request failed
@@ -25,7 +25,7 @@ _REASON = 200  # characters of why a request failed
 Receive = Callable[[Request, Reply], None]
 
 
-class RunInterrupted(RuntimeError):
+class RunInterrupted(Told, RuntimeError):
     """A run stopped early, at a budget, on Ctrl-C or SIGTERM; what it had received is stored."""
 
 
@@ -94,7 +94,7 @@ class Session:
         except KeyboardInterrupt:
             raise RunInterrupted(self._interruption_message("stopped by Ctrl-C")) from None
         except Exception as problem:
-            if self.fresh_run:
+            if self.fresh_run and self.works:
                 problem.add_note(self._interruption_message("the run has ended early"))
             raise
         finally:
@@ -271,6 +271,8 @@ class Session:
 
     def _interruption_message(self, why: str) -> str:
         again = f" with fresh={self.fresh_run}" if self.fresh_run else ""
+        if self.store.in_memory:
+            return f"{why}: answers in memory are lost; give a file as store to continue a run"
         return (
             f"{why}: every answer so far is kept in {self.store.path}; "
             f"run it again{again} to continue"

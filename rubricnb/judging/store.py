@@ -142,10 +142,10 @@ class Store:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else default_path()
-        self._in_memory = str(self.path) == ":memory:"
+        self.in_memory = str(self.path) == ":memory:"
         self._marker: sqlite3.Connection | None = None
         with self._explained():
-            if not self._in_memory:
+            if not self.in_memory:
                 self.path = self.path.resolve()  # else a link has locks and a log of its own
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 _refuse_stranger(self.path)
@@ -267,7 +267,7 @@ class Store:
         bool
             False if `gives_up` became true before the judge was free.
         """
-        if self._in_memory:
+        if self.in_memory:
             yield True
             return
         held = self._lock(judge)

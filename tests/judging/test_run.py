@@ -234,6 +234,13 @@ def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):
     assert len(rest.asked) == 300 - 40
 
 
+def test_answers_in_memory_cannot_be_continued_and_a_notebook_shows_one_line(plan):
+    with pytest.raises(RunInterrupted, match=r"answers in memory are lost") as stopped:
+        rb.run(plan, Counting(stop_after=40), store=":memory:")
+    assert "run it again" not in str(stopped.value)
+    assert stopped.value._render_traceback_() == [f"RunInterrupted: {stopped.value}"]
+
+
 def test_a_signal_ends_the_wait_for_another_run(plan, tmp_path, monkeypatch):
     judge = Counting()
     waits = lambda *_: signal.raise_signal(signal.SIGTERM)  # noqa: E731
