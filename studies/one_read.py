@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from rubricnb.statistics.intervals import (
     moments,
 )
 from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
-from studies.intervals import bounded
+from studies.intervals import bounded, jackknife_row, mean_row, ratio_row
 from studies.recording import read_table, write_tables
 
 JUDGES = {
@@ -48,6 +49,7 @@ JUDGES = {
 FLOOR = 1e-12
 PILOT = 20  # items from which a preference is measured
 DRAWS = 300
+PILOTS = 40  # from which a correction is measured
 STRENGTHS = (0.0, 1.0, 2.0, 4.0, 8.0)
 ITEMS, SEEDS = 300, 20  # of a simulated study
 BALANCED = rb.balanced(5).orderings()
@@ -190,42 +192,148 @@ def agreement(of: Cell) -> list[dict[str, Any]]:
     return [of.names | {"quantity": name, **row} for name, row in found.items()]
 
 
-def levels(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """How far one read is from the mean of ten, in points: for an item, and for the mean of all.
+def mirrored(orders: IntArray) -> list[tuple[int, ...]]:
+    """Pairs of rows of which one is the other read backwards."""
+    rows = [tuple(row) for row in orders]
+    pairs = combinations(range(len(rows)), 2)
+    return [(i, j) for i, j in pairs if rows[i][::-1] == rows[j]]
 
-    The preference comes from `PILOT` other items under ten orders; or, with rotated orders, from
-    the batch of single reads itself.
+
+def removed(of: Cell, pilot: IntArray, null: FloatArray | None = None) -> dict[str, FloatArray]:
+    """Log odds of each score (items × orders × scores), corrected by what a pilot shows.
+
+    ``null``: log odds of each score for an empty text, in every order.
     """
-    ten = expected(of.p, of.orders).mean(axis=1)
-    up = of.p[:, 0]
-    ascending = of.orders[0]
-    fixed = {"one order": up @ ascending}
-    calibrated = up / up.mean(axis=0)
-    fixed["batch calibration"] = calibrated / calibrated.sum(axis=1, keepdims=True) @ ascending
-    errors: dict[str, list[tuple[float, float]]] = {}
+    log = logs(by_score(of.p, of.orders))
+    place = np.argsort(of.orders, axis=1)
+    own = log[pilot].mean(axis=0)
+    ways = {
+        "position": preference(of.p[pilot])[place],
+        "order": own - own.mean(axis=0),
+        "batch": np.log(softmax(log)[pilot].mean(axis=0)),
+        "name": own.mean(axis=0),
+    }
+    if null is not None:
+        by_place = np.take_along_axis(null, of.orders - 1, axis=1)
+        ways |= {"empty": null, "empty, position": by_place.mean(axis=0)[place]}
+    return {"none": log} | {name: log - shift for name, shift in ways.items()}
 
-    def note(name: str, score: FloatArray, target: FloatArray) -> None:
-        off = score - target
-        errors.setdefault(name, []).append(((off**2).mean(), off.mean() ** 2))
 
-    for name, score in fixed.items():
-        note(name, score, ten)
-    groups = pd.factorize(of.items["group_id"])[0]
-    for _ in range(DRAWS):
-        pilot = rng.choice(len(ten), PILOT, replace=False)
-        rest = np.setdiff1d(np.arange(len(ten)), pilot)
-        gamma = preference(of.p[pilot])
-        note("one order, preference removed", without(up[rest], gamma) @ ascending, ten[rest])
-        row = rng.permutation(groups.max() + 1)[groups] % len(of.orders)
-        one = of.p[np.arange(len(ten)), row]
-        note("rotated", (one * of.orders[row]).sum(axis=1), ten)
-        own = without(one, preference(one))
-        note("rotated, preference removed", (own * of.orders[row]).sum(axis=1), ten)
-    return [
-        of.names | {"quantity": name, "rmse": np.sqrt(np.mean([e[0] for e in pairs])),
-                    "mean_error": np.sqrt(np.mean([e[1] for e in pairs]))}
-        for name, pairs in errors.items()
-    ]  # fmt: skip
+def differ(levels: IntArray) -> FloatArray:
+    """Share of the pairs of reads (items × reads) that have unequal levels."""
+    n = levels.shape[1]
+    same = sum((levels == k).sum(axis=1) ** 2 for k in range(1, 6)) - n
+    return np.asarray(1 - same / (n * (n - 1)))
+
+
+def corrections(
+    of: Cell, rng: np.random.Generator, null: FloatArray | None = None, draws: int = PILOTS
+) -> list[dict[str, Any]]:
+    """What is left of an order effect after each correction, for texts of other prompts.
+
+    ``left``: variance of a text's expected score over orders (or over averages of orders), by that
+    of single uncorrected reads. ``flips``: share of pairs of reads with unequal most probable
+    scores (for averages: rounded), minus that of uncorrected reads. ``r``: change of the
+    correlation with people. Intervals are over clusters.
+    """
+    n, group = len(of.p), pd.factorize(of.items["group_id"])[0]
+    options = np.arange(1, of.p.shape[-1] + 1)
+    score: dict[str, FloatArray] = {}
+    spread: dict[str, FloatArray] = {}
+    flips: dict[str, FloatArray] = {}
+    used = np.zeros((n, 1))
+    for _ in range(draws):
+        pilot = rng.choice(n, min(PILOT, n), replace=False)
+        others = ~np.isin(group, group[pilot])
+        used += others[:, None]
+        for way, log in removed(of, pilot, null).items():
+            p = softmax(log)
+            each, levels = p @ options, p.argmax(axis=-1) + 1
+            score[way] = score.get(way, 0) + np.where(others[:, None], each, 0)
+            spread[way] = spread.get(way, 0) + np.where(others, each.var(axis=1, ddof=1), 0)
+            flips[way] = flips.get(way, 0) + np.where(others, differ(levels), 0)
+    kept = used[:, 0] > 0
+    score = {way: total[kept] / used[kept] for way, total in score.items()}
+    spread = {way: total[kept] / used[kept, 0] for way, total in spread.items()}
+    flips = {way: total[kept] / used[kept, 0] for way, total in flips.items()}
+    ten = score["none"]
+    rising = (np.roll(of.orders, -1, axis=1) > of.orders).sum(axis=1) == of.orders.shape[1] - 1
+    for way, sets in (("mirror", mirrored(of.orders)), ("cyclic", [rising, ~rising])):
+        score[way] = np.stack([ten[:, [*chosen] if way == "mirror" else chosen].mean(axis=1)
+                               for chosen in sets], axis=1)  # fmt: skip
+        spread[way] = score[way].var(axis=1, ddof=1)
+        flips[way] = differ(np.floor(score[way] + 0.5).astype(np.int64))
+    cluster, human = of.cluster[kept], of.human[kept]
+    variance = {way: by_cluster(value, cluster) for way, value in spread.items()}
+    r = {way: _mean_r(value, human, cluster) for way, value in score.items()}
+    rows = []
+    for way in score:
+        if way == "none":
+            continue
+        found = {
+            "left": ratio_row(variance[way], variance["none"], "left"),
+            "flips": mean_row(flips[way] - flips["none"], cluster, name="flips"),
+            "r": jackknife_row(r[way] - r["none"], "r"),
+        }
+        row = {"way": way, "flips_before": flips["none"].mean()}
+        for name, own in found.items():
+            row |= {name: own[name], f"{name}_low": own["low"], f"{name}_high": own["high"]}
+        rows.append(of.names | row)
+    return rows
+
+
+def _mean_r(value: FloatArray, human: FloatArray, cluster: IntArray) -> FloatArray:
+    """Mean over reads of the correlation with people: of all, and without each cluster."""
+    sums = np.stack([by_cluster(moments(x, human), cluster) for x in value.T], axis=1)
+    total = sums.sum(axis=0)
+    left = correlation(total - sums).mean(axis=1)
+    return np.r_[correlation(total).mean(), left]
+
+
+KINDS = ("position", "score × place", "direction", "each text's own")
+
+
+def effect(kind: str, n: int, rng: np.random.Generator) -> FloatArray:
+    """What the ten orders add to the log odds of each score, with a root mean square of 0.3."""
+    orders = BALANCED
+    place = np.argsort(orders, axis=1)
+    if kind == "position":
+        shift = rng.normal(size=5)[place]
+    elif kind == "score × place":
+        both = rng.normal(size=(5, 5))  # places × scores; no place and no score is preferred
+        both -= both.mean(axis=0)
+        both -= both.mean(axis=1, keepdims=True)
+        shift = np.take_along_axis(both, place, axis=0)
+    elif kind == "direction":
+        shift = np.where(np.arange(10) < 5, 1.0, -1.0)[:, None] * (np.arange(5) - 2.0)
+    else:
+        shift = rng.normal(size=(n, 10, 5))
+    shift = shift - shift.mean(axis=-1, keepdims=True)
+    return np.asarray(shift / np.sqrt((shift**2).mean()) * 0.3)
+
+
+def planted_corrections(seeds: int = 10, n: int = 200) -> pd.DataFrame:
+    """The same ways where the shape of the effect is known; means over seeds.
+
+    The empty text has an effect of orders that no text has.
+    """
+    rows = []
+    judge = replace(strengthened(open_profile("first-biased"), 0), sharpness=2.0, order_noise=0.0,
+                    cluster_order_noise=0.0, wording_noise=0.0)  # fmt: skip
+    for kind in KINDS:
+        for seed in range(seeds):
+            rng = np.random.default_rng([7, seed, KINDS.index(kind)])
+            human = qualities(n, rng)
+            log = logs(by_score(ask(judge, human, BALANCED, seed), BALANCED))
+            p = softmax(log + effect(kind, n, rng))
+            by_place = np.take_along_axis(p, np.broadcast_to(BALANCED - 1, p.shape), axis=2)
+            items = pd.DataFrame({"cluster_id": range(n), "group_id": range(n)})
+            cell = Cell("simulated", kind, by_place, BALANCED, human, items)
+            null = effect("score × place", n, rng)
+            rows += corrections(cell, rng, null, draws=3)
+    kept = ["left", "flips_before", "flips", "r"]
+    mean = pd.DataFrame(rows).groupby(["dataset", "way"], sort=False)[kept].mean()
+    return mean.reset_index().rename(columns={"dataset": "effect"})
 
 
 def systems(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
@@ -336,8 +444,7 @@ def qualities(n: int, rng: np.random.Generator) -> FloatArray:
 def planted(seeds: int = SEEDS) -> pd.DataFrame:
     """Simulated judges with a known preference: correlation with the truth, and errors in points.
 
-    Errors are against what the same judge says without a preference. Of the null distribution,
-    which `dividing by` takes as it is, the judge's empty answer leans to the middle of the scale.
+    Errors are against what the same judge says without a preference.
     """
     rows: list[dict[str, Any]] = []
     published = [p for name, p in profiles().items() if name.startswith("v2/")]
@@ -352,16 +459,6 @@ def planted(seeds: int = SEEDS) -> pd.DataFrame:
             target = expected(fair, BALANCED).mean(axis=1, keepdims=True)
             pilot = preference(p[:PILOT])
             ways = estimates(p, BALANCED, pilot)
-            blank = ask(replace(profile, sharpness=0.5, text_error=0, item_error=0, order_noise=0),
-                        np.full(1, 3.0), BALANCED, seed)[0]  # fmt: skip
-            up = p[:, :1]
-            ways |= {
-                "E1 null": expected(without(up, preference(blank)), BALANCED[:1]),
-                "E1 null, whole": expected(softmax(logs(up) - logs(blank[:1])), BALANCED[:1]),
-                "E1 batch": expected(softmax(logs(up) - np.log(up.mean(axis=0))), BALANCED[:1]),
-                "E1 first": expected(up, BALANCED[:1]),
-                "E1 first, free": expected(without(up, pilot), BALANCED[:1]),
-            }
             for name, value in ways.items():
                 off = value - target
                 r = np.mean([np.corrcoef(v, human)[0, 1] for v in value.T])
@@ -391,24 +488,17 @@ def nulls(path: str) -> pd.DataFrame:
     return long[["ordering_index", "position", "score", "log"]]
 
 
-def null_levels(of: Cell, table: pd.DataFrame) -> pd.DataFrame:
-    """One ascending read, corrected by what the judge says of an empty text, as `levels`.
+def null_log(table: pd.DataFrame) -> FloatArray:
+    """Log odds of each score for the empty text, in every order."""
+    log = table.pivot(index="ordering_index", columns="score", values="log").to_numpy(np.float64)
+    return np.asarray(log - log.mean(axis=1, keepdims=True))
 
-    ``size`` is the slope of the preference so measured on that of real texts.
-    """
-    log = table.sort_values(["ordering_index", "position"])["log"].to_numpy().reshape(10, 5)
-    log = log - log.mean(axis=1, keepdims=True)
-    gamma, real = log.mean(axis=0), preference(of.p)
-    up, ten = of.p[:, 0], expected(of.p, of.orders).mean(axis=1)
-    ways = {"one order": up, "preference of empty text removed": without(up, gamma),
-            "divided by empty text's distribution": softmax(logs(up) - log[0])}  # fmt: skip
-    rows = []
-    for name, p in ways.items():
-        off = p @ of.orders[0] - ten
-        rows.append({"quantity": name, "rmse": np.sqrt((off**2).mean()), "mean_error": off.mean(),
-                     "size": gamma @ real / (real @ real),
-                     "likeness": np.corrcoef(gamma, real)[0, 1]})  # fmt: skip
-    return pd.DataFrame(rows)
+
+def corrected(of: Cell) -> list[dict[str, Any]]:
+    """`corrections` of a recorded judge; where it was asked about an empty text, by that, too."""
+    asked = (of.judge, of.dataset) == ("Qwen 1.5B", "minibench")
+    null = null_log(read_table("one_read_null")) if asked else None
+    return corrections(of, of.stream(0), null)
 
 
 def compute(seeds: int = SEEDS, of: list[Cell] | None = None) -> dict[str, pd.DataFrame]:
@@ -416,13 +506,11 @@ def compute(seeds: int = SEEDS, of: list[Cell] | None = None) -> dict[str, pd.Da
     of = cells() if of is None else of
     return {
         "one_read_agreement": pd.DataFrame([row for c in of for row in agreement(c)]),
-        "one_read_levels": pd.DataFrame([row for c in of for row in levels(c, c.stream(0))]),
+        "one_read_corrections": pd.DataFrame([row for c in of for row in corrected(c)]),
+        "one_read_shapes": planted_corrections(),
         "one_read_systems": pd.DataFrame([row for c in of for row in systems(c, c.stream(1))]),
         "one_read_shared": pd.DataFrame([row for c in of for row in shared(c)]),
         "one_read_planted": planted(seeds),
-        "one_read_null_levels": null_levels(
-            next(c for c in of if c.dataset == "minibench"), read_table("one_read_null")
-        ),
     }
 
 

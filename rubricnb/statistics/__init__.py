@@ -39,6 +39,7 @@ from rubricnb.statistics.ranking import reversal_effect as reversal_effect
 from rubricnb.statistics.raters import alternative_annotator as alternative_annotator
 from rubricnb.statistics.raters import judge_bias as judge_bias
 from rubricnb.statistics.raters import system_agreement as system_agreement
+from rubricnb.statistics.raters import system_shift as system_shift
 from rubricnb.statistics.stability import BASELINE as BASELINE
 from rubricnb.statistics.stability import stability as stability
 from rubricnb.statistics.tendency import gold as gold
@@ -65,6 +66,7 @@ __all__ = [
     "reference_pull",
     "reversal_effect",
     "system_agreement",
+    "system_shift",
     "systems_with_labels",
     "tendency_shift",
 ]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.frames import score_dtype
-from rubricnb.permutation import decode
+from rubricnb.permutation import code, decode, ranks
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.intervals import UNTESTED, few_clusters, jackknife_t
-from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, by_cluster
 from rubricnb.statistics.reasons import Reason, because_each, collect
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
@@ -152,8 +152,10 @@ def _tempered(p: FloatArray, temperature: float) -> FloatArray:
     return np.asarray(weights / np.where(total > 0, total, 1.0))
 
 
-def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
-    """Measure a judge's preference for each position, from its probabilities.
+def position_prior(
+    judgments: pd.DataFrame, by: By = None, *, shape: Literal["position", "order"] = "position"
+) -> pd.DataFrame:
+    """Measure a judge's preference for each position, or what each order does to each score.
 
     Parameters
     ----------
@@ -162,19 +164,26 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
         at every place: balanced ones of some items, or `rotated` ones of many.
     by
         Columns to group by; by default judge, dataset, design and every condition column present.
+    shape
+        ``position``: one number for each position. ``order``: one for each order and score, the
+        mean log odds of the score in this order about its mean over all orders. It does not assume
+        that a preference goes with the position, but needs texts that were asked in every order.
 
     Returns
     -------
     DataFrame
         One row a group and place: its columns, ``position``, ``log_preference`` (natural log, sums
         to 0) with ``low, high`` (95 % t over clusters), ``share`` (the probabilities of a judge
-        with this preference and no opinion), ``n_reads``, ``reason``.
+        with this preference and no opinion), ``n_reads``, ``reason``. With the shape ``order``, one
+        row a group, ``ordering`` and ``score`` (both as numbers
+        of options, 1 the lowest), from the texts that have a read in every order.
 
     Raises
     ------
     ValueError
-        There are no probabilities, or some score never appears at some place: then a score could
-        pass for a place.
+        There are no probabilities; some score never appears at some place: then a score could
+        pass for a place; or, for the shape ``order``, there is one order, or no text was asked in
+        all of them.
 
     Examples
     --------
@@ -189,7 +198,44 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     0         1            0.18   0.59
     1         2           -0.18   0.41
     """
-    return arrays.row_per_group(judgments, by, "expected_score", _prior)
+    if shape not in ("position", "order"):
+        raise ValueError(f"shape is {shape!r}; allowed: 'position', 'order'")
+    return arrays.row_per_group(
+        judgments, by, "expected_score", _prior if shape == "position" else _shift
+    )
+
+
+def _shift(reads: Reads) -> list[dict[str, Any]]:
+    """Log preference of each order for each score, from items that have all orders."""
+    arrays.require_orderings(reads)
+    item, read = np.nonzero(reads.parsed & (reads.order >= 0))
+    order, n = reads.order[item, read], reads.n_options
+    cell = np.ravel_multi_index((item, order), shape := (len(reads.items), len(reads.orderings)))
+    logs = _logs(np.asarray(reads.probability)[item, read])
+    by_score = np.take_along_axis(logs, np.argsort(reads.orderings[order], axis=1), axis=1)
+    count = np.bincount(cell, minlength=np.prod(shape)).reshape(shape)
+    sums = np.stack([np.bincount(cell, one, count.size).reshape(shape) for one in by_score.T], -1)
+    whole = (count > 0).all(axis=1)
+    if len(reads.orderings) < 2 or not whole.any():
+        raise ValueError(
+            "no text was asked in several orders and in all that others were asked in, so that an "
+            "order cannot be separated from its texts: ask some texts in balanced(n) orders"
+        )
+    mean = sums[whole] / count[whole][..., None]
+    moved = (mean - mean.mean(axis=1, keepdims=True)).reshape(len(mean), -1)
+    cluster = reads.cluster[whole]
+    own, size = by_cluster(moved, cluster), by_cluster(np.ones((len(mean), 1)), cluster)
+    left = (own.sum(axis=0) - own) / (size.sum() - size) if len(own) > 1 else own[:0]
+    found = [jackknife_t(m, others) for m, others in zip(moved.mean(axis=0), left.T, strict=True)]
+    table = pd.DataFrame({
+        "ordering": np.repeat(code(reads.orderings), n),
+        "score": np.tile(np.arange(1, n + 1), len(reads.orderings)),
+        "log_preference": moved.mean(axis=0),
+        **pd.DataFrame([one.columns(*UNTESTED) for one in found]),
+        "n_reads": int(count[whole].sum()),
+        **because_each(*[collect(few_clusters(cluster))] * len(found)),
+    })  # fmt: skip
+    return table.to_dict("records")
 
 
 def _prior(reads: Reads) -> list[dict[str, Any]]:
@@ -258,7 +304,7 @@ def _logs(probability: FloatArray) -> FloatArray:
 
 
 def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
-    """Divide a judge's probabilities by its position preference, and compute scores again.
+    """Divide a judge's probabilities by its preference, and compute scores again.
 
     It mends the level of scores; where the preference was only measured, not known, it rarely makes
     them agree better with people.
@@ -268,7 +314,8 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     judgments
         Judgments with ``probability_1…n``.
     prior
-        From `position_prior`, one row a place, or one for each group it names (judge, dataset, …).
+        From `position_prior`, one row a place, or an order and score; or these for each group that
+        it names (judge, dataset, …).
 
     Returns
     -------
@@ -279,7 +326,7 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A group of judgments has no prior, or places are missing.
+        A group of judgments has no prior, or places or orders are missing in it.
 
     Examples
     --------
@@ -294,7 +341,10 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     0      2            1.55
     """
     names = [c for c in arrays.grouping(judgments, None, without=("design",)) if c in prior]
-    arrays.require(prior, ["position", "log_preference"], "prior")
+    of_orders = "ordering" in prior
+    arrays.require(
+        prior, [*(("ordering", "score") if of_orders else ("position",)), "log_preference"], "prior"
+    )
     columns = arrays.probability_columns(judgments)
     out = []
     for key, part in arrays.groups(judgments.reset_index(drop=True), names):
@@ -315,10 +365,24 @@ def _places(prior: pd.DataFrame, n: int) -> FloatArray:
     return prior.sort_values("position")["log_preference"].to_numpy(np.float64)
 
 
+def _orders(prior: pd.DataFrame, part: pd.DataFrame, n: int) -> FloatArray:
+    """The log preference at each place of every read, by its order: (reads, n)."""
+    table = prior.pivot(index="ordering", columns="score", values="log_preference")
+    shown = ranks([decode(name) for name in part["ordering"].astype(str)])
+    row = table.index.get_indexer(code(shown))
+    if (row < 0).any():
+        raise ValueError(
+            f"the prior has no order {code(shown[row < 0][:1])[0]}: measure it on reads in every "
+            "order that these judgments have"
+        )
+    return np.take_along_axis(table[range(1, n + 1)].to_numpy(np.float64)[row], shown - 1, axis=1)
+
+
 def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     arrays.refuse_unordered(int(part["ordering"].isna().sum()), len(part))
     n = len(decode(part["ordering"].iloc[0]))
-    log = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - _places(prior, n)
+    preference = _orders(prior, part, n) if "ordering" in prior else _places(prior, n)
+    log = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - preference
     p = _softmax(log)
     return _rescored(part, p, np.nan_to_num(p).argmax(axis=1))
 

@@ -11,6 +11,7 @@ from scipy import stats
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import rated, ratings_of, row_with_people, unscored
+from rubricnb.statistics.losses import lost_scores
 from rubricnb.statistics.ranking import kendall_tau, pair_signs
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because
@@ -318,6 +319,87 @@ def _ranking(reads: Reads, human: FloatArray) -> dict[str, Any]:
     same = row["tau_low"] == row["tau_high"]
     no_spread = Reason("no_interval.resamples") if same else None
     return row | because(infer.few_clusters(cluster), no_spread, doubts)
+
+
+def system_shift(before: pd.DataFrame, after: pd.DataFrame, value: Value = "score") -> pd.DataFrame:
+    """Compare how two judges score systems: is one system's shift that of another?
+
+    Parameters
+    ----------
+    before, after
+        Judgments by two judges, or with two prompts, of the same texts, with ``candidate``. An
+        item's score is the mean of its parsed reads; only items that both scored count.
+    value
+        ``score`` or ``expected_score``.
+
+    Returns
+    -------
+    DataFrame
+        One row: ``n_systems, n_items``; ``tau``, Kendall's τ-b of the two rankings of the systems;
+        ``shift``, the mean over systems of the mean score after minus before, with
+        ``shift_low, shift_high``, the 95 % interval for the shift of *another* such system;
+        ``lowest, highest``, the systems' own shifts; ``reason``.
+
+    Raises
+    ------
+    ValueError
+        A side lacks ``candidate``, or no item is on both sides.
+
+    Notes
+    -----
+    The interval is mean ± t(K − 1) · sd · √(1 + 1/K) of the K shifts, for a system drawn like
+    these and scored on as many texts. An interval over texts is much narrower and says nothing
+    about a new system: however many texts there are, only the number of systems widens what is
+    known about systems.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = [f"{s}{p}" for p in "12" for s in "abc"]
+    >>> before = pd.DataFrame({
+    ...     "item_id": names, "candidate": [n[0] for n in names], "score": [1, 2, 4, 1, 3, 4]})
+    >>> after = before.assign(score=[2, 3, 4, 2, 4, 5])
+    >>> found = system_shift(before, after)
+    >>> found[["n_systems", "tau", "shift", "shift_low", "shift_high"]].round(2)
+       n_systems  tau  shift  shift_low  shift_high
+    0          3  1.0   0.83       -0.6        2.27
+    """
+    sides = []
+    for judgments, what in ((before, "the judgments before"), (after, "the judgments after")):
+        arrays.require(judgments, ["item_id", "candidate", value], what)
+        keys = [c for c in ("dataset", "item_id", "criterion", "candidate") if c in judgments]
+        number = judgments[value].astype("Float64")
+        sides.append(number.groupby([judgments[c].astype(object) for c in keys]).mean())
+    both = pd.concat(sides, axis=1, join="inner", keys=["before", "after"]).astype("Float64")
+    scores = both.to_numpy(np.float64, na_value=np.nan).T
+    if not (~np.isnan(scores).any(axis=0)).any():
+        raise ValueError("the two sides have no scored item in common: nothing can be compared")
+    return pd.DataFrame([shift_of_systems(both.index.get_level_values("candidate"), *scores)])
+
+
+def shift_of_systems(system: Any, before: FloatArray, after: FloatArray) -> dict[str, Any]:
+    """The row of `system_shift`, from the system of each item and its two scores (NaN: none)."""
+    lost = lost_scores(before, after, ("the first judge", "the second"))
+    used = ~np.isnan(before + after) & pd.notna(system)
+    code, names = pd.factorize(np.asarray(system)[used])
+    n = len(names)
+    size = np.bincount(code, minlength=n)
+    sums = [np.bincount(code, side[used], n) for side in (before, after)]
+    means = np.stack([size, *sums], axis=-1).astype(np.float64)
+    own = (sums[1] - sums[0]) / np.maximum(size, 1)
+    row: dict[str, Any] = {"n_systems": n, "n_items": int(size.sum())}
+    row |= dict.fromkeys(("tau", "shift", "shift_low", "shift_high", "lowest", "highest"), np.nan)
+    if n:
+        row |= {"shift": own.mean(), "lowest": own.min(), "highest": own.max()}
+    if n < 3:
+        return row | because(Reason("few_systems", n=n), lost)
+    row["tau"] = float(_tau(means))
+    spread = own.std(ddof=1)
+    if spread < 1e-12:
+        return row | because(Reason("no_interval.systems"), lost)
+    reach = infer.t_quantile(n) * spread * np.sqrt(1 + 1 / n)
+    row |= {"shift_low": row["shift"] - reach, "shift_high": row["shift"] + reach}
+    return row | because(Reason("equal_systems") if np.isnan(row["tau"]) else None, lost)
 
 
 def _tau(sums: FloatArray) -> FloatArray:

@@ -203,6 +203,7 @@ SENTENCES: dict[str, str] = {
     "slope.equal_ratings": "all human ratings are equal: no slope",
     "few_systems": "{n} systems: a ranking needs three",
     "equal_systems": "all systems have one mean on a side",
+    "no_interval.systems": "all systems shift alike: no spread, not certainty",
     "no_interval.resamples": "all resamples rank the systems alike: no spread, not certainty",
     "tau.low": (
         "the systems are close: resampling alone lowers τ by {lower:.2f}, so τ and its interval "

@@ -122,6 +122,12 @@ TWO_SIDED = {
     "agreement": lambda: statistics.agreement(unscored(), HUMAN),
     "judge_bias": lambda: statistics.judge_bias(unscored(), HUMAN),
     "system_agreement": lambda: statistics.system_agreement(unscored(), HUMAN),
+    "system_shift": lambda: statistics.system_shift(
+        *(
+            reads(of).assign(candidate=np.arange(N) % 4)
+            for of in (np.where(HIGH, np.nan, BASE), BASE)
+        )
+    ),
     "alternative_annotator": lambda: statistics.alternative_annotator(unscored(), HUMAN),
     "mean_with_labels": lambda: statistics.mean_with_labels(unscored(), HUMAN),
     "systems_with_labels": lambda: statistics.systems_with_labels(unscored(), HUMAN),

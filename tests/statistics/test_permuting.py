@@ -142,3 +142,82 @@ def test_rotated_deals_over_clusters_where_nothing_competes():
     of = rb.plan(items, rb.Design("rotated", 5)).merge(items[["item_id", "cluster_id"]])
     assert (of.groupby("cluster_id")["ordering"].nunique() == 1).all()
     assert of["ordering"].nunique() == 10
+
+
+def in_orders(shift, n_items=60, seed=3, scale=0):
+    """Judgments in balanced orders that add `shift` (orders, scores) to a judge's log odds."""
+    orders = rb.balanced(5).orderings()
+    rng = np.random.default_rng(seed)
+    own = rng.normal(size=(n_items, 1, 5)) + np.zeros((n_items, len(orders), 5))
+    p = np.exp(own + shift)
+    p = np.take_along_axis(p / p.sum(axis=-1, keepdims=True), orders[None] - 1, axis=2)
+    shown = np.tile(orders, (n_items, 1)) - 1 + (1 - scale)
+    flat = p.reshape(-1, 5)
+    names = np.repeat([f"i{i}" for i in range(n_items)], len(orders))
+    return pd.DataFrame({
+        "item_id": names, "cluster_id": names, "design": "balanced",
+        "ordering_index": np.tile(np.arange(10) + 1, n_items),
+        "ordering": ["-".join(map(str, row)) for row in shown],
+        "score": shown[np.arange(len(shown)), flat.argmax(axis=1)],
+        "position": flat.argmax(axis=1) + 1, "expected_score": (flat * shown).sum(axis=1),
+        **{f"probability_{k + 1}": flat[:, k] for k in range(5)},
+    })  # fmt: skip
+
+
+def planted_shift(seed=0):
+    """What each order adds to each score, of any shape; about its mean over scores and orders."""
+    shift = np.random.default_rng(seed).normal(0, 0.5, (10, 5))
+    shift -= shift.mean(axis=0)
+    return shift - shift.mean(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("scale", [0, 1])
+def test_the_shift_of_every_order_is_found_and_removed_whatever_its_shape(scale):
+    biased, fair = (
+        in_orders(planted_shift(), scale=scale),
+        in_orders(np.zeros((10, 5)), scale=scale),
+    )
+    prior = rb.position_prior(biased, shape="order")
+    found = prior.pivot(index="ordering", columns="score", values="log_preference")
+    orders = ["-".join(map(str, row)) for row in rb.balanced(5).orderings()]
+    assert found.loc[orders].to_numpy() == pytest.approx(planted_shift(), abs=1e-9)
+    mended = rb.remove_prior(biased, prior)
+    assert mended["expected_score"].to_numpy() == pytest.approx(
+        fair["expected_score"].to_numpy(), abs=1e-6
+    )
+    by_position = rb.remove_prior(biased, rb.position_prior(biased))["expected_score"]
+    assert abs(by_position - fair["expected_score"]).mean() > 0.1  # the wrong shape
+
+
+def test_a_preference_for_positions_is_a_shift_of_orders_too():
+    biased = make_judgments(100, gamma=GAMMA, readout="logprobs", seed=7)
+    fair = make_judgments(100, readout="logprobs", seed=7)
+    mended = rb.remove_prior(biased, rb.position_prior(biased, shape="order"))
+    off = abs(mended["expected_score"] - fair["expected_score"]).mean()
+    assert off < 0.2 * abs(biased["expected_score"] - fair["expected_score"]).mean()
+
+
+def test_the_interval_of_a_shift_covers_what_many_texts_show():
+    """Each text has a shift of its own; the intervals are for their mean, over texts."""
+    rng, covers = np.random.default_rng(1), []
+    for study in range(60):
+        own = planted_shift() + rng.normal(0, 0.4, (25, 10, 5))
+        found = rb.position_prior(in_orders(own, 25, seed=study), shape="order")
+        wanted = planted_shift().ravel()
+        covers.append((found["low"] < wanted) & (wanted < found["high"]))
+    assert 0.92 < np.mean(covers) < 0.98
+
+
+def test_an_order_that_no_text_shares_with_the_others_has_no_shift():
+    reads = in_orders(planted_shift())
+    dealt_out = reads[reads["ordering_index"] == reads.groupby("item_id").ngroup() % 10 + 1]
+    for few in (dealt_out, reads[reads["ordering_index"] == 1]):
+        with pytest.raises(ValueError, match="several orders"):
+            rb.position_prior(few, shape="order")
+    prior = rb.position_prior(reads, shape="order")
+    with pytest.raises(ValueError, match="no order 1-2-3-4-5"):
+        rb.remove_prior(reads, prior[prior["ordering"] != "1-2-3-4-5"])
+    lost = rb.position_prior(reads.drop(index=[0, 10]), shape="order")
+    assert set(lost["n_reads"]) == {58 * 10}  # of texts that have every order
+    with pytest.raises(ValueError, match="'position', 'order'"):
+        rb.position_prior(reads, shape="score")

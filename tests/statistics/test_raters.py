@@ -12,7 +12,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.statistics.intervals import mean_t
-from rubricnb.statistics.raters import _p_below_epsilon
+from rubricnb.statistics.raters import _p_below_epsilon, shift_of_systems
 
 ALT_TEST = "github/nitaytech/AltTest/18428b1f4f34ac61c4978bc180263b90111e7337/data/summeval"
 
@@ -138,6 +138,85 @@ def test_tau_is_scipys_on_the_systems_means():
     assert row["tau"] == pytest.approx(stats.kendalltau(means["h"], means["j"]).statistic)
     assert row["tau_low"] <= row["tau"] <= row["tau_high"]
     assert row["tau_low"] < row["tau_high"]
+
+
+def swapped(shifts, n_texts, rng, noise=0.5):
+    """The same texts of some systems by two judges, of which the second shifts each system."""
+    k = len(shifts)
+    system, text = np.tile(np.arange(k), n_texts), np.repeat(np.arange(n_texts), k)
+    before = rng.normal(size=k)[system] + rng.normal(size=k * n_texts)
+    after = before + np.asarray(shifts)[system] + rng.normal(0, noise, k * n_texts)
+    return [
+        pd.DataFrame({"item_id": [f"{s}/{t}" for s, t in zip(system, text, strict=True)],
+                      "candidate": system, "score": score})
+        for score in (before, after)
+    ]  # fmt: skip
+
+
+def test_the_shift_of_systems_is_that_of_their_means():
+    rng = np.random.default_rng(11)
+    before, after = swapped([0.5, -0.2, 0.9, 0.1], 40, rng)
+    row = rb.statistics.system_shift(before, after).iloc[0]
+    means = pd.DataFrame({"a": before.groupby("candidate").score.mean(),
+                          "b": after.groupby("candidate").score.mean()})  # fmt: skip
+    own = means.b - means.a
+    assert (row["lowest"], row["highest"]) == pytest.approx((own.min(), own.max()))
+    assert row["tau"] == pytest.approx(stats.kendalltau(means.a, means.b).statistic)
+    wanted = stats.t.interval(0.95, 3, own.mean(), own.std() * np.sqrt(1 + 1 / 4))
+    assert (row["shift_low"], row["shift_high"]) == pytest.approx(wanted)
+    shuffled = after.sample(frac=1, random_state=1)
+    assert rb.statistics.system_shift(before, shuffled).iloc[0]["shift"] == row["shift"]
+
+
+@pytest.mark.parametrize("n_systems", [3, 5, 8])
+def test_the_interval_covers_a_new_system_and_one_over_texts_does_not(n_systems):
+    rng, covers, over_texts = np.random.default_rng(n_systems), [], []
+    for _ in range(800):
+        shifts = rng.normal(0.4, 0.3, n_systems + 1)
+        before, after = swapped(shifts, 30, rng)
+        new = before["candidate"] == n_systems
+        known = shift_of_systems(
+            before["candidate"][~new], before["score"][~new].to_numpy(),
+            after["score"][~new].to_numpy(),
+        )  # fmt: skip
+        found = (after["score"] - before["score"])[new].mean()
+        covers.append(known["shift_low"] < found < known["shift_high"])
+        moved = (after["score"] - before["score"])[~new]
+        ends = stats.t.interval(0.95, len(moved) - 1, moved.mean(), stats.sem(moved))
+        over_texts.append(ends[0] < found < ends[1])
+    assert np.mean(covers) == pytest.approx(0.95, abs=0.025)
+    assert np.mean(over_texts) < 0.5
+
+
+@pytest.mark.in_turn
+def test_a_swap_of_recorded_judges_is_what_the_audits_page_says():
+    if not Path(os.environ.get("RUBRICNB_MIRROR", ""), ALT_TEST).is_dir():
+        pytest.skip("needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them")
+    sides = [
+        rb.load_recording(name).query("judge == @judge and criterion == 'relevance'")
+        for name, judge in (("summeval-gpt", "gpt-4-0314"), ("summeval-six", "gpt-4o"))
+    ]
+    row = rb.statistics.system_shift(*sides).iloc[0].drop(["reason", "codes"]).astype(float)
+    assert row.round(2).to_dict() == {
+        "n_systems": 12, "n_items": 1200, "tau": 0.81, "shift": -2.13,
+        "shift_low": -2.75, "shift_high": -1.5, "lowest": -2.37, "highest": -1.55,
+    }  # fmt: skip
+
+
+def test_where_nothing_is_known_about_a_new_system_there_is_a_reason():
+    rng = np.random.default_rng(4)
+    two = rb.statistics.system_shift(*swapped([0.1, 0.5], 20, rng)).iloc[0]
+    assert np.isnan(two["shift_low"])
+    assert np.isfinite(two["shift"])
+    assert "2 systems" in two["reason"]
+    alike = rb.statistics.system_shift(*swapped([0.0] * 4, 20, rng, noise=0)).iloc[0]
+    assert np.isnan(alike["shift_low"])
+    assert (alike["tau"], "shift alike" in alike["reason"]) == (1, True)
+    before, after = swapped([0.0] * 4, 20, rng)
+    with pytest.raises(ValueError, match="no scored item in common"):
+        rb.statistics.system_shift(before, after.assign(item_id=after["item_id"] + "x"))
+    with pytest.raises(ValueError, match="the judgments after lack the column 'candidate'"):
+        rb.statistics.system_shift(before, after.drop(columns="candidate"))
 
 
 def test_two_clusters_without_variance_do_not_let_a_judge_pass():

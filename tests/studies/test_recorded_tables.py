@@ -19,6 +19,7 @@ from studies import (
     noisy,
     one_read,
     probes,
+    questionnaire,
     readouts,
     replace,
     training,
@@ -41,8 +42,9 @@ KEYS = {
     "labels_systems": [*PAIR, "per_system", "prompts"], "labels_forms": ["form"],
     "need_ten_recorded": [*CELL, "readout", "pilot"], "need_ten_votes": [*CELL, "lead", "most"],
     "need_ten_directions": [*CELL, "readout"], "need_ten_pairs": [*CELL, "reads"],
-    "one_read_agreement": [*CELL, "quantity"], "one_read_levels": [*CELL, "quantity"],
+    "one_read_agreement": [*CELL, "quantity"], "one_read_corrections": [*CELL, "way"],
     "one_read_systems": [*CELL, "orders"], "one_read_shared": [*CELL, "quantity"],
+    "questionnaire_groups": ["model", "fraction"], "questionnaire_single": ["model"],
     "replace_judges": ["judge", "criterion"], "replace_labels": ["judge", "criterion"],
     "replace_epsilon": ["epsilon", "judge", "criterion"],
     "replace_panels": ["panel", "criterion", "quantity"],
@@ -91,7 +93,7 @@ def read_once(*cell):
     c = one_read.cell(*cell)
     return {
         "one_read_agreement": pd.DataFrame(one_read.agreement(c)),
-        "one_read_levels": pd.DataFrame(one_read.levels(c, c.stream(0))),
+        "one_read_corrections": pd.DataFrame(one_read.corrected(c)),
         "one_read_systems": pd.DataFrame(one_read.systems(c, c.stream(1))),
         "one_read_shared": pd.DataFrame(one_read.shared(c)),
     }
@@ -106,8 +108,31 @@ def need_ten_of_the_judge_that_reads():
         "need_ten_pairs": need_ten.pairs([c]),
         "need_ten_exact": need_ten.exact(),
         "need_ten_first": need_ten.first_reads(),
-        # The recorded answers about "N/A" need the weights; what follows from them does not.
-        "one_read_null_levels": one_read.null_levels(c, read_table("one_read_null")),
+    }
+
+
+@cache
+def answered():
+    return questionnaire.models(rb.load_recording("pew-order"))
+
+
+def questionnaires():
+    names = ("positions", "changes", "moments", "likeness")
+    return {f"questionnaire_{name}": getattr(questionnaire, name)(answered()) for name in names}
+
+
+def simulated_questionnaires():
+    one = [model for model in answered() if model.name == "GPT-3.5-turbo"]
+    return {
+        "questionnaire_groups": questionnaire.groups(one),
+        "questionnaire_single": questionnaire.single(one),
+    }
+
+
+def simulated_reads():
+    return {
+        "one_read_shapes": one_read.planted_corrections(),
+        "one_read_planted": one_read.planted(),
     }
 
 
@@ -152,6 +177,7 @@ COMPUTED = {
     "one read of Gemma": partial(read_once, "gemma-3-270m-vllm", "mt-bench"),
     "need ten": need_ten_of_the_judge_that_reads,
     "probes": lambda: named("probes", probes.tables(rb.load_recording(probes.NAME))),
+    "questionnaires": questionnaires,
     "chunks": chunks.compute,
     "first answer": first_answer.compute,
     "readouts": readouts.compute,
@@ -161,6 +187,8 @@ COMPUTED = {
 SLOW = {
     "forms": lambda: named("forms", forms.tables(forms.recordings())),
     "labels, drawn": drawn_labels,
+    "questionnaires, simulated": simulated_questionnaires,
+    "one read, simulated": simulated_reads,
     "noisy": noisy.compute,
     "replace": replaced,
     "training, simulated": simulated_training,
