@@ -110,18 +110,25 @@ def record_summaries() -> list[Path]:
     """
     found: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
     for judge, dataset in real_judgments():
-        rubric, criteria = settings(recorded(judge, dataset))
-        items = load(dataset)
-        for name, (summarise, together) in TABLES.items():
-            reads = criteria if together else rubric
-            if not reads.empty:
-                found[name].append(summarise(reads, items))
+        for name, table in summaries_of(judge, dataset).items():
+            found[name].append(table)
     paths = []
     for name, tables in found.items():
         paths.append(results_folder() / f"{name}.csv")
         table = recorded_columns(pd.concat(tables, ignore_index=True))
         table.to_csv(paths[-1], index=False, float_format="%.6g")
     return paths
+
+
+def summaries_of(judge: str, dataset: str) -> dict[str, pd.DataFrame]:
+    """Return what a judge's recorded judgments of a dataset add to each table."""
+    rubric, criteria = settings(recorded(judge, dataset))
+    items = load(dataset)
+    return {
+        name: summarise(criteria if together else rubric, items)
+        for name, (summarise, together) in TABLES.items()
+        if not (criteria if together else rubric).empty
+    }
 
 
 def real_judgments() -> Iterator[tuple[str, str]]:

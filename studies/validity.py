@@ -28,7 +28,7 @@ from rubricnb.auditing import alike_and_chance, alike_sums
 from rubricnb.judging.results import results_folder
 from rubricnb.permutation import balanced, code
 from rubricnb.statistics._placement import place
-from rubricnb.statistics._preference import log_preference
+from rubricnb.statistics._preference import log_preferences
 from rubricnb.statistics._variance import gain_of_averaging
 from rubricnb.statistics.advice import gain_interval
 from rubricnb.statistics.agreement import papers_interval
@@ -1153,7 +1153,7 @@ def _preference(concentration: float, rng: np.random.Generator, dear: bool) -> F
     """Log-preference of the first position in a study of 320 independent items."""
     truth = np.array(PREFERENCE) - np.mean(PREFERENCE)
     reads = _answers(_Judge(concentration, PREFERENCE), 320, 1, rng)
-    found = log_preference(reads, 320, [])
+    found = log_preferences([reads])[0].columns
     yield "recovery", "γ1", "conditional logit", truth[0], found["log_preference_1"]
     low, high = found["log_preference_1_low"], found["log_preference_1_high"]
     yield _covers("γ1", "conditional logit, jackknife-t", low, high, truth[0])

@@ -111,7 +111,8 @@ def judgments(
           ``probability_1``, … of the option at position k;
         * ``read``: number or any label of a repeated read; it becomes ``replicate``, which counts
           the reads of a prompt from 1, without it in the order of the rows;
-        * ``ordering``: the scores in the order in which the prompt listed them, ``2-3-1``;
+        * ``ordering``: the levels in the order in which the prompt listed them, ``2-3-1``. They are
+          named as in ``score``: by their labels in the items' rubrics, or by their scores;
         * ``status``: ok, unparsed, out_of_range, truncated, refused or error; by default ok where
           there is a score and unparsed where there is none;
         * ``cluster_id`` (what shares a text; default: ``group_id``, else the text), ``group_id``
@@ -195,13 +196,18 @@ def judgments(
     # Scores on another scale than the rubric's, or from an export of this package, are no labels.
     is_own = {"request_id", "ordering", "position"} <= set(frame)
     named = word_labels(labels) if is_own or (labels and scale is not None) else labels
-    ids = rated["rubric_id"].to_numpy()[item] if labels else ()
+    ids = rated["rubric_id"].to_numpy()[item] if labels else np.array([], dtype=object)
     written = frame["score"] if parser is None else _parsed_scores(frame, parser)
     score = as_scores(written, low[item], high[item], named, ids, separator, "judgments")
     marks = [] if failed is None else [float(f) for f in np.atleast_1d(failed)]
     _read_scores(frame, score.to_numpy(), low[item], high[item], marks, rubrics)
     rated = _with_ratings(rated, items, (low, high), labels, separator, marks)
     low, high = low[item], high[item]
+    if named:
+        _read_levels(frame, named, ids)
+        if "expected_score" in frame:
+            means = as_scores(frame["expected_score"], low, high, named, ids, separator)
+            frame["expected_score"] = means
     counts = [len(own) if scale is None or np.ptp(own) == len(own) - 1 else 0 for own in scales]
     _read_orderings(frame, low, high, np.array(counts)[which[item]])
     _fill(frame, rated, item)
@@ -635,6 +641,31 @@ def _refuse_shares(
         f"is off the scale {low[there][0]:g}..{high[there][0]:g}, and every score lies between 0 "
         f"and 1, as shares do: {_rescale(low[there][0], high[there][0])}",
     )
+
+
+def _read_levels(frame: pd.DataFrame, labels: Labels, ids: NDArray[Any]) -> None:
+    """Name levels by their scores in the columns of conditions that name them by their labels."""
+    for name in frame.columns.intersection(["ordering", "reference_score", "exemplar"]):
+        written = frame[name].astype("object")
+        pairs = pd.MultiIndex.from_arrays([ids, written])
+        scores = {
+            pair: _by_scores(str(pair[1]), labels[pair[0]])
+            for pair in pairs[written.notna()].unique()
+        }
+        changed = next((pair for pair, own in scores.items() if str(pair[1]) != own), None)
+        if changed is None:
+            continue
+        frame[name] = pd.Categorical([scores.get(pair) for pair in pairs])
+        print(
+            f"judgments: {name!r} names the levels of rubric {changed[0]!r} by their labels: "
+            f"{changed[1]} is {scores[changed]} in scores"
+        )
+
+
+def _by_scores(levels: str, labels: Mapping[str, float]) -> str:
+    """Return levels such as ``B-A-C`` by their scores; as they are if one is no label."""
+    parts = [labels.get(part.strip().casefold()) for part in levels.split("-")]
+    return levels if None in parts else "-".join(map(as_text, parts))
 
 
 def _read_orderings(

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.cells import as_ids, as_text, names_people, read_ratings, without_spaces
+from rubricnb.data.cells import (
+    Labels,
+    as_ids,
+    as_text,
+    names_people,
+    read_ratings,
+    without_spaces,
+)
 from rubricnb.data.rubrics import label_scores, read_rubrics
 from rubricnb.data.tables import name_columns, require, table_of
 from rubricnb.data.validate import check_items, check_known, check_text, nearest
@@ -48,7 +55,9 @@ def load_csv(
         * ``group_id``: whose candidates compete, where the instruction does not say it.
         * ``cluster_id``: what shares a text. Default: ``group_id``; else the instruction; where
           all rows have the same one (essays on one task), the response.
-        * ``category``, ``reference``, ``reference_1``, …, and any further column: kept.
+        * ``reference`` (an answer worth full marks), ``reference_1``, … (one worth this level,
+          named by its label, or by its score where labels are words);
+        * ``category`` and any further column: kept.
     rubric
         A file as `read_rubrics` reads it, or its content as a mapping or a list of them.
     columns
@@ -91,6 +100,7 @@ def load_csv(
     labels = label_scores(rubrics)
     ends = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
     low, high = ends.loc[items["rubric_id"].astype("str")].to_numpy(np.float64).T
+    items = _with_references_by_score(items, labels, file)
     items = read_ratings(items, low, high, labels, file, separator)
     per_criterion = "criterion" in table or "rubric_id" in table
     stem = Path(path).stem if isinstance(path, str | Path) else "own"
@@ -228,6 +238,38 @@ def _by_criterion(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.D
             row.get(column, "") for row, column in zip(rows.to_dict("records"), named, strict=True)
         ]
     return rows.drop(columns=ratings)
+
+
+def _with_references_by_score(items: pd.DataFrame, labels: Labels, file: str) -> pd.DataFrame:
+    """Name the columns ``reference_LABEL`` by the score of the level, which differs by rubric."""
+    columns = [c for c in items if re.fullmatch(r"reference_.+", str(c))]
+    rubric = items["rubric_id"].astype("str")
+    renamed: dict[str, str] = {}
+    out = items.drop(columns=columns)
+    for column in columns:
+        label = column.removeprefix("reference_").casefold()
+        by_score = {r: _reference_name(own.get(label), column) for r, own in labels.items()}
+        for name, own in items[column].groupby(rubric.map(by_score).to_numpy()):
+            if name not in out:
+                out[name] = ""
+            there = own[own != ""]
+            twice = out[name].loc[there.index] != ""
+            if twice.any():
+                raise ValueError(
+                    f"{file}: the column {column!r} and another one both hold the reference of "
+                    f"score {name.removeprefix('reference_')}; leave out one of them"
+                )
+            out.loc[there.index, name] = there
+            if name != column:
+                renamed[column] = str(name)
+    if renamed:
+        said = ", ".join(f"{old} = {new}" for old, new in renamed.items())
+        print(f"{file}: references are named by the labels of levels; by their scores: {said}")
+    return out
+
+
+def _reference_name(score: float | None, column: str) -> str:
+    return column if score is None else f"reference_{as_text(score)}"
 
 
 def _name_raters(table: pd.DataFrame, file: str) -> None:

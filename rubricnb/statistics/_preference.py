@@ -11,37 +11,61 @@ estimated without error, so it need not be conditioned out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize
 
 from rubricnb.statistics._placement import Block, blocks, read_profiles
 from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
-from rubricnb.statistics.reasons import Reason
+from rubricnb.statistics.reasons import Reason, Reasons
 
 _LARGEST = 12.0  # a log-preference beyond this, or with this share of its information at 0 left,
 _SEPARATED = 1e-4  # is on its way to infinity, not an estimate
-_SMALL = 2_000  # rows below which calls, and not numbers, take the time
+_SMALL = 2_000  # rows that are computed at once: in fewer, calls and not numbers take the time
+_FLAT = 1e-7  # gradient a row below which a maximum is reached
+_MOST_STEPS = 100
 _MOST_STATES = 50_000  # of the dynamic programme; 18 reads of 9 scores, two each, make 19,683
 
 
-def log_preference(reads: Reads, n_clusters: int, reasons: list[Reason]) -> dict[str, float]:
-    """Estimate γ, summing to 0, with 95 % jackknife-t intervals over clusters."""
-    n = reads.n_options
-    gamma, se = np.full(n, np.nan), np.full(n, np.nan)
-    contrasts = _contrasts(n)
-    if reads.probability is None:
-        likelihood, cluster = _conditional(reads)
-        fit = _fit_conditional(likelihood, contrasts)
-    else:
-        fit, cluster = _fit_probabilities(reads, contrasts)
+class Preference(NamedTuple):
+    """Columns of a row, and why they may be unknown."""
+
+    columns: dict[str, float]
+    why: Reasons
+
+
+def log_preferences(groups: Sequence[Reads]) -> list[Preference]:
+    """Estimate γ of each group, summing to 0, with 95 % jackknife-t intervals over clusters.
+
+    Small groups are fitted together, each at its own γ: a table may have hundreds of them, and then
+    the calls, and not the numbers, take the time.
+    """
+    fits: dict[int, tuple[Any, IntArray]] = {}
+    counted: dict[int, list[int]] = {}  # groups of single answers, by their number of options
+    for k, reads in enumerate(groups):
+        if reads.probability is None:
+            counted.setdefault(reads.n_options, []).append(k)
+        else:
+            fits[k] = _fit_probabilities(reads, _contrasts(reads.n_options))
+    for n, own in counted.items():
+        likelihoods, clusters = zip(*(_conditional(groups[k]) for k in own), strict=True)
+        found = _fit_conditional(likelihoods, _contrasts(n))
+        fits |= dict(zip(own, zip(found, clusters, strict=True), strict=True))
+    return [_preference(reads, *fits[k]) for k, reads in enumerate(groups)]
+
+
+def _preference(reads: Reads, fit: Any, cluster: IntArray) -> Preference:
+    contrasts = _contrasts(reads.n_options)
+    n_clusters = len(np.unique(reads.cluster[reads.parsed.any(axis=1)]))
+    gamma, se = np.full((2, len(contrasts)), np.nan)
+    why: Reasons = ()
     if isinstance(fit, Reason):
-        reasons.append(fit)
+        why = (fit,)
     else:
         theta, score, information = fit
         gamma = contrasts @ theta
@@ -50,45 +74,85 @@ def log_preference(reads: Reads, n_clusters: int, reasons: list[Reason]) -> dict
     out: dict[str, float] = {}
     for p, own in enumerate(zip(gamma, se, strict=True), start=1):
         out |= t_estimate(*own, n_clusters - 1).named(f"log_preference_{p}", *UNTESTED)
-    return out
+    return Preference(out, why)
 
 
 @dataclass(frozen=True)
 class _Pattern:
     """Rows whose scores repeat alike, say (3, 2): one score thrice, another twice.
 
-    ``position[k, d, c]``: where the d-th score of case c stood under its k-th ordering. Rows whose
-    scores stood alike, in whatever order of reads or scores, are one case: ``case`` of each row.
+    ``position[k, d, c]``: where the d-th score of case c stood under its k-th ordering. Rows of a
+    group whose scores stood alike, in whatever order of reads or scores, are one case: ``case`` of
+    each row, ``group`` of each case.
     """
 
     counts: tuple[int, ...]
     rows: IntArray
     position: IntArray
     case: IntArray
+    group: IntArray
 
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """The conditional likelihood of γ."""
+    """The conditional likelihood of γ, of one group or of several, each with its own γ."""
 
     observed: FloatArray  # (rows, n): position counts
     patterns: list[_Pattern]
+    group: IntArray  # (rows,), from 0 and ascending
 
-    def __call__(self, gamma: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log-likelihood and each row's gradient."""
+    @property
+    def n_groups(self) -> int:
+        """Number of groups; each has a row."""
+        return int(self.group[-1]) + 1
+
+    def __call__(self, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return each group's log-likelihood at its γ (groups, n), and each row's gradient."""
         values, gradients = self.at(gamma[None])
-        return float(values[0]), gradients[0]
+        return values[0], gradients[0]
 
     def at(self, gammas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same at several γ (several, n), in one pass: (several,) and (several, rows, n)."""
-        log_z = gammas @ self.observed.T  # a row with one score only is certain
+        """The same at several γ (several, groups, n): (several, groups) and (several, rows, n)."""
+        of_row = (gammas[:, self.group] * self.observed).sum(axis=2)
+        log_z = of_row.copy()  # a row with one score only is certain
         expected = np.tile(self.observed, (len(gammas), 1, 1))
         for pattern in self.patterns:
             z, chosen = _permanents(pattern, np.exp(gammas))
             log_z[:, pattern.rows] = np.log(z)[:, pattern.case]
             expected[:, pattern.rows] = chosen[:, pattern.case]
-        values = gammas @ self.observed.sum(axis=0) - log_z.sum(axis=1)
-        return np.asarray(values), self.observed - expected
+        return self.summed(of_row - log_z, axis=1), self.observed - expected
+
+    def summed(self, rows: FloatArray, axis: int = 0) -> FloatArray:
+        """Sum what belongs to rows within each group."""
+        starts = np.searchsorted(self.group, np.arange(self.n_groups))
+        return np.asarray(np.add.reduceat(rows, starts, axis=axis))
+
+
+def _together(parts: Sequence[_Likelihood]) -> _Likelihood:
+    """Put the likelihoods of groups into one."""
+    if len(parts) == 1:
+        return parts[0]
+    first_row = np.cumsum([0, *(len(part.observed) for part in parts)])
+    alike: dict[tuple[int, ...], list[tuple[int, _Pattern]]] = {}
+    for k, part in enumerate(parts):
+        for pattern in part.patterns:
+            alike.setdefault(pattern.counts, []).append((k, pattern))
+    patterns = []
+    for counts, own in alike.items():
+        first_case = np.cumsum([0, *(len(p.group) for _, p in own)])
+        patterns.append(
+            _Pattern(
+                counts,
+                rows=np.concatenate([p.rows + first_row[k] for k, p in own]),
+                position=np.concatenate([p.position for _, p in own], axis=2),
+                case=np.concatenate(
+                    [p.case + c for c, (_, p) in zip(first_case[:-1], own, strict=True)]
+                ),
+                group=np.concatenate([p.group + k for k, p in own]),
+            )
+        )
+    group = np.repeat(np.arange(len(parts)), np.diff(first_row))
+    return _Likelihood(np.concatenate([part.observed for part in parts]), patterns, group)
 
 
 def _conditional(reads: Reads) -> tuple[_Likelihood, IntArray]:
@@ -130,8 +194,11 @@ def _likelihood(rows: IntArray, orderings: IntArray) -> _Likelihood:
         k = sum(counts)
         scores = by_frequency[members, : len(counts)]
         position = position_of[order[members, :k, None], scores[:, None, :]]
-        patterns.append(_Pattern(counts, members, *_cases(position, n)))
-    return _Likelihood(observed.reshape(-1, n).astype(np.float64), patterns)
+        position, case = _cases(position, n)
+        of_one_group = np.zeros(position.shape[2], np.int64)
+        patterns.append(_Pattern(counts, members, position, case, of_one_group))
+    of_rows = observed.reshape(-1, n).astype(np.float64)
+    return _Likelihood(of_rows, patterns, np.zeros(len(of_rows), np.int64))
 
 
 def _cases(position: IntArray, n: int) -> tuple[IntArray, IntArray]:
@@ -154,11 +221,11 @@ def _alike(shape: IntArray) -> list[tuple[tuple[int, ...], IntArray]]:
 def _permanents(pattern: _Pattern, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Sum over assignments of scores to orderings, and the expected position counts.
 
-    Shapes, of `weights` (several, n): (several, cases) and (several, cases, n).
+    Shapes, of `weights` (several, groups, n): (several, cases) and (several, cases, n).
     """
-    several, n = weights.shape
+    several, _, n = weights.shape
     k, d, n_cases = pattern.position.shape
-    w = np.moveaxis(weights[:, pattern.position], 0, 2).reshape(k, d, -1)
+    w = np.moveaxis(weights[:, pattern.group, pattern.position], 0, 2).reshape(k, d, -1)
     layers, before, after, n_states = _states(pattern.counts)
     # One state more than there are: where nobody comes from and nobody gets to.
     forward = np.zeros((n_states + 1, several * n_cases))
@@ -196,49 +263,110 @@ def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray
     return [np.flatnonzero(reads == k) for k in range(sum(counts) + 1)], before, after, n_states
 
 
-def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:
-    """Maximise it: (θ, each row's score, each row's information), or why not."""
-    size = contrasts.shape[1]
-    if max((prod(c + 1 for c in p.counts) for p in likelihood.patterns), default=0) > _MOST_STATES:
-        return Reason("log_preference.many_reads")
+def _fit_conditional(likelihoods: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
+    """Maximise each: (θ, each row's score, each row's information), or why not."""
+    found: list[Any] = [Reason("log_preference.many_reads")] * len(likelihoods)
+    able = [k for k, one in enumerate(likelihoods) if _most_states(one) <= _MOST_STATES]
+    for own in _in_chunks(able, [len(likelihoods[k].observed) for k in able], _SMALL):
+        fits = _maxima([likelihoods[k] for k in own], contrasts)
+        for k, fit in zip(own, fits, strict=True):
+            found[k] = fit
+    return found
 
-    def rowwise(theta: FloatArray) -> FloatArray:
-        return likelihood(contrasts @ theta)[1] @ contrasts
 
-    def information(theta: FloatArray) -> FloatArray:
-        h = 1e-4
-        ends = theta + h * np.concatenate([-np.eye(size), np.eye(size)])
-        # At once, as a table may have hundreds of small groups; large ones one after the other.
-        parts = np.array_split(ends, 1 if len(likelihood.observed) < _SMALL else len(ends))
-        found = np.concatenate([likelihood.at(part @ contrasts.T)[1] @ contrasts for part in parts])
-        steps = (found[:size] - found[size:]) / (2 * h)
-        return np.moveaxis(steps, 0, -1)  # (rows, size, size)
+def _most_states(likelihood: _Likelihood) -> int:
+    return max((prod(c + 1 for c in p.counts) for p in likelihood.patterns), default=0)
 
-    def negative(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = likelihood(contrasts @ theta)
-        return -value, -gradient.sum(axis=0) @ contrasts
 
-    start = information(np.zeros(size)).sum(axis=0)
-    problem = _singular(start)
-    if problem:
-        return problem
-    inverse = np.linalg.inv(start)
-    found = optimize.minimize(
-        negative,
-        np.zeros(size),
-        jac=True,
-        method="BFGS",
-        options={"hess_inv0": (inverse + inverse.T) / 2, "gtol": 1e-7 * len(likelihood.observed)},
-    )
-    theta = found.x
-    per_row = information(theta)
-    total = per_row.sum(axis=0)
-    left = np.linalg.eigvalsh(total)[0] / np.linalg.eigvalsh(start)[0]
-    if np.abs(contrasts @ theta).max() > _LARGEST or left < _SEPARATED:
-        return Reason("log_preference.infinite")
-    # One Newton step polishes BFGS's last digits.
-    theta = theta + np.linalg.solve(total, rowwise(theta).sum(axis=0))
-    return theta, rowwise(theta), per_row
+def _in_chunks(names: Sequence[int], sizes: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Yield the names in turn, several at once while their sizes add up to no more than `most`."""
+    chunk: list[int] = []
+    total = 0
+    for name, size in zip(names, sizes, strict=True):
+        if chunk and total + size > most:
+            yield chunk
+            chunk, total = [], 0
+        chunk.append(name)
+        total += size
+    if chunk:
+        yield chunk
+
+
+def _maxima(parts: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
+    """Maximise these likelihoods at once."""
+    every = _together(parts)
+    theta = np.zeros((len(parts), contrasts.shape[1]))
+    start = every.summed(_information(every, theta, contrasts))
+    found: list[Any] = [_singular(one) for one in start]
+    able = np.array([k for k, why in enumerate(found) if why is None], dtype=np.int64)
+    if not len(able):
+        return found
+    theta[able] = _newton([parts[k] for k in able], contrasts)
+    likelihood = _together([parts[k] for k in able])
+    information = _information(likelihood, theta[able], contrasts)
+    total = likelihood.summed(information)
+    left = np.linalg.eigvalsh(total)[:, 0] / np.linalg.eigvalsh(start[able])[:, 0]
+    largest = np.abs(theta[able] @ contrasts.T).max(axis=1)
+    is_finite = (largest <= _LARGEST) & (left >= _SEPARATED)
+    # One more step polishes the last digits.
+    score = likelihood.summed(_scores(likelihood, theta[able], contrasts))
+    kept = able[is_finite]
+    theta[kept] += np.linalg.solve(total[is_finite], score[is_finite, :, None])[..., 0]
+    scores = _scores(likelihood, theta[able], contrasts)
+    for number, k in enumerate(able):
+        own = likelihood.group == number
+        fit = (theta[k], scores[own], information[own])
+        found[k] = fit if is_finite[number] else Reason("log_preference.infinite")
+    return found
+
+
+def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:
+    """Climb to the maximum of each, (groups, size), from 0; or to where it is infinite.
+
+    The likelihoods are concave. A step that is too long, so that it loses, is halved; a group that
+    has arrived is not computed again.
+    """
+    theta, step = np.zeros((2, len(parts), contrasts.shape[1]))
+    best = np.full(len(parts), -np.inf)
+    active = np.arange(len(parts), dtype=np.int64)
+    for _ in range(_MOST_STEPS):
+        likelihood = _together([parts[k] for k in active.tolist()])
+        gamma = theta[active] @ contrasts.T
+        value, gradient = likelihood(gamma)
+        score = likelihood.summed(gradient) @ contrasts
+        has_lost = value < best[active] - 1e-9
+        step[active[has_lost]] /= 2
+        theta[active[has_lost]] -= step[active[has_lost]]
+        best[active] = np.maximum(best[active], value)
+        is_flat = np.abs(score).max(axis=1) <= _FLAT * np.bincount(likelihood.group)
+        goes_on = ~has_lost & ~is_flat & (np.abs(gamma).max(axis=1) <= _LARGEST)
+        moving = active[goes_on]
+        if len(moving):
+            some = _together([parts[k] for k in moving.tolist()])
+            total = some.summed(_information(some, theta[moving], contrasts))
+            step[moving] = np.linalg.solve(total, score[goes_on, :, None])[..., 0]
+            step[moving] /= np.maximum(np.abs(step[moving]).max(axis=1, keepdims=True), 1.0)
+            theta[moving] += step[moving]
+        active = active[goes_on | has_lost]
+        if not len(active):
+            break
+    return theta
+
+
+def _scores(likelihood: _Likelihood, theta: FloatArray, contrasts: FloatArray) -> FloatArray:
+    """Gradient of each row in θ: (rows, size)."""
+    return likelihood(theta @ contrasts.T)[1] @ contrasts
+
+
+def _information(likelihood: _Likelihood, theta: FloatArray, contrasts: FloatArray) -> FloatArray:
+    """Minus the second derivative of each row, by differences of gradients: (rows, size, size)."""
+    h, size = 1e-4, contrasts.shape[1]
+    ends = theta + h * np.concatenate([-np.eye(size), np.eye(size)])[:, None]
+    # All ends at once; of large groups one after the other, for the sake of memory.
+    parts = np.array_split(ends, 1 if len(likelihood.observed) <= _SMALL else len(ends))
+    found = np.concatenate([likelihood.at(part @ contrasts.T)[1] @ contrasts for part in parts])
+    steps = (found[:size] - found[size:]) / (2 * h)
+    return np.moveaxis(steps, 0, -1)
 
 
 def _fit_probabilities(reads: Reads, contrasts: FloatArray) -> tuple[Any, IntArray]:

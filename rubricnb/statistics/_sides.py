@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import directions
@@ -92,6 +93,13 @@ def take(side: Reads, piece: str | None) -> Reads:
                 f"'/{piece}': no {piece} rotations of the scores 1…n were asked; use a design that "
                 "has them, such as 'balanced', or /half-1 and /half-2"
             )
+    value, order = np.where(kept, side.value, np.nan), np.where(kept, side.order, -1)
+    return replace(side, value=value, order=order)
+
+
+def only(side: Reads, items: NDArray[np.bool_]) -> Reads:
+    """Keep the reads of some items, as if the others had not been asked about."""
+    kept = items[:, None]
     value, order = np.where(kept, side.value, np.nan), np.where(kept, side.order, -1)
     return replace(side, value=value, order=order)
 

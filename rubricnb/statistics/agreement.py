@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._sides import compared, shared_items
+from rubricnb.statistics._sides import compared, only, shared_items
 from rubricnb.statistics.intervals import Estimate
-from rubricnb.statistics.losses import lost_scores, no_equivalence
+from rubricnb.statistics.losses import (
+    absent,
+    lost_reads,
+    lost_scores,
+    no_equivalence,
+    read_counts,
+    reads_lost,
+)
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, join
@@ -123,21 +130,24 @@ def rated(reads: Reads, human: FloatArray) -> tuple[NDArray[np.bool_], FloatArra
 
 
 def unscored(reads: Reads, human: FloatArray) -> Reasons:
-    """Return how many rated items have no score, and how people rate them and the others."""
+    """Return how many rated items, or reads of them, have no score, and how people rate these."""
     scored, rated = reads.parsed.any(axis=1), ~np.isnan(human)
-    lost = rated & ~scored
-    if not lost.any():
-        return ()
-    means = [infer.mean_of(human[of]) for of in (lost, rated & scored)]
-    return (
-        Reason(
-            "unscored",
-            lost=int(lost.sum()),
-            rated=int(rated.sum()),
-            lost_mean=means[0],
-            scored_mean=means[1],
-        ),
-    )
+    lost, kept = rated & ~scored, rated & scored
+    found: Reasons = ()
+    if lost.any():
+        means = [infer.mean_of(human[of]) for of in (lost, kept)]
+        found += (
+            Reason(
+                "unscored",
+                lost=int(lost.sum()),
+                rated=int(rated.sum()),
+                lost_mean=means[0],
+                scored_mean=means[1],
+            ),
+        )
+    no_score, got = (count[kept] for count in read_counts(reads))
+    numbers = reads_lost(no_score, got, human[kept])
+    return (*found, Reason("unscored_reads", **numbers)) if numbers else found
 
 
 def criterion_of(reads: Reads) -> IntArray:
@@ -406,6 +416,7 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
     row: dict[str, Any] = infer.counted(used, a.cluster[rows_a])
     if len(y) == 0:
         return row | because(Reason("unshared"), lost)
+    lost += _lost_besides(a, b, items)
     reasons: list[Reason] = []
     found = correlations(x, y, cluster, criterion, infer.jackknife_t)
     row |= _delta_r(x, y, cluster, found["r"], reasons)
@@ -426,6 +437,12 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
     if no_verdict:
         row["p_equivalent"] = np.nan
     return row | because(reasons, lost, no_verdict)
+
+
+def _lost_besides(a: Reads, b: Reads, items: pd.DataFrame) -> Reasons:
+    """Return which rated items one side was not asked about, and which reads have no score."""
+    a, b = (only(side, ~np.isnan(human_of(side, items))) for side in (a, b))
+    return lost_reads(a, b) + absent(a, b, what="rated items")
 
 
 def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:

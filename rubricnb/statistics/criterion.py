@@ -11,9 +11,9 @@ from scipy import special, stats
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.losses import left_out, no_equivalence
+from rubricnb.statistics.losses import Mask, left_out, no_equivalence, reads_left_out
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
-from rubricnb.statistics.reasons import Reason, because
+from rubricnb.statistics.reasons import Reason, Reasons, because
 
 PERMUTATIONS = 1_000
 _STATISTICS = (
@@ -182,12 +182,22 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
         "n_clusters": len(np.unique(cluster)),
         "n_reads": int(kept.sum()),
     }
-    lost = left_out(cells, complete, "texts")
+    lost = left_out(cells, complete, "texts") + _reads_left_out(block, scores, complete)
     found = _position_tests(cells[complete], cluster, positions, seed)
     no_verdict = no_equivalence(lost)
     if no_verdict:
         found["p_equivalent"] = np.nan
     return row | found | because(found["codes"], lost, no_verdict)
+
+
+def _reads_left_out(block: IntArray, scores: FloatArray, complete: Mask) -> Reasons:
+    """Return how many reads of complete blocks lack a score: their cell has another one."""
+    n = len(complete)
+    counts = [
+        np.bincount(block[known], minlength=n) for known in (np.isnan(scores), ~np.isnan(scores))
+    ]
+    mean = arrays.cell_means(block, np.zeros_like(block), scores, (n, 1))[:, 0]
+    return reads_left_out(counts[0][complete], counts[1][complete], mean[complete])
 
 
 def _position_tests(

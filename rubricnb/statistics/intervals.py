@@ -23,6 +23,7 @@ LEVEL = 0.95
 POWER = 0.80
 ALPHA = 0.05
 FEW_CLUSTERS, FEW_EVENTS, MOST_ALIKE = 20, 10, 0.75  # coverage falls beyond these (chapter 06)
+_AT_ONCE = 100_000  # permuted numbers that are held: more would leave the cache
 _NONE = 1e-12  # a standard error below this is rounding
 MARGINS = {"share": 0.02, "delta_r": 0.02, "delta_pos": 0.1, "flips": 0.05}
 """Margins in shares of reads, differences of r, score points, and shares of prompts."""
@@ -396,13 +397,28 @@ def permuted_spread(
     blocks = [np.arange(x.shape[1])] if blocks is None else blocks
     if max(map(len, blocks)) < 2:
         return {name: observed, f"{name}_null": np.nan, f"{name}_p": np.nan}
-    rng = np.random.default_rng(seed)
-    spreads = np.empty(draws)
-    for i in range(draws):
-        total = [rng.permuted(sums[:, block], axis=1).sum(axis=0) for block in blocks]
-        spreads[i] = np.ptp(np.concatenate(total)) / len(x)
+    spreads = np.ptp(_permuted_totals(sums, blocks, draws, seed), axis=1) / len(x)
     p = float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws))
     return {name: observed, f"{name}_null": float(spreads.mean()), f"{name}_p": p}
+
+
+def _permuted_totals(
+    sums: FloatArray, blocks: Sequence[IntArray], draws: int, seed: int
+) -> FloatArray:
+    """Sums over clusters (rows) where each one's columns are permuted within blocks: (draws, …)."""
+    rng = np.random.default_rng(seed)
+    if len({len(block) for block in blocks}) > 1:
+        return np.array([
+            np.concatenate([rng.permuted(sums[:, b], axis=1).sum(axis=0) for b in blocks])
+            for _ in range(draws)
+        ])  # fmt: skip
+    # Many draws at once; the same numbers, as they are drawn in the same order.
+    wide = np.stack([sums[:, block] for block in blocks])
+    found = []
+    for some in np.array_split(np.arange(draws), min(draws, draws * wide.size // _AT_ONCE + 1)):
+        drawn = rng.permuted(np.broadcast_to(wide, (len(some), *wide.shape)), axis=-1)
+        found.append(drawn.sum(axis=2).reshape(len(some), -1))
+    return np.concatenate(found)
 
 
 def percentile_interval(draws: FloatArray) -> tuple[float, float]:

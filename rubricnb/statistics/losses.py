@@ -5,6 +5,10 @@ that cannot decide writes no score, so the lost items are those that differ. Wha
 what the other side says of them, and every statistic with two sides reports it: `lost_scores` for
 two sides, `left_out` for the conditions of which an item needs all. Where a difference is said to
 have a sign, `open_sign` adds the bounds between which it lies wherever the lost scores would be.
+
+Two losses do not show in the items that both sides were asked about: rows that a table does not
+have, often because failed answers were dropped (`absent`), and some of an item's reads
+(`lost_reads`).
 """
 
 from __future__ import annotations
@@ -14,17 +18,20 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from rubricnb.statistics._sides import shared_items
 from rubricnb.statistics.intervals import mean_of
-from rubricnb.statistics.reads import FloatArray, Reads, item_means
+from rubricnb.statistics.reads import FloatArray, IntArray, Reads, item_means, same_answer
 from rubricnb.statistics.reasons import Reason, Reasons
 
 Mask = NDArray[np.bool_]
 
 MOST_LOST = 0.05
 """Share of the items asked on both sides beyond which no equivalence is claimed."""
+_SHARES = ("lost", "lost_reads", "left_out", "left_out_reads")
 _CODES = (
-    *("lost", "left_out", "open_sign", "r_of_all", "r_turned", "r_one_of_all", "lost_prompts"),
-    *("flip_strict.bounds", "no_equivalence.lost"),
+    *_SHARES,
+    *("open_sign", "r_of_all", "r_turned", "r_one_of_all", "lost_prompts", "flip_strict.bounds"),
+    "no_equivalence.lost",
 )
 
 
@@ -72,6 +79,92 @@ def lost_scores(
     return tuple(found)
 
 
+def absent(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b"), what: str = "items") -> Reasons:
+    """Return how many scored items the other side was not asked about, and how they are scored.
+
+    Whoever asked one side about fewer texts expects them; whoever dropped the rows of failed
+    answers lost them. A table does not tell which, so no verdict depends on it.
+
+    Parameters
+    ----------
+    a, b
+        The reads of both sides.
+    names, what
+        As in `lost_scores`.
+    """
+    found = []
+    for side, rows, name in zip((a, b), shared_items(a, b), names, strict=True):
+        mean, shared = item_means(side.value), np.zeros(len(side.items), bool)
+        shared[rows] = True
+        own = ~np.isnan(mean) & ~shared
+        if own.any() and len(rows):
+            means = {"lost_mean": mean_of(mean[own]), "kept_mean": _mean_known(mean[shared])}
+            found.append(Reason("absent", n=int(own.sum()), what=what, name=name, **means))
+    return tuple(found)
+
+
+def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reasons:
+    """Return how many reads of the kept items lack a score, and how the other side scores these.
+
+    Parameters
+    ----------
+    a, b
+        The reads of both sides.
+    names
+        What the sides are called.
+    """
+    rows_a, rows_b = shared_items(a, b)
+    mean_a, mean_b = item_means(a.value)[rows_a], item_means(b.value)[rows_b]
+    kept = ~np.isnan(mean_a) & ~np.isnan(mean_b)
+    found = []
+    for side, rows, other, called in (
+        (a, rows_a, mean_b, names),
+        (b, rows_b, mean_a, names[::-1]),
+    ):
+        lost, got = (count[rows[kept]] for count in read_counts(side))
+        numbers = reads_lost(lost, got, other[kept])
+        if numbers:
+            found.append(Reason("lost_reads", name=called[0], other=called[1], **numbers))
+    return tuple(found)
+
+
+def reads_lost(lost: IntArray, got: IntArray, scored: FloatArray) -> dict[str, float]:
+    """Count lost reads, and average what others say of their items and of those of the others.
+
+    `lost` and `got`: the reads of each item without a score and with one (`read_counts`). Empty
+    without losses.
+    """
+    if not lost.any():
+        return {}
+    means = {"lost_mean": lost @ scored / lost.sum(), "kept_mean": got @ scored / got.sum()}
+    return {"lost": int(lost.sum()), "asked": int(lost.sum() + got.sum()), **means}
+
+
+def reads_left_out(lost: IntArray, got: IntArray, mean: FloatArray) -> Reasons:
+    """Return how many reads of the kept items lack a score, and what their other scores are.
+
+    `lost`, `got`: as in `reads_lost`; `mean`: the score of each kept item.
+    """
+    numbers = reads_lost(lost, got, mean)
+    return (Reason("left_out_reads", **numbers),) if numbers else ()
+
+
+def shares_lost(side: Reads) -> FloatArray:
+    """Return the share of each item's reads without a score; 1 for an item that was not asked."""
+    lost, got = read_counts(side)
+    return np.asarray(1 - got / np.maximum(lost + got, 1))
+
+
+def read_counts(side: Reads) -> tuple[IntArray, IntArray]:
+    """How many reads of each item lack a score, and how many have one; copies do not count."""
+    asked = (side.order >= 0) & ~same_answer(side)
+    return (asked & ~side.parsed).sum(axis=1), (asked & side.parsed).sum(axis=1)
+
+
+def _mean_known(values: FloatArray) -> float:
+    return mean_of(values[~np.isnan(values)])
+
+
 def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
     """Return how many items lack a score under some condition, and what their other scores are.
 
@@ -109,7 +202,10 @@ def scale_ends(*sides: Reads) -> tuple[float, float]:
 
 
 def difference_bounds(
-    a: FloatArray, b: FloatArray, ends: tuple[float, float]
+    a: FloatArray,
+    b: FloatArray,
+    ends: tuple[float, float],
+    lost: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[float, float]:
     """Return the least and the greatest mean of a − b that the lost scores allow.
 
@@ -119,6 +215,9 @@ def difference_bounds(
         As in `lost_scores`. Items without any score do not count.
     ends
         Lowest and highest score of the scale.
+    lost
+        Share of each item's reads that have no score, on both sides (`shares_lost`). Default: all
+        of an item without a score, none of the others.
 
     Examples
     --------
@@ -126,23 +225,29 @@ def difference_bounds(
     (-1.0, 1.0)
     """
     known = ~(np.isnan(a) & np.isnan(b))
-    a, b = a[known], b[known]
-    if not len(a):
+    if not known.any():
         return float("nan"), float("nan")
-    least = np.where(np.isnan(a), ends[0], a) - np.where(np.isnan(b), ends[1], b)
-    most = np.where(np.isnan(a), ends[1], a) - np.where(np.isnan(b), ends[0], b)
-    return float(least.mean()), float(most.mean())
+    lost = lost or (np.isnan(a).astype(np.float64), np.isnan(b).astype(np.float64))
+
+    def with_lost_at(end: float, side: FloatArray, share: FloatArray) -> float:
+        filled = np.where(np.isnan(side), end, (1 - share) * side + share * end)
+        return float(filled[known].mean())
+
+    low, high = ends
+    least = with_lost_at(low, a, lost[0]) - with_lost_at(high, b, lost[1])
+    most = with_lost_at(high, a, lost[0]) - with_lost_at(low, b, lost[1])
+    return least, most
 
 
 def open_sign(
     a: FloatArray, b: FloatArray, ends: tuple[float, float], interval: tuple[float, float],
-    of: str,
+    of: str, lost: tuple[FloatArray, FloatArray] | None = None,
 ) -> Reasons:  # fmt: skip
     """Return the bounds of a mean difference whose sign the lost scores could turn.
 
     Parameters
     ----------
-    a, b, ends
+    a, b, ends, lost
         As in `difference_bounds`.
     interval
         95 % interval of the mean of a − b over the kept items.
@@ -151,7 +256,7 @@ def open_sign(
     """
     if interval[0] <= 0 <= interval[1]:  # no sign is claimed; it may be where there is no interval
         return ()
-    low, high = difference_bounds(a, b, ends)
+    low, high = difference_bounds(a, b, ends, lost)
     if low > 0 or high < 0:
         return ()
     return (Reason("open_sign", of=of, low=low, high=high, lowest=ends[0], highest=ends[1]),)
@@ -160,12 +265,12 @@ def open_sign(
 def no_equivalence(codes: Iterable[str]) -> Reasons:
     """Return why a comparison with these reasons shows no equivalence; empty if it may."""
     worst = [code for code in codes if isinstance(code, Reason) and share_lost((code,)) > MOST_LOST]
-    what = {"what": worst[0].numbers.get("what", "items")} if worst else {}
+    what = {"what": worst[0].numbers.get("what", "reads")} if worst else {}
     return (Reason("no_equivalence.lost", most=MOST_LOST, **what),) if worst else ()
 
 
 def share_lost(codes: Iterable[str]) -> float:
-    """Return the share of items that a comparison lost, from the reasons of its row.
+    """Return the share of items, or reads, that a comparison lost, from the reasons of its row.
 
     Examples
     --------
@@ -175,7 +280,7 @@ def share_lost(codes: Iterable[str]) -> float:
     """
     lost: dict[str, float] = {}
     for code in codes:
-        if isinstance(code, Reason) and code in ("lost", "left_out"):
-            what = code.numbers["what"]
+        if isinstance(code, Reason) and code in _SHARES:
+            what = code.numbers.get("what", "reads")
             lost[what] = lost.get(what, 0.0) + code.numbers["lost"] / code.numbers["asked"]
     return max(lost.values(), default=0.0)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import special, stats
+from scipy import special
 
 from rubricnb.permutation import position_counts
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import Placement, place, read_profiles
-from rubricnb.statistics._preference import log_preference
+from rubricnb.statistics._preference import Preference, log_preferences
 from rubricnb.statistics.intervals import noncentrality
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, because, because_each
@@ -100,11 +100,16 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
        n_reads  share_1  cramers_v
     0        6    0.833      0.667
     """
-    rows = []
+    groups = []
     for key, reads in arrays.read_groups(judgments, by, value):
         arrays.require_options(reads)
         _check_orderings(key, reads)
-        rows.append({**key, **_bias(reads)})
+        groups.append((key, reads))
+    preferences = log_preferences([reads for _, reads in groups])
+    rows = [
+        {**key, **_bias(reads, preference)}
+        for (key, reads), preference in zip(groups, preferences, strict=True)
+    ]
     return infer.adjust(pd.DataFrame(rows), "p_within")
 
 
@@ -206,7 +211,7 @@ def _check_orderings(key: dict[str, Any], reads: Reads) -> None:
     )
 
 
-def _bias(reads: Reads) -> dict[str, Any]:
+def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
     n = reads.n_options
     cluster = reads.cluster
     placement = place(reads)
@@ -230,7 +235,8 @@ def _bias(reads: Reads) -> dict[str, Any]:
         )
         row["p_equivalent"] = np.nan
     row |= _carried(row, max(n_reads, 1), n, _ENDS[1:])
-    row |= log_preference(reads, n_clusters, reasons if seen else [])
+    row |= preference.columns
+    reasons += preference.why if seen else ()
     if n_clusters > 1:
         reasons += infer.few_clusters(cluster[placement.reads > 0])
     able = n_clusters > 1 and seen == n - 1 and row["df"] > 0
@@ -249,7 +255,9 @@ def _papers_test(reads: Reads, placement: Placement, reasons: list[Reason]) -> d
     count = placement.count.sum(axis=0)
     if count.sum() == 0:
         return undefined
-    chi2, p = stats.chisquare(count)
+    expected = count.mean()
+    chi2 = ((count - expected) ** 2 / expected).sum()
+    p = special.chdtrc(reads.n_options - 1, chi2)
     v = np.sqrt(chi2 / (count.sum() * (reads.n_options - 1)))
     return undefined | {"chi2": float(chi2), "p_chi2": float(p), "cramers_v": float(v)}
 

@@ -10,7 +10,7 @@ import pandas as pd
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items, sides
-from rubricnb.statistics.losses import lost_scores, no_equivalence
+from rubricnb.statistics.losses import absent, lost_reads, lost_scores, no_equivalence
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, collect
 
@@ -235,11 +235,12 @@ def _lost_candidates(a: Reads, b: Reads | None, found: pd.DataFrame) -> Reasons:
     """
     if b is None:
         return ()
+    less = lost_reads(a, b) + absent(a, b, what="candidates")
     items, columns = _candidates(a, b)
     scores = items[[*_SCORES]].to_numpy()
     lost = np.isnan(scores).sum(axis=1) == 1
     if not lost.any():
-        return ()
+        return less
     prompt = arrays.combine(items[c] for c in columns)
     n = int(prompt.max()) + 1
     best = pd.DataFrame(scores).groupby(prompt).transform("max").to_numpy()
@@ -256,6 +257,7 @@ def _lost_candidates(a: Reads, b: Reads | None, found: pd.DataFrame) -> Reasons:
             all=n, winners=len(np.unique(prompt[winner])),
         ),
         Reason("flip_strict.bounds", low=low, high=high),
+        *less,
     )  # fmt: skip
 
 

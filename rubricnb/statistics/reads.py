@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -109,7 +110,7 @@ class Reads:
         both = self.order * (self.criteria.max() + 1) + self.criteria
         return np.asarray(np.where(self.order < 0, -1, both))
 
-    @property
+    @cached_property
     def cluster(self) -> IntArray:
         """Cluster of each item, from 0."""
         return self.items["cluster"].to_numpy()
@@ -188,7 +189,9 @@ def groups(
     order = np.argsort(group, kind="stable")
     bounds = np.flatnonzero(np.diff(group[order])) + 1
     for rows in np.split(order, bounds):
-        yield {name: judgments[name].iloc[rows[0]] for name in names}, judgments.iloc[rows]
+        in_a_row = rows[-1] - rows[0] + 1 == len(rows)  # then nothing is copied
+        part = judgments.iloc[slice(rows[0], rows[-1] + 1) if in_a_row else rows]
+        yield {name: judgments[name].iloc[rows[0]] for name in names}, part
 
 
 def read_groups(
@@ -524,7 +527,8 @@ def _units(part: pd.DataFrame, unit: IntArray) -> pd.DataFrame:
     first = np.unique(unit, return_index=True)[1]
     names = [c for c in ("item_id", *_OF_ITEMS) if c in part]
     cluster = pd.factorize(clusters_of(part)[first])[0].astype(np.int64)
-    return part[names].iloc[first].reset_index(drop=True).assign(cluster=cluster)
+    columns = {name: part[name].array[first] for name in names}
+    return pd.DataFrame({**columns, "cluster": cluster})
 
 
 def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:

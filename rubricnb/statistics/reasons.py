@@ -46,6 +46,20 @@ SENTENCES: dict[str, str] = {
         "{lost} of {asked} {what} lack a score under some condition and are left out (their other "
         "scores are {lost_mean:.2f} on average, those of the others {kept_mean:.2f})"
     ),
+    "absent": (
+        "{n} {what} are judged under {name} alone and left out ({name} scores them "
+        "{lost_mean:.2f} on average, the others {kept_mean:.2f}): if their answers were lost, pass "
+        "their rows, too, without a score"
+    ),
+    "lost_reads": (
+        "{lost} of {asked} reads under {name} have no score although their items are kept "
+        "({other} scores the items of the lost reads {lost_mean:.2f} on average, those of the "
+        "others {kept_mean:.2f})"
+    ),
+    "left_out_reads": (
+        "{lost} of {asked} reads have no score although their items are kept (the other scores of "
+        "these items are {lost_mean:.2f} on average, those of the others {kept_mean:.2f})"
+    ),
     "open_sign": (
         "{of}: with the lost ones anywhere between {lowest:g} and {highest:g} it lies between "
         "{low:+.2f} and {high:+.2f}, so its sign is not known"
@@ -88,6 +102,11 @@ SENTENCES: dict[str, str] = {
         "{lost} of {rated} rated items have no score and are left out (people rate them "
         "{lost_mean:.2f} on average, the scored ones {scored_mean:.2f}): this is about scored "
         "items only"
+    ),
+    "unscored_reads": (
+        "{lost} of {asked} reads of rated items have no score although the items are kept (people "
+        "rate the items of the lost reads {lost_mean:.2f} on average, those of the others "
+        "{kept_mean:.2f})"
     ),
     # Correlations
     "one_item": "one item: a correlation needs at least three",

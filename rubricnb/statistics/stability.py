@@ -11,7 +11,14 @@ import pandas as pd
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import shared_items
-from rubricnb.statistics.losses import lost_scores, open_sign, scale_ends
+from rubricnb.statistics.losses import (
+    absent,
+    lost_reads,
+    lost_scores,
+    open_sign,
+    scale_ends,
+    shares_lost,
+)
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because
 
@@ -166,11 +173,15 @@ _NAMES, _CONTROL = ("this condition", "the baseline"), ("this condition", "the p
 
 
 def lost_to_both(side: Reads, base: Reads, placebo: Reads | None) -> Reasons:
-    """Return which items a condition or its baseline, or its placebo, has no score for."""
-    found = lost_scores(*both_asked(side, base), _NAMES)
-    if placebo is None or placebo is side:
-        return found
-    return (*found, *lost_scores(*both_asked(side, placebo), _CONTROL))
+    """Return what a condition or its baseline, or its placebo, has no score for."""
+    pairs = [(base, _NAMES)]
+    if placebo is not None and placebo is not side:
+        pairs.append((placebo, _CONTROL))
+    found: Reasons = ()
+    for other, names in pairs:
+        found += lost_scores(*both_asked(side, other), names)
+        found += lost_reads(side, other, names) + absent(side, other, names)
+    return found
 
 
 def _open_signs(side: Reads, base: Reads, placebo: Reads | None, row: Mapping[str, Any]) -> Reasons:
@@ -181,7 +192,9 @@ def _open_signs(side: Reads, base: Reads, placebo: Reads | None, row: Mapping[st
     for name, other in others.items():
         if other is not None:
             interval = (row[f"{name}_low"], row[f"{name}_high"])
-            found += open_sign(*both_asked(side, other), ends, interval, name)
+            rows_other, rows = shared_items(other, side)
+            lost = shares_lost(side)[rows], shares_lost(other)[rows_other]
+            found += open_sign(*both_asked(side, other), ends, interval, name, lost)
     return found
 
 

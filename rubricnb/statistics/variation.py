@@ -12,9 +12,9 @@ from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import directions
 from rubricnb.statistics._variance import crossed_variances
-from rubricnb.statistics.losses import left_out
+from rubricnb.statistics.losses import Mask, left_out, read_counts, reads_left_out
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
-from rubricnb.statistics.reasons import Reason, because
+from rubricnb.statistics.reasons import Reason, Reasons, because
 
 PERMUTATIONS = 500
 _COMPONENTS = (
@@ -158,10 +158,15 @@ def _within_item_sd(reads: Reads) -> dict[str, Any]:
         "k": infer.mean_of(count[used].astype(np.float64)),
     }
     row |= infer.counted(used, reads.cluster)
-    lost = left_out(reads.value, used)
+    lost = left_out(reads.value, used) + _lost_reads(reads, used)
     if not used.any():
         return row | because(Reason("single_reads"), lost)
     return row | because(infer.few_clusters(reads.cluster[used]), infer.alike(row), lost)
+
+
+def _lost_reads(reads: Reads, used: Mask) -> Reasons:
+    lost, got = (count[used] for count in read_counts(reads))
+    return reads_left_out(lost, got, arrays.item_means(reads.value)[used])
 
 
 def ordering_means(reads: Reads) -> FloatArray:
@@ -178,7 +183,7 @@ def _order_effect(reads: Reads) -> dict[str, Any]:
     mean = ordering_means(reads)
     complete = np.asarray(~np.isnan(mean).any(axis=1))
     row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
-    lost = left_out(mean, complete)
+    lost = left_out(mean, complete) + _lost_reads(reads, complete)
     if not complete.any():
         return row | because(Reason("incomplete_items"), lost)
     listed = np.lexsort(reads.orderings.T[::-1])  # the draws below follow the orders' own names
@@ -214,7 +219,7 @@ def _components(reads: Reads) -> dict[str, Any]:
     cluster, n_orderings = reads.cluster[used], first.shape[1]
     row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(used, reads.cluster)
     row["n_orderings"] = n_orderings
-    lost = left_out(first, used)
+    lost = left_out(first, used) + _lost_reads(reads, used)
     if row["n_items"] < 2:
         return row | because(Reason("few_complete_items"), lost)
     if n_orderings < 2:

@@ -21,6 +21,7 @@ from rubricnb.statistics.intervals import (
     freedom,
     largest,
     mean_t,
+    permuted_spread,
 )
 from rubricnb.statistics.reasons import join
 
@@ -238,3 +239,21 @@ def test_estimates_are_columns_by_one_rule():
     assert found.named("r", "low", "se") == {"r": 1.0, "r_low": 0.5, "r_se": 0.2}
     with pytest.raises(AttributeError):
         found.value = 2.0
+
+
+@pytest.mark.parametrize("blocks", [None, ((0, 1, 2), (3, 4, 5)), ((0, 1), (2, 3, 4, 5))])
+def test_the_spread_by_chance_is_that_of_permutations_one_by_one(blocks):
+    rng = np.random.default_rng(0)
+    x, cluster = rng.normal(size=(40, 6)), np.arange(40) // 2
+    blocks = None if blocks is None else [np.array(block) for block in blocks]
+    found = permuted_spread("spread", x, cluster, 200, 7, blocks)
+    sums = x.reshape(20, 2, 6).sum(axis=1)
+    sums = sums[np.lexsort(sums.round(9).T)]
+    rng, spreads = np.random.default_rng(7), []
+    for _ in range(200):
+        own = [np.arange(6)] if blocks is None else blocks
+        drawn = [rng.permuted(sums[:, block], axis=1).sum(axis=0) for block in own]
+        spreads.append(np.ptp(np.concatenate(drawn)) / 40)
+    assert found["spread"] == pytest.approx(np.ptp(x.mean(axis=0)))
+    assert found["spread_null"] == pytest.approx(np.mean(spreads), abs=1e-12)
+    assert found["spread_p"] == (1 + (np.array(spreads) >= found["spread"] - 1e-12).sum()) / 201

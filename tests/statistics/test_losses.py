@@ -2,7 +2,11 @@
 
 Each statistic gets judgments in which one side has no score for the texts that the other side
 scores highest. A new statistic must be listed, with such judgments or among those without sides.
+The same losses come in two more forms: without the rows of failed answers, and as some of the
+reads of a text, so that every text still has a score.
 """
+
+import sys
 
 import numpy as np
 import pandas as pd
@@ -158,6 +162,128 @@ def test_a_statistic_says_how_many_it_lost_and_what_the_other_side_says_of_them(
     kept = numbers.get("kept_mean", numbers.get("scored_mean"))
     assert numbers["lost_mean"] > kept + 1
     assert found[0].sentence in row.reason
+
+
+ASKED_APART = (
+    *("stability", "tendency_shift", "reference_pull", "strategy_contrast", "rank_reversal"),
+    "reversal_effect",
+)
+"""What compares items of two prompts, and so cannot see a row that is not there."""
+
+
+@pytest.mark.parametrize("name", ASKED_APART)
+def test_rows_that_were_dropped_are_said_as_well(name, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "reads", scored_reads)
+    row = TWO_SIDED[name]().iloc[0]
+    absent, *_ = [code for code in row.codes if code == "absent"]  # of each pair of blocks
+    assert absent.numbers["n"] == HIGH.sum()
+    assert absent.numbers["lost_mean"] > absent.numbers["kept_mean"] + 1
+    assert absent.sentence in row.reason
+    assert share_lost(row.codes) == 0  # perhaps nobody asked: no verdict depends on it
+
+
+def scored_reads(*args, reads=reads, **columns):
+    """Reads without the rows of those that have no score, as whoever drops them hands them on."""
+    table = reads(*args, **columns)
+    return table[table["score"].notna()]
+
+
+def with_low_reads_lost(name, value, base="numeric", **columns):
+    """The same four reads of each text under two conditions; one loses some of 1 and 2."""
+    noise = np.random.default_rng(5).normal(0, 1.2, (4, N))
+    frames = []
+    for condition in (base, value):
+        for k in range(4):
+            score = np.clip(np.round(QUALITY + noise[k]), 1, 5)
+            if condition == value:
+                score = np.where((score <= 2) & (k > 1), np.nan, score)
+            more = {name: condition, **columns}
+            frames.append(reads(score, index=1, replicate=k + 1, **more))
+    return pd.concat(frames)
+
+
+def lacking_reads():
+    return with_low_reads_lost("labels", "letter").query("labels == 'letter'")
+
+
+def repeated(design="balanced"):
+    """Two orders of four reads each; low ones are lost, but no order of a text is without any."""
+    frames = [
+        lacking_reads().assign(design=design, ordering=order, ordering_index=k)
+        for k, order in enumerate(("1-2-3-4-5", "5-4-3-2-1"), 1)
+    ]
+    return pd.concat(frames)
+
+
+LOST_READS = {
+    "stability": lambda: statistics.stability(with_low_reads_lost("labels", "letter"), LABELS),
+    "tendency_shift": lambda: statistics.tendency_shift(
+        with_low_reads_lost("labels", "letter"), LABELS
+    ),
+    "reference_pull": lambda: statistics.reference_pull(
+        with_low_reads_lost("reference_score", "2", "none"), {"reference_score": "none"}
+    ),
+    "strategy_contrast": lambda: statistics.strategy_contrast(
+        with_low_reads_lost("labels", "letter"), HUMAN, "numeric", "letter"
+    ),
+    "rank_reversal": lambda: statistics.rank_reversal(
+        with_low_reads_lost("labels", "letter"), "numeric", "letter"
+    ),
+    "order_effect": lambda: statistics.order_effect(repeated()),
+    "variance_components": lambda: statistics.variance_components(repeated()),
+    "within_item_sd": lambda: statistics.within_item_sd(lacking_reads()),
+    "criterion_order": lambda: statistics.criterion_order(
+        pd.concat([
+            lacking_reads().assign(
+                design="balanced", criterion="tone", criterion_position=place, ordering_index=place
+            )
+            for place in (1, 2)
+        ])
+    ),
+    **{
+        name: lambda name=name: getattr(statistics, name)(lacking_reads(), HUMAN)
+        for name in (
+            *("agreement", "judge_bias", "system_agreement", "alternative_annotator"),
+            *("mean_with_labels", "systems_with_labels", "score_tendency"),
+        )
+    },
+}  # fmt: skip
+NEEDS_ALL_READS = {"budget_curve", "will_permuting_help"}  # of an item: its lost reads lose it
+ANSWERED_ONCE = {"label_contrast"}
+OF_TWO_PARTS = {"reversal_effect"}  # says what `rank_reversal` says of each pair of blocks
+
+
+def test_every_statistic_with_two_sides_is_tried_with_lost_reads():
+    assert {*LOST_READS} | NEEDS_ALL_READS | ANSWERED_ONCE | OF_TWO_PARTS == {*TWO_SIDED}
+
+
+@pytest.mark.parametrize("name", LOST_READS)
+def test_a_statistic_says_how_many_reads_it_lost_of_the_texts_that_it_keeps(name):
+    row = LOST_READS[name]().iloc[0]
+    said = ("lost_reads", "left_out_reads", "unscored_reads")
+    found = [code for code in row.codes if code in said]
+    assert found, row.reason
+    numbers = found[-1].numbers
+    n_lost = int(lacking_reads()["score"].isna().sum())
+    assert numbers["lost"] in (n_lost, 2 * n_lost)  # the second, where both orders are asked
+    assert numbers["lost_mean"] < numbers["kept_mean"] - 0.5
+    assert found[-1].sentence in row.reason
+
+
+def test_a_shift_that_lost_reads_could_turn_has_bounds():
+    """Every text has a score on both sides, and the lost reads alone make the shift."""
+    table = with_low_reads_lost("labels", "letter")
+    row = statistics.stability(table, LABELS).iloc[0]
+    assert row.n_items == N
+    assert row.shift_low > 0
+    [bounds] = [code.numbers for code in row.codes if code == "open_sign"]
+    side = table[table.labels == "letter"]
+    ends = []
+    for end in (1, 5):
+        filled = side["score"].fillna(end).groupby(side["item_id"]).mean()
+        other = table[table.labels == "numeric"].groupby("item_id")["score"].mean()
+        ends.append((filled - other).mean())
+    assert (bounds["low"], bounds["high"]) == pytest.approx(ends)
 
 
 def test_a_shift_that_the_lost_texts_could_turn_has_bounds():

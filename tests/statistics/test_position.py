@@ -267,6 +267,33 @@ def test_share_intervals_are_t_intervals_on_cluster_means():
     assert row[SHARES].sum() == pytest.approx(1)
 
 
+def test_groups_that_are_fitted_together_are_fitted_as_each_alone():
+    """Judges that prefer a place, no place or nothing else; lost reads; three and five options."""
+    parts = []
+    for k, (gamma, n) in enumerate([(FIRST, 5), (None, 5), ((60.0, 0, 0, 0, 0), 5), (None, 3)]):
+        gamma = np.zeros(n) if gamma is None else gamma
+        part = make_judgments(12 + k, design=balanced(n), gamma=gamma, seed=k)
+        part = part.assign(judge=f"judge {k}")
+        rng = np.random.default_rng(k)
+        lost = part.assign(judge=f"judge {k}, losses")
+        lost["score"] = lost["score"].mask(rng.random(len(lost)) < 0.3)
+        parts += [part, lost]
+    parts.append(parts[0].assign(judge="same", score=2, position=1))
+    table = rb.position_bias(pd.concat(parts), by=["judge"]).set_index("judge")
+    assert table["codes"].map(lambda codes: "log_preference.infinite" in codes).sum() == 2
+    columns = [c for c in table if c.startswith("log_preference")]
+    for part in parts:
+        alone = rb.position_bias(part, by=["judge"]).iloc[0]
+        together = table.loc[alone.judge]
+        assert together["codes"] == alone["codes"]
+        for column in columns:
+            if column not in alone:  # of a longer scale
+                assert np.isnan(together[column])
+                continue
+            close = 1e-12 if column in GAMMAS else 1e-8  # a standard error is a difference quotient
+            assert together[column] == pytest.approx(alone[column], abs=close, nan_ok=True)
+
+
 @pytest.mark.filterwarnings("ignore:Dropped .* groups")
 @pytest.mark.parametrize("design", [balanced(3), balanced(4), shuffled(3, 5)])
 def test_log_preference_is_the_conditional_mle(design):

@@ -1,5 +1,7 @@
 """The recorded tables say what the recordings say."""
 
+from io import StringIO
+
 import pandas as pd
 import pytest
 
@@ -10,6 +12,7 @@ from rubricnb.replication import COLUMNS, FINDINGS
 from rubricnb.statistics.intervals import benjamini_hochberg
 from rubricnb.summary import SUMMARIES, recorded_summary
 from studies import replication as study
+from studies.intervals import recorded_columns
 
 EVERY = 4  # of judges and datasets: all of them take minutes
 
@@ -41,6 +44,22 @@ def test_the_recorded_tables_are_those_of_the_recorded_judgments(tmp_path, monke
         # A scale that none of them was asked on leaves no columns.
         found, wanted = (table.dropna(axis=1, how="all") for table in (found, wanted))
         pd.testing.assert_frame_equal(found, wanted, rtol=1e-4, check_dtype=False)
+
+
+@pytest.mark.parametrize(("judge", "dataset"), sorted(study.real_judgments()))
+def test_a_judges_rows_are_those_of_its_recorded_judgments(judge, dataset, mirror):
+    """Every pair of judge and dataset in its turn, so that no table stays behind its statistic."""
+    found = study.summaries_of(judge, dataset)
+    for name in SUMMARIES:
+        kept = pd.read_csv(results_folder() / f"{name}.csv")
+        kept = kept[(kept["judge"] == judge) & (kept["dataset"] == dataset)]
+        table = recorded_columns(found.get(name, pd.DataFrame()))
+        assert len(table) == len(kept), name
+        if len(kept):
+            # As the files are written, without columns of scales that this judge was not asked on.
+            table = pd.read_csv(StringIO(table.to_csv(index=False, float_format="%.6g")))
+            sides = (t.dropna(axis=1, how="all").reset_index(drop=True) for t in (table, kept))
+            pd.testing.assert_frame_equal(*sides, rtol=1e-4, check_dtype=False, obj=name)
 
 
 def test_every_recorded_p_value_is_adjusted_over_all_judges_and_datasets():
