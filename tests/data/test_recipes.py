@@ -19,6 +19,7 @@ WANTED = {  # rows, and how many of them have a score
     "gpt-4_single.jsonl": (5, 4), "output_items.json": (4, 4), "annotations.json": (3, 2),
     "judges.csv": (4, 4), "yes_no.csv": (2, 2), "said.csv": (2, 2), "langsmith.csv": (2, 2),
     "langfuse_observations.csv": (3, 3), "phoenix.csv": (2, 2), "samples_qa.jsonl": (2, 2),
+    "reversed.jsonl": (4, 3), "jev.jsonl": (3, 3),
     "mails.csv": 2, "rated.csv": 2, "augmented_biggen.json": 1, "augmented_flask.json": 1,
 }  # fmt: skip
 FILES = {
@@ -42,7 +43,7 @@ FILES = {
 
 
 def lines():
-    for page in ("own-data", "judgments-elsewhere"):
+    for page in ("own-data", "judgments-elsewhere", "found-in-2026"):
         for line in LINE.findall((ROOT / f"book/{page}.md").read_text("utf-8")):
             name = re.search(r'(?:path=|judgments\(|open\(|read_csv\()"([^"]+)"', line)[1]
             yield pytest.param(line, name, id=name)
