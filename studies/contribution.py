@@ -129,8 +129,11 @@ def _card(folder: Path) -> dict[str, Any]:
         raise ValueError(f"run.json is not a card: {error}") from None
     if missing:
         raise ValueError(f"run.json lacks {', '.join(missing)}: record it again with this version")
-    if not all(isinstance(card[key], dict) for key in ("conditions", "datasets")):
-        raise ValueError("run.json: conditions or datasets are not a JSON object; record again")
+    parts = (card["conditions"], card["datasets"], card.get("question", {}))
+    if not all(isinstance(part, dict) for part in parts):
+        raise ValueError(
+            "run.json: conditions, datasets or question are not a JSON object; record again"
+        )
     if card["judge"] != folder.name:
         raise ValueError(f"run.json names {card['judge']!r}, but the folder is {folder.name!r}")
     if others := set(card["conditions"]) - set(CONDITIONS):
@@ -148,9 +151,10 @@ def _card_texts(path: Path, card: dict[str, Any]) -> Iterator[str]:
     """Return where a card could hide a text: keys that `run` does not write, and long values."""
     if path.read_text("utf-8") != json.dumps(card, indent=1) + "\n":
         yield "run.json is not as `run` wrote it: record again"
-    for key in sorted(card.keys() - {*_CARD, *_FORMS}):
+    for key in sorted(card.keys() - {*_CARD, *_FORMS, "question"}):
         yield f"run.json has an unknown key {key!r}"
     facts = {key: card[key] for key in ("spec", "model", "licence")} | card["conditions"]
+    facts |= card.get("question", {})
     for key, value in facts.items():
         if isinstance(value, dict | list) or len(str(value)) > _MAX_FACT_CHARS:
             yield f"run.json: {key} is longer than {_MAX_FACT_CHARS} characters, or a list"
@@ -170,7 +174,7 @@ def _asked(
     content = read_study(study, entry)
     found: dict[str, list[Requests]] = {}
     for part in plans_for(entry, content.get("plans", [])):
-        requests = with_readout(requests_of(part, items_of(part)), describe(card["spec"]))
+        requests = with_readout(requests_of(part, items_of(part)), _judge(card))
         found.setdefault(part["dataset"], []).append(requests)
     plans = {
         name: (parts, pd.concat([part.source for part in parts], ignore_index=True))
@@ -178,6 +182,11 @@ def _asked(
     }
     written = content.get("references", [])
     return plans, {f"references-{part['dataset']}.csv": items_of(part) for part in written}
+
+
+def _judge(card: dict[str, Any]) -> Judge:
+    """Return the judge of a card; a decision model with the question that it was asked."""
+    return describe(card["spec"], **card.get("question", {}))
 
 
 def _references(path: Path, items: Items, judge: str) -> Iterator[str]:
@@ -226,7 +235,7 @@ def _file_problems(
             yield f"column {name!r} is not a column of judgments; a recording must not hold texts"
     yield from _against_plan(frame, plans)
     yield from _against_items(frame, items)
-    judge = replace(describe(card["spec"]), identity=card["identity"])
+    judge = replace(_judge(card), identity=card["identity"])
     yield from _against_prompts(frame, plans, judge)
     for name, wanted in (("judge", card["judge"]), ("source", "recorded")):
         yield from _rows(

@@ -147,7 +147,7 @@ def _counted(
 ) -> dict[str, Any]:
     """Return what a judge would cost that is asked this, `scale` times."""
     judge = describe(spec, price)
-    calls = Calls.of(counter.asked, judge.host, judge.model)
+    calls = Calls.of(counter.asked, judge)
     answers = round(counter.characters / CHARACTERS_PER_TOKEN)
     longer = max(calls.completion_tokens, answers)
     calls = calls._replace(completion_tokens=longer).scaled(scale)

@@ -41,12 +41,14 @@ def record(
     spec: str,
     name: str = "",
     conditions: dict[str, Any] | None = None,
+    question: dict[str, str] | None = None,
     apart: bool = False,
 ) -> Path:
     """Write judgments of one judge into ``results/``, added to what is recorded already.
 
     Several processes may record into one folder at once. `conditions` are what this judge was
-    asked with beside the study's plans; `studies.contribution` rebuilds the plans from them.
+    asked with beside the study's plans, `question` is what a decision model was asked (its options
+    ``kind`` and ``shape``); `studies.contribution` rebuilds the plans and the judge from them.
     What is recorded `apart` is read only where its study is named (`rubricnb.recorded`).
     """
     folder = inside(study, judge.slug)
@@ -61,6 +63,7 @@ def record(
         counts = {p.stem: counts_of(p) for p in sorted(folder.glob("*.parquet"))}
         facts: dict[str, Any] = {"spec": spec, "model": model, "licence": licence}
         facts |= {"conditions": conditions or {}}
+        facts |= {"question": question} if question else {}
         facts |= {"apart": True} if apart else {}
         write_card(folder, judge, counts, **facts)
     register(judge, spec=spec, model=model, licence=licence, name=name)

@@ -122,6 +122,12 @@ def described(entry: dict[str, Any]) -> Judge:
     return describe(entry["spec"], entry.get("price"), **entry.get("options", {}))
 
 
+def question_of(entry: dict[str, Any]) -> dict[str, str]:
+    """Return the options of a judge that say which question a decision model is asked."""
+    options = entry.get("options", {})
+    return {name: options[name] for name in ("kind", "shape") if name in options}
+
+
 def _of_judge(
     entry: dict[str, Any],
     content: dict[str, Any],
@@ -138,8 +144,8 @@ def _of_judge(
             items = _with_written(items_of(part), part, content.get("references", []), written)
             judgments = run(requests_of(part, items), judge, store, budget=budget)
             facts = {key: entry[key] for key in FACTS if key in entry}
-            conditions, apart = entry.get("conditions", {}), content.get("apart", False)
-            record(judgments, judge, name, **facts, conditions=conditions, apart=apart)
+            facts |= {"question": question_of(entry), "apart": content.get("apart", False)}
+            record(judgments, judge, name, **facts, conditions=entry.get("conditions", {}))
         return results_folder() / name / judge.slug
 
 

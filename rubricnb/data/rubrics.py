@@ -17,6 +17,8 @@ from rubricnb.data.validate import check_rubrics, check_text, nearest
 from rubricnb.permutation import code
 
 FloatArray = NDArray[np.float64]
+IDENTICAL = "identical"
+"""A wording for control: one text for all levels."""
 _BUNDLED = Path(__file__).parent / "rubrics"
 _FORMAT = "A rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, 2: …}"
 
@@ -164,6 +166,23 @@ def _usual_scores(labels: list[str], where: str) -> dict[str, float]:
     said = ", ".join(f"{label} = {score:g}" for label, score in scores.items())
     print(f"{where}: {said} ('values' in the rubric file sets other scores)")
     return scores
+
+
+def in_wording(rubrics: pd.DataFrame, variant: str) -> pd.DataFrame:
+    """Return the rubrics in one wording; in ``identical`` every level has the middle one's text.
+
+    Examples
+    --------
+    >>> levels = pd.DataFrame({"rubric_id": "r", "variant": "standard", "score": [1, 2, 3],
+    ...                        "description": ["Wrong.", "Partly right.", "Right."]})
+    >>> in_wording(levels, "identical")["description"].tolist()
+    ['Partly right.', 'Partly right.', 'Partly right.']
+    """
+    if variant != IDENTICAL:
+        return rubrics[rubrics["variant"] == variant]
+    levels = rubrics[rubrics["variant"] == "standard"].sort_values(["rubric_id", "score"])
+    of_rubric = levels.groupby("rubric_id", sort=False, observed=True)["description"]
+    return levels.assign(description=of_rubric.transform(lambda texts: texts.iloc[len(texts) // 2]))
 
 
 def level_labels(rubrics: pd.DataFrame) -> pd.Series:

@@ -8,7 +8,12 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 OPENAI = "api.openai.com"
-KEYS = {OPENAI: "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
+TYPESAFE = "api.typesafe.ai"
+KEYS = {
+    OPENAI: "OPENAI_API_KEY",
+    "openrouter.ai": "OPENROUTER_API_KEY",
+    TYPESAFE: "TYPESAFE_API_KEY",
+}
 """Hosts that are sent a key unasked, and the variables with these keys."""
 
 _REST = re.compile(r"(\w[\w.-]*|\[[\da-fA-F:]+\])(:\d+)?(/[\w./-]*)?")  # after the scheme

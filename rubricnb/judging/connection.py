@@ -23,7 +23,8 @@ _LARGE_BYTES = 2**17  # reading this takes some hundredths of a second
 _T = TypeVar("_T")
 _MAX_SHOWN_CHARS = 100_000  # characters kept of a longer one
 _HEADERS = ("host", "accept", "accept-encoding", "connection", "content-length", "content-type")
-_RETRIED_STATUSES = (408, 409, 429)  # as are those from 500
+_RETRIED_STATUSES = (408, 409, 429)  # as are those from 500, but for
+_NOT_IMPLEMENTED = 501
 _PAUSES = (0.5, 8.0)  # seconds before a retry: the first pause, and the longest
 _PERMANENT = (  # error codes
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
@@ -211,6 +212,7 @@ def pause_after(problem: Exception, tries: int) -> float | None:
     if isinstance(problem, Refused):
         told = retry_after(problem.headers)
         passing = problem.status in _RETRIED_STATUSES or problem.status >= 500
+        passing &= problem.status != _NOT_IMPLEMENTED
         # A 402 of OpenRouter with Retry-After means retry, not missing credit.
         passing |= problem.status == 402 and told > 0
         return max(told, growing) if passing and problem.code not in _PERMANENT else None

@@ -56,7 +56,7 @@ def estimate_cost(
     judge = describe(judge, price)
     requests = with_readout(requests, judge)
     part, scale = sample(requests)
-    calls = Calls.of(rendered(part, judge), judge.host, judge.model).scaled(scale)
+    calls = Calls.of(rendered(part, judge), judge).scaled(scale)
     row: dict[str, Any] = {
         "judge": judge.spec,
         "readout": ", ".join(map(str, requests["readout"].unique())),

@@ -64,6 +64,7 @@ class Endpoint:
 
     source: Literal["live"] = "live"
     spec = "openai"  # what its spec begins with
+    other_model = "pass check_model=False if that is right"  # what to do if another one answers
     identity: str
     concurrency: int
 
@@ -284,7 +285,8 @@ class Endpoint:
         works = self._works
         if isinstance(problem, Refused):
             forbidden = problem.status == 403 and not works  # else perhaps about one text
-            missing = problem.status == 404 or "unexpected endpoint" in problem.message.lower()
+            missing = problem.status in (404, 501)
+            missing |= "unexpected endpoint" in problem.message.lower()
             missing &= not self._has_answered
             return problem.is_permanent or forbidden or missing or problem.is_without_logprobs
         if isinstance(problem, Unusable):
@@ -384,8 +386,8 @@ class Call:
         self.model = one_line(self.judge.redact(str(answered)))[:MAX_SHOWN_CHARS]
         if self.judge.check_model and not same_model(self.judge.model, str(answered)):
             raise Unusable(
-                f"asked for {self.judge.model!r}, but the model {str(answered)!r} answered; pass "
-                "check_model=False if that is right"
+                f"asked for {self.judge.model!r}, but the model {str(answered)!r} answered; "
+                f"{self.judge.other_model}"
             )
 
 

@@ -23,13 +23,18 @@ from rubricnb.judging.address import OPENAI, checked
 from rubricnb.judging.contract import Engine, Readout
 from rubricnb.judging.function import FunctionJudge
 from rubricnb.parsing import Parser, parser_of
-from rubricnb.prompts.own import OwnTemplate, read_template
+from rubricnb.prompts.own import OwnPrompt, read_template
 from rubricnb.prompts.render import RESULT
 
 # engine → module and class, the text after the colon, and its purpose
 ENGINES = {
     "embedded": ("judging.embedded:EmbeddedJudge", "[:NAME|:PATH.gguf]", "llama.cpp; the default"),
     "openai": ("judging.openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
+    "decision": (
+        "judging.decision:DecisionJudge",
+        ":MODEL[@BASE_URL]",
+        "a decision model: typed questions, probabilities",
+    ),
     "ray": ("judging.ray:RayJudge", ":SPEC", "one of these on every GPU of a Ray cluster"),
     "vllm": ("judging.vllm:VLLMJudge", ":MODEL", "vLLM in this process: one GPU machine"),
     "simulated": ("judging.simulated:SimulatedJudge", ":PROFILE", "a planted bias, known exactly"),
@@ -94,7 +99,7 @@ class Judge:
     identity: str = ""
     host: str = ""
     model: str = ""
-    own_prompt: OwnTemplate | None = None
+    own_prompt: OwnPrompt | None = None
     parser: Parser | None = None
     given_price: Price | None = None
 
@@ -122,8 +127,11 @@ class Judge:
     @cached_property
     def price(self) -> Price | None:
         """The price: given, zero on this machine, the provider's list price, or None."""
-        if self.given_price is not None or self.kind not in ("openai", "function"):
+        if self.given_price is not None or self.kind not in ("openai", "decision", "function"):
             return self.given_price or Price(0.0, 0.0, 0.0)
+        if self.kind == "decision":
+            dollars = getattr(self.engine, "input_price", None)
+            return None if dollars is None else Price(dollars, dollars, 0.0)
         return _list_price(self.host, self.model) if self.host else None
 
     @property
@@ -218,6 +226,7 @@ def open_judge(
     spec
         ``embedded``, ``embedded:NAME`` (weights that ``python -m rubricnb weights`` lists),
         ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
+        ``decision:MODEL[@BASE_URL]`` (a decision model: with ``kind="score"`` or ``"choice"``),
         ``vllm:MODEL``, ``simulated:PROFILE``, ``simulated:grader`` (for `rubricnb.rulers`), or
         ``ray:`` and one of these. Or a function, which takes chat messages (a list of ``{"role":
         …, "content": …}``) and returns the answer's text; it may be ``async``.
@@ -299,10 +308,10 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
     engine, rest = _engine_class(kind), inner.removeprefix(kind).removeprefix(":")
     host, model = "", rest if kind == "vllm" else ""
     arguments = [rest] if rest else []
-    if kind == "openai":
+    if kind in ("openai", "decision"):
         model, _, base_url = rest.partition("@")
         if not model or "://" in model:
-            raise ValueError("the judge names no model: write openai:MODEL[@BASE_URL]")
+            raise ValueError(f"the judge names no model: write {kind}:MODEL[@BASE_URL]")
         _, host = checked(base_url or f"https://{OPENAI}/v1")
         arguments = [model, base_url] if base_url else [model]
     start = partial(engine, *arguments, **options)
@@ -312,6 +321,10 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option in sorted(set(options) - set(known)):
             raise ValueError(f"{kind} has no option {option!r}{nearest(option, known)}")
+    if kind == "decision":  # connects at its first request, and knows itself what it is
+        if spec != inner:
+            raise ValueError(f"ray: takes no endpoint of typed questions; write {inner}")
+        return replace(_of_engine(start()), spec=spec)
     slug = slug_of(spec)
     identity = "" if options else judges().set_index("slug")["identity"].get(slug, "")
     return Judge(
@@ -323,7 +336,8 @@ def _of_engine(engine: Engine) -> Judge:
     """Describe an engine that is open."""
     host = getattr(engine, "host", "")
     is_endpoint = host or engine.identity.startswith(("http://", "https://"))
-    kind = "function" if isinstance(engine, FunctionJudge) else "openai" if is_endpoint else ""
+    kind = "function" if isinstance(engine, FunctionJudge) else ""
+    kind = getattr(engine, "spec", "openai") if is_endpoint else kind
     start = cache(lambda: engine)
     start()
     return Judge(
@@ -335,6 +349,8 @@ def _of_engine(engine: Engine) -> Judge:
 
 def _with_own(judge: Judge, template: str | Path | None, parser: str | Parser | None) -> Judge:
     """Give a judge its own template or parser; its engine gets them when it starts."""
+    if judge.kind == "decision" and (template is not None or parser is not None):
+        raise ValueError(f"{judge.slug} answers typed questions: leave template and parser out")
     own = None if template is None else read_template(template)
     told: dict[str, Any] = {}
     readouts = judge.readouts

@@ -25,6 +25,7 @@ class Rows:
     def __init__(self, requests: Requests, judge: Engine) -> None:
         self.requests, self.judge = requests, judge
         self.parser = getattr(judge, "parser", None)
+        self.closed = getattr(judge, "closed", False)
         self.several = "criterion_ordering" in requests
         self.probabilities = [f"probability_{p + 1}" for p in range(requests["n_options"].max())]
         self.rows: list[dict[str, Any]] = []
@@ -43,7 +44,7 @@ class Rows:
                 "status": reading.status,
                 "position": reading.position,
                 "score": request.ordering[reading.position - 1] if reading.position else None,
-                "label_mass": reading.label_mass,
+                "label_mass": None if self.closed else reading.label_mass,
                 "expected_score": None,
             }
             if reading.probabilities is not None:

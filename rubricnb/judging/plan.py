@@ -10,7 +10,14 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.rubrics import check_items, check_length, level_labels, scale_with, scales_of
+from rubricnb.data.rubrics import (
+    check_items,
+    check_length,
+    in_wording,
+    level_labels,
+    scale_with,
+    scales_of,
+)
 from rubricnb.frames import CONDITION_COLUMNS, REQUESTS, Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Engine, Readout
@@ -76,7 +83,9 @@ def plan(
         ``none``; or k, one in-context example that deserves score k, an answer to another
         instruction (arXiv:2506.22316, §1).
     variant
-        Wording of the rubric: ``standard`` or ``paraphrased``.
+        Wording of the rubric: ``standard`` or ``paraphrased``; or ``identical``, a control: every
+        level has the text of the middle one, so the probabilities show what positions and labels
+        do by themselves.
     template
         ``rubric``, ``pointwise``, ``pairwise``, ``criteria``, or another of
         `rubricnb.prompts.render.TEMPLATES`.
@@ -285,7 +294,7 @@ def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
     if rubrics is None:
         raise ValueError("these items have no rubrics: load them with rubricnb.load")
     used = rubrics[rubrics["rubric_id"].isin(items["rubric_id"].unique())]
-    chosen = used[used["variant"] == variant]
+    chosen = in_wording(used, variant)
     lacking = sorted(set(items["rubric_id"]) - set(chosen["rubric_id"]))
     if lacking:
         raise ValueError(f"rubric {lacking[0]!r} has no variant {variant!r}")

@@ -53,8 +53,9 @@ class Calls(NamedTuple):
     completion_tokens: int
 
     @classmethod
-    def of(cls, requests: Iterable[Request], host: str, model: str = "") -> Calls:
-        """Count; `host` and `model` as in `typical_tokens`."""
+    def of(cls, requests: Iterable[Request], judge: Judge) -> Calls:
+        """Count the requests to a judge; those with one key are one."""
+        host = "" if judge.kind == "decision" else judge.host  # one that writes nothing
         seen: set[str] = set()
         prompt = completion = shared = cached = 0.0
         before = ""
@@ -62,7 +63,7 @@ class Calls(NamedTuple):
             if request.key in seen:
                 continue
             seen.add(request.key)
-            sent, received = typical_tokens(request, host, model)
+            sent, received = typical_tokens(request, host, judge.model)
             prompt += sent
             completion += received
             text = "\n".join(m.content for m in request.messages)

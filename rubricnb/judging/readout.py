@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.parsing import (
@@ -78,7 +79,8 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
     if request.thinking == "on" and reply.finish == "length" and text == reply.text:
         text = ""  # a thought that its prompt has begun bears no mark
     if reply.probabilities is not None and (text or not reply.text):
-        return [_most_probable(slot) for slot in reply.probabilities]
+        numbers = count(request.request_id)
+        return [_most_probable(*slot) for slot in zip(reply.probabilities, numbers, strict=False)]
     labels = _labels(request, text, parser)
     return [_reading(label, text, reply.finish, request.choices) for label in labels]
 
@@ -114,12 +116,20 @@ def _prompt(request: Request) -> str:
     return "\n".join(message.content for message in request.messages)
 
 
-def _most_probable(probabilities: Sequence[float]) -> Reading:
+def _most_probable(probabilities: Sequence[float], number: int) -> Reading:
+    """Read the probabilities of one slot; none at all: the judge has refused this question.
+
+    The first of several most probable ones would look like a preference for first positions, so
+    `number` draws one: the request's id, which is a hash.
+    """
+    if not probabilities:
+        return Reading("refused")
     mass = float(sum(probabilities))
     if not mass > 0:
         return Reading("unparsed", label_mass=0.0)
     shares = tuple(p / mass for p in probabilities)
-    return Reading("ok", max(range(len(shares)), key=shares.__getitem__) + 1, shares, mass)
+    best = [position for position, share in enumerate(shares, 1) if share == max(shares)]
+    return Reading("ok", best[number % len(best)], shares, mass)
 
 
 def answer_text(request: Request, positions: Sequence[int]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.data.rubrics import level_labels, resample, scales_of
+from rubricnb.data.rubrics import in_wording, level_labels, resample, scales_of
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Engine, Message, Request
@@ -22,7 +22,7 @@ from rubricnb.judging.sharing import IntArray, walk
 from rubricnb.permutation import decode, levels_above
 from rubricnb.prompts import render
 from rubricnb.prompts.control_tokens import apart
-from rubricnb.prompts.own import OwnTemplate
+from rubricnb.prompts.own import OwnPrompt
 from rubricnb.prompts.render import PLACEBO_EDITS
 
 _ROWS = 4096  # rows of the plan unpacked at once
@@ -86,7 +86,7 @@ def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, dict[s
     Requests, dict
         What can be asked; and a sentence for each kind of request that cannot be, by its name
         (``orders, together, alone, edits, labels, references, examples, layout, wording,
-        template``). All, and nothing, for a judge without a template of its own.
+        template, sampling``). All, and nothing, for a judge without a template of its own.
     """
     own = getattr(judge, "own_prompt", None)
     if own is None or not len(requests):
@@ -101,6 +101,9 @@ def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, dict[s
         reference = requests["reference_score"] != "none"
     worded = requests["variant"] != "standard"
     other = ~requests["template"].isin(["rubric", "criteria"])
+    sampled = (requests["temperature"] > 0) | (requests["max_tokens"] > 0)
+    for name in ("effort", "thinking"):
+        sampled |= requests[name] != "default"
     needs = (  # kind, its rows, the slots of which one must be there, and what cannot be asked
         ("orders", ~several & ~same, "options", "other orders of the options"),
         ("together", several, "criteria", "several criteria in one prompt"),
@@ -112,12 +115,15 @@ def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, dict[s
         ("layout", requests["layout"] != "rubric-last", "", "another layout"),
         ("wording", worded, "definition options criteria", "another wording"),
         ("template", other, "", "the other templates"),
+        ("sampling", sampled, "response", "a temperature, an effort or a limit of tokens"),
     )
     kept, refused = np.ones(len(requests), bool), {}
     for kind, rows, slots, what in needs:
-        if rows.any() and not shows & set(slots.split()):
+        hidden = kind in own.unseen
+        if rows.any() and (hidden or not shows & set(slots.split())):
             kept &= ~rows.to_numpy(bool)
             why = f"has no slot {' or '.join(slots.split())}" if slots else "has a form of its own"
+            why = "does not carry them" if hidden else why
             refused[kind] = f"{own.name} {why}: {what} cannot be asked"
     return requests[kept], refused
 
@@ -125,7 +131,7 @@ def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, dict[s
 class _Source:
     """What requests are rendered from: items and rubrics, ready to look up."""
 
-    def __init__(self, requests: Requests, own: OwnTemplate | None = None) -> None:
+    def __init__(self, requests: Requests, own: OwnPrompt | None = None) -> None:
         items = requests.source
         self.items: Items = items
         self.own = own
@@ -164,6 +170,7 @@ class _Source:
             criteria=[
                 (c.criterion.capitalize(), self._rubric(row, c.rubric_id)[0]) for c in criteria
             ],
+            criteria_levels=[self._rubric(row, c.rubric_id)[1] for c in criteria],
             criterion="" if several else item.criterion,
             own=self.own,
         )
@@ -215,8 +222,8 @@ class _Source:
         return self.rubrics(row.variant, shown, rubric_id)
 
     def _read_rubric(self, variant: str, n: int, rubric_id: str) -> Wording:
-        frame = self.items.rubrics
-        frame = frame[(frame["variant"] == variant) & (frame["rubric_id"] == rubric_id)]
+        frame = in_wording(self.items.rubrics, variant)
+        frame = frame[frame["rubric_id"] == rubric_id]
         return rubric_texts(resample(frame, n) if n else frame)[rubric_id]
 
 

@@ -62,7 +62,7 @@ class Session:
             for request in block
             if request.key not in known
         )
-        calls = Calls.of(missing, judge.host, judge.model).scaled(scale)
+        calls = Calls.of(missing, judge).scaled(scale)
         if calls.number:
             known = judge.price
             dollars = f"${calls.cost(known):.2f}" if known else "at a price not known here"

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -27,6 +27,8 @@ class OwnTemplate:
     shows: frozenset[str]
     source: str = field(repr=False)
     template: Template = field(repr=False, compare=False)
+
+    unseen = frozenset[str]()  # kinds of conditions that never reach the judge
 
     def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
         """Return what the system says (nothing, in most templates), and the user."""
@@ -50,6 +52,39 @@ class OwnTemplate:
                 )
             texts = {name: _edited(text, edits) for name, text in texts.items()}
         return texts.get("system", "").strip(), texts["user"].strip("\n")
+
+
+class OwnPrompt(Protocol):
+    """What stands in the place of the papers' prompts: your own template, or typed questions."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Its text, with its slots."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of its text."""
+        ...
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """The slots that it shows, of `SLOTS`."""
+        ...
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """Kinds of conditions that it shows, and that do not reach the judge all the same."""
+        ...
+
+    def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
+        """Return what the system says, and the user."""
+        ...
 
 
 def read_template(path: str | Path) -> OwnTemplate:

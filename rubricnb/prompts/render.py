@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template, meta
 
 from rubricnb.prompts.control_tokens import inert
 from rubricnb.prompts.labels import labels_of, span
-from rubricnb.prompts.own import OwnTemplate
+from rubricnb.prompts.own import OwnPrompt
 
 TEMPLATES = ("rubric", "criteria", "pointwise", "pairwise")
 LAYOUTS = ("rubric-last", "rubric-first")
@@ -70,8 +70,9 @@ def render(
     exemplar: tuple[str, str, float] | None = None,
     edits: frozenset[str] = frozenset(),
     criteria: Sequence[tuple[str, str]] = (),
+    criteria_levels: Sequence[Mapping[float, str]] = (),
     criterion: str = "",
-    own: OwnTemplate | None = None,
+    own: OwnPrompt | None = None,
 ) -> Prompt:
     r"""Render one prompt.
 
@@ -101,10 +102,12 @@ def render(
         Placebo edits, one of `PLACEBO_EDITS`.
     criteria
         Setting 2: (name, definition) of the criterion at position 1, 2, …
+    criteria_levels
+        The descriptions of each; only a decision model is shown them.
     criterion
         The criterion's name, for your own template.
     own
-        Such a template, instead of `template`.
+        Such a template, or a decision model's question, instead of `template`.
 
     Returns
     -------
@@ -138,18 +141,25 @@ def render(
     text_span, number_span = span(list(label.values()), labels)
     slots = _slots(criteria)
     data = partial(_inert, slots=slots)
+
+    def levels(described: Mapping[float, str]) -> list[tuple[str, str]]:
+        texts = (data(described.get(score, "")) for score in ordering)
+        return list(zip(names, texts, strict=True))
+
     values = {
         "instruction": data(instruction),
         "response": data(response),
         "definition": data(definition),
-        "options": [
-            (name, data(descriptions.get(score, "")))
-            for name, score in zip(names, ordering, strict=True)
-        ],
+        "options": levels(descriptions),
         "reference": None if reference is None else data(reference),
         "reference_label": label[scale[-1] if reference_score is None else reference_score],
         "exemplar": exemplar and [data(exemplar[0]), data(exemplar[1]), label[exemplar[2]]],
-        "criteria": [{"name": inert(c), "definition": data(d)} for c, d in criteria],
+        "criteria": [
+            {"name": inert(name), "definition": data(text), "levels": levels(described)}
+            for (name, text), described in zip(
+                criteria, criteria_levels or [{}] * len(criteria), strict=True
+            )
+        ],
         "span": text_span,
         "span_number": number_span,
         "lowest": label[scale[0]],

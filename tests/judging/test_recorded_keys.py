@@ -9,7 +9,7 @@ import rubricnb as rb
 from rubricnb.judging.judge import describe, judges
 from rubricnb.judging.results import recorded_judgments
 from rubricnb.prompts import inert
-from studies.study import plans_for, read_study, requests_of
+from studies.study import plans_for, question_of, read_study, requests_of
 
 pytestmark = pytest.mark.in_turn
 
@@ -30,14 +30,15 @@ def test_a_recorded_answer_has_the_key_of_today_s_prompt(path, request):
     recorded = pd.read_parquet(path, columns=["request_id", "key", "status"])
     recorded = recorded[recorded["status"] != "error"].sample(150, random_state=0)
     study = read_study(path.parts[-3])
-    spec = judges().set_index("slug")["spec"][path.parent.name]
-    (judge,) = [entry for entry in study["judges"] if entry["spec"] == spec]
+    spec, model = judges().set_index("slug").loc[path.parent.name, ["spec", "model"]]
+    same = [entry for entry in study["judges"] if entry["spec"] == spec]
+    (judge,) = [entry for entry in same if entry["model"] == model] or same
     found = []
     for part in plans_for(judge, study["plans"]):
         if part["dataset"] == path.stem:
             requests = requests_of(part)
             asked = requests[requests["request_id"].isin(recorded["request_id"])]
-            found.append(recorded_judgments(describe(spec), asked))
+            found.append(recorded_judgments(describe(spec, **question_of(judge)), asked))
     keys = pd.concat(found)["key"]
     assert set(recorded["key"]) <= set(keys)
 

@@ -1,0 +1,133 @@
+"""The typed question of a decision model, in the place of a prompt.
+
+A decision model reads a text and typed questions, and answers each with probabilities. A rubric is
+a question of type ``score`` (an ordered list of levels) or ``choice`` (named levels).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["score", "choice"]
+Shape = Literal["systemone", "decisions"]
+KINDS: tuple[Kind, ...] = ("score", "choice")
+SHAPES: tuple[Shape, ...] = ("systemone", "decisions")
+
+_SHOWN = frozenset({"instruction", "response", "criterion", "definition", "options", "criteria"})
+
+
+@dataclass(frozen=True)
+class TypedQuestion:
+    """One question about a text, or one for each criterion; stands where `OwnTemplate` does.
+
+    Attributes
+    ----------
+    kind
+        ``score``: the levels have no names, and the model numbers them by position. ``choice``:
+        each level has its name, such as ``level 3``, wherever it stands.
+    shape
+        ``systemone``: TypeSafe's ``/v1/systemone``; ``decisions``: OpenAI's ``/v1/decisions``.
+
+    Examples
+    --------
+    >>> values = {"instruction": "Add 2 and 2.", "response": "4", "definition": "Is it right?",
+    ...           "options": [("2", "Right."), ("1", "Wrong.")], "criteria": []}
+    >>> print(TypedQuestion("score", "systemone").fill(values, frozenset())[1])
+    {"state": "Instruction:\\nAdd 2 and 2.\\n\\nResponse:\\n4", "questions": {"rating": \
+{"type": "score", "instructions": "Is it right?", "criteria": ["Right.", "Wrong."]}}}
+    """
+
+    kind: Kind
+    shape: Shape
+
+    shows = _SHOWN
+
+    @property
+    def name(self) -> str:
+        """What a message calls it."""
+        return f"a {self.kind} question"
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """Conditions that the model cannot see, so that they are not asked."""
+        nameless = self.kind == "score" and self.shape == "systemone"
+        return frozenset({"sampling"} | ({"labels"} if nameless else set()))
+
+    @property
+    def source(self) -> str:
+        """The question with its slots in the place of texts."""
+        slots: dict[str, Any] = {name: f"{{{{ {name} }}}}" for name in _SHOWN}
+        return self.fill(slots | {"options": [("…", "…")], "criteria": []}, frozenset())[1]
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of that."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
+        """Return nothing for the system, and the body of the call without its model, as JSON.
+
+        The neutral edits add a line break after the response ("blank line") and a blank after
+        each level ("colon") and after the instructions ("trailing space"), or rename the question
+        ("header").
+        """
+        text = f"Instruction:\n{values['instruction']}\n\nResponse:\n{values['response']}"
+        if "blank line" in edits:
+            text += "\n"
+        name = "judgment" if "header" in edits else "rating"
+        asked = values["criteria"] or [
+            {"definition": values["definition"], "levels": values["options"]}
+        ]
+        several = len(asked) > 1
+        questions = [
+            self._question(f"{name} {number}" if several else name, one, edits)
+            for number, one in enumerate(asked, 1)
+        ]
+        if self.shape == "decisions":
+            body: dict[str, Any] = {"input": text, "questions": questions}
+        else:
+            named = {question.pop("name"): question for question in questions}
+            body = {"state": text, "questions": named}
+        return "", json.dumps(body, ensure_ascii=False)
+
+    def _question(self, name: str, asked: Mapping[str, Any], edits: frozenset[str]) -> Any:
+        """Return one question, with its name."""
+        after_level = " " if "colon" in edits else ""
+        levels = [(level_name(label), text + after_level) for label, text in asked["levels"]]
+        for label, text in levels:
+            if not text.strip():
+                raise ValueError(
+                    f"{label} has no description, and a decision model compares a text with "
+                    "descriptions: describe every level in the rubric"
+                )
+        question = {
+            "type": self.kind,
+            "name": name,
+            "instructions": asked["definition"] + (" " if "trailing space" in edits else ""),
+        }
+        return question | self._levels(levels)
+
+    def _levels(self, levels: list[tuple[str, str]]) -> dict[str, Any]:
+        if self.shape == "systemone":
+            return {"criteria": [t for _, t in levels] if self.kind == "score" else dict(levels)}
+        if self.kind == "score":
+            return {"levels": [{"label": label, "description": text} for label, text in levels]}
+        return {"choices": [{"value": label, "description": text} for label, text in levels]}
+
+
+def level_name(label: str) -> str:
+    """Name a level so that no server sorts it by number.
+
+    JavaScript and some servers sort the keys of an object that look like integers, which would
+    undo a reordering without a word.
+
+    Examples
+    --------
+    >>> level_name("3")
+    'level 3'
+    """
+    return f"level {label}"

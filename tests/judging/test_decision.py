@@ -1,0 +1,434 @@
+"""Decision models: a real server of one shape, OpenAI's own types for the other, and faults."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+
+import numpy as np
+import pytest
+from endpoint import endpoint
+from openai import OpenAI
+from openai.types.decision import Decision
+
+import rubricnb as rb
+from rubricnb.judging.contract import Message, Reply, Request
+from rubricnb.judging.decision import DecisionJudge
+from rubricnb.judging.endpoint import JudgeError
+from rubricnb.judging.judge import describe
+from rubricnb.judging.readout import read
+from rubricnb.judging.rendering import askable, rendered
+
+SPARROW = "sparrow-nano-general-v1.1"
+
+
+@pytest.fixture(scope="module")
+def sparrow():
+    """The address of Sparrow's own server, a decision model whose weights are in its package."""
+    with endpoint([(200, {}, {})]) as (url, _):  # a free port
+        port = url.rpartition(":")[2].removesuffix("/v1")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "sparrow_decider.cli", "serve", "--port", port],
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    yield f"{address}/v1"
+    server.kill()
+    server.wait()
+
+
+@pytest.fixture(scope="module")
+def items():
+    return rb.load("minibench", n_items=15)
+
+
+def levels(body):
+    """The levels of a body's first question: their names and texts, in the order sent."""
+    if "state" in body:
+        (question, *_) = body["questions"].values()
+        asked = question["criteria"]
+        return list(asked.items()) if isinstance(asked, dict) else list(enumerate(asked))
+    question = body["questions"][0]
+    if question["type"] == "score":
+        return [(one["label"], one["description"]) for one in question["levels"]]
+    return [(one["value"], one["description"]) for one in question["choices"]]
+
+
+def decided(body, probabilities, model=None):
+    """What a server of either shape answers: the same probabilities, by position, everywhere."""
+    names = [name for name, _ in levels(body)]
+    pairs = list(zip(names, probabilities, strict=True))
+    model = model or body["model"]
+    if "state" in body:
+        answers = {
+            name: {"type": question["type"], "probabilities": {str(n): p for n, p in pairs}}
+            for name, question in body["questions"].items()
+        }
+        return {"model": model, "answers": answers, "usage": {"input_tokens": 90}}
+    answers = []
+    for question in body["questions"]:
+        rest = {"type": question["type"], "name": question["name"], "confidence": 0.1}
+        if question["type"] == "score":
+            told = [{"value": k, "label": n, "probability": p} for k, (n, p) in enumerate(pairs)]
+            answers.append(rest | {"score": 1.0, "probabilities": told})
+        else:
+            told = [{"value": n, "probability": p} for n, p in pairs]
+            answers.append(rest | {"choice": names[0], "probabilities": told})
+    usage = {
+        "input_tokens": 100, "output_tokens": 0, "total_tokens": 100,
+        "input_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }  # fmt: skip
+    return {"model": model, "answers": answers, "usage": usage}
+
+
+def always(probabilities, **more):
+    return lambda body, headers: (200, decided(body, probabilities, **more), {})
+
+
+def judge(url, **options):
+    return rb.open_judge(f"decision:m@{url}", retries=0, **options)
+
+
+def test_the_real_server_gives_each_level_the_probability_that_its_library_gives(sparrow, items):
+    from sparrow_decider import Decider
+
+    library = Decider.load()
+    requests = rb.plan(items, rb.balanced(5))
+    for kind in ("score", "choice"):
+        own = rb.open_judge(f"decision:{SPARROW}@{sparrow}", kind=kind)
+        live = rb.run(requests, own)
+        assert (live.status == "ok").all()
+        asked = [json.loads(r.messages[0].content) for r in rendered(requests, own)]
+        told = [library.ask(b["state"], b["questions"])["rating"]["probabilities"] for b in asked]
+        oracle = np.array([list(one.values()) for one in told])
+        oracle /= oracle.sum(axis=1, keepdims=True)
+        assert np.allclose(live.filter(like="probability_"), oracle, atol=1e-6)
+        orders = np.array([[int(s) for s in o.split("-")] for o in live.ordering])
+        assert np.allclose(live.expected_score, (orders * oracle).sum(axis=1), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["score", "choice"])
+def test_openai_s_shape_is_what_its_own_client_sends_and_reads(items, kind, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    requests = rb.plan(items, rb.permutation.single([3, 1, 2, 5, 4]))
+    with endpoint(always([0.1, 0.2, 0.3, 0.25, 0.15])) as (url, bodies):
+        live = rb.run(requests, judge(url, shape="decisions", kind=kind))
+        ours = bodies[0]
+        client = OpenAI(base_url=url, max_retries=0)
+        answer = client.decisions.create(**ours)
+        assert bodies[-1] == ours
+        assert bodies.paths[0] == bodies.paths[-1] == "/v1/decisions"
+    Decision.model_validate(answer.model_dump(), strict=True)
+    assert live.probability_3.tolist() == pytest.approx([0.3] * 15)
+    assert live.score.tolist() == [2] * 15  # at position 3
+    assert live.prompt_tokens.iloc[0], live.cached_tokens.iloc[0] == (100, 64)
+
+
+def test_probabilities_are_closed_so_their_mass_is_missing(items):
+    with endpoint(always([0.1, 0.2, 0.3, 0.25, 0.1498])) as (url, _):
+        live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url))
+    assert live.label_mass.isna().all()
+    assert live.filter(like="probability_").sum(axis=1).to_numpy() == pytest.approx(1)
+
+
+def test_ties_favour_no_position(items):
+    """Rounded probabilities are often equal; the first of them would look like primacy."""
+    with endpoint(always([0.3, 0.3, 0.3, 0.05, 0.05])) as (url, _):
+        live = rb.run(rb.plan(rb.load("minibench"), rb.balanced(5)), judge(url))
+    shares = live.position.value_counts(normalize=True).to_dict()
+    assert set(shares) == {1, 2, 3}
+    assert all(abs(share - 1 / 3) < 0.05 for share in shares.values())
+
+
+FAULTS = {  # what an answer has instead → what the reply's error says
+    "a level is missing": (lambda p: dict(list(p.items())[:-1]), "asked about"),
+    "a level too many": (lambda p: p | {"level 6": 0.0}, "asked about"),
+    "other keys": (lambda p: {k.removeprefix("level "): v for k, v in p.items()}, "asked about"),
+    "a negative one": (lambda p: p | {"level 1": -0.1}, "not a probability"),
+    "not a number": (lambda p: p | {"level 1": None}, "not a probability"),
+    "no distribution": (lambda p: dict.fromkeys(p, 0.9), "sum to 4.5"),
+    "a text": (lambda p: "level 1", "no probabilities"),
+    "nothing": (lambda p: None, "no probabilities"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_answer_that_is_not_about_the_levels_is_an_error(items, fault):
+    change, says = FAULTS[fault]
+
+    def answer(body, headers):
+        out = decided(body, [0.1, 0.2, 0.3, 0.25, 0.15])
+        one = out["answers"]["rating"]
+        one["probabilities"] = change(one["probabilities"])
+        return 200, out, {}
+
+    request = next(
+        rendered(
+            rb.plan(items, rb.fixed(5, 1)), DecisionJudge("m", kind="choice", shape="systemone")
+        )
+    )
+    with endpoint(answer) as (url, _):
+        (reply,) = judge(url, kind="choice").answer([request])
+    assert reply.finish == "error"
+    assert says in reply.error
+
+
+def test_probabilities_that_are_all_zero_give_no_score(items):
+    with endpoint(always([0.0] * 5)) as (url, _):
+        live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url))
+    assert (live.status == "unparsed").all()
+    assert live.score.isna().all()
+
+
+@pytest.mark.parametrize("shape", ["systemone", "decisions"])
+@pytest.mark.parametrize("kind", ["score", "choice"])
+def test_a_server_that_sorts_the_levels_stops_the_run(items, kind, shape):
+    """Its judge would look as if order did not matter."""
+
+    def answer(body, headers):
+        sent = levels(body)
+        out = decided(body, [0.3, 0.1, 0.2, 0.25, 0.15])
+        for one in out["answers"] if shape == "decisions" else out["answers"].values():
+            told = one["probabilities"]
+            if shape == "systemone" and kind == "score":  # it repeats its own order
+                one["legend"] = {str(k): text for k, text in enumerate(sorted(t for _, t in sent))}
+            elif shape == "systemone":
+                one["probabilities"] = dict(sorted(told.items()))
+            elif kind == "choice":
+                one["probabilities"] = sorted(told, key=lambda p: p["value"])
+            else:
+                told = sorted(told, key=lambda p: p["label"])
+                one["probabilities"] = [p | {"value": k} for k, p in enumerate(told)]
+        return 200, out, {}
+
+    requests = rb.plan(items, rb.permutation.single([2, 1, 5, 3, 4]))
+    with endpoint(answer) as (url, _), pytest.raises(JudgeError, match="this server sorts them"):
+        rb.run(requests, judge(url, kind=kind, shape=shape))
+
+
+def test_levels_in_the_order_of_their_probabilities_are_not_taken_for_sorted(items):
+    def answer(body, headers):
+        out = decided(body, [0.1, 0.2, 0.3, 0.25, 0.15])
+        (one,) = out["answers"].values()
+        falling = sorted(one["probabilities"].items(), key=lambda pair: -pair[1])
+        one["probabilities"] = dict(falling)
+        return 200, out, {}
+
+    with endpoint(answer) as (url, _):
+        live = rb.run(rb.plan(items, rb.balanced(5)), judge(url, kind="choice"))
+    assert live.probability_3.tolist() == pytest.approx([0.3] * 150)
+
+
+def test_one_refused_question_of_three_does_not_lose_its_neighbours(items):
+    def answer(body, headers):
+        out = decided(body, [0.1, 0.2, 0.3, 0.25, 0.15])
+        out["answers"][1] = {"type": "refusal", "name": body["questions"][1]["name"]}
+        return 200, out, {}
+
+    requests = rb.plan(items, rb.fixed(3, 1), template="criteria")
+    with endpoint(answer) as (url, bodies):
+        live = rb.run(requests, judge(url, shape="decisions"))
+    assert live.status.tolist() == ["ok", "refused", "ok"] * 5
+    assert len({q["levels"][0]["description"] for q in bodies[0]["questions"]}) == 3
+
+
+def test_a_question_that_is_refused_alone_is_refused(items):
+    def answer(body, headers):
+        return 200, decided(body, [0.2] * 5) | {"answers": [{"type": "refusal", "name": None}]}, {}
+
+    with endpoint(answer) as (url, _):
+        live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url, shape="decisions"))
+    assert (live.status == "refused").all()
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (501, {"error": {"message": "this model is not a decision model", "code": 501}}),
+        (404, {"error": "not found"}),
+    ],
+)
+def test_a_server_without_decision_models_stops_the_run_at_once(items, status, body):
+    with endpoint([(status, body, {})]) as (url, bodies):
+        own = rb.open_judge(f"decision:m@{url}", retries=6, concurrency=1)
+        with pytest.raises(JudgeError, match="no decision model at /systemone"):
+            rb.run(rb.plan(items, rb.fixed(5, 1)), own)
+        assert len(bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "body", [{"detail": [{"msg": "state is too long"}]}, {"error": "too long"}]
+)
+def test_a_request_that_is_invalid_is_one_error(items, body):
+    turns = iter([(200, None)] * 3 + [(422, body)])
+
+    def answer(sent, headers):
+        status, error = next(turns, (200, None))
+        return status, error or decided(sent, [0.2, 0.2, 0.3, 0.2, 0.1]), {}
+
+    with endpoint(answer) as (url, _):
+        live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url, concurrency=1))
+    assert (live.status == "ok").sum() == 15  # once more at the end
+
+
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_a_server_that_is_busy_is_asked_again(items, status):
+    turns = iter([status])
+
+    def answer(body, headers):
+        busy = next(turns, None)
+        return (busy or 200), {"detail": "busy"} if busy else decided(body, [0.2] * 5), {}
+
+    with endpoint(answer) as (url, _):
+        own = rb.open_judge(f"decision:m@{url}", retries=2, concurrency=1)
+        assert (rb.run(rb.plan(items, rb.fixed(5, 1)), own).status == "ok").all()
+
+
+def test_a_name_that_moves_is_refused_with_the_name_that_answered(items):
+    with endpoint(always([0.2] * 5, model="jev-1.13.0")) as (url, _):
+        own = rb.open_judge(f"decision:jev-latest@{url}")
+        with pytest.raises(JudgeError, match=r"'jev-1\.13\.0' answered; name that one"):
+            rb.run(rb.plan(items, rb.fixed(5, 1)), own)
+
+
+def test_a_repeat_is_asked_again_since_no_server_promises_the_same_answer(items):
+    with endpoint(always([0.2] * 5)) as (url, bodies):
+        rb.run(rb.plan(items, rb.fixed(5, 3)), judge(url))
+    assert len(bodies) == 45
+
+
+def test_identical_levels_show_what_positions_do_by_themselves(items):
+    with endpoint(always([0.3, 0.1, 0.2, 0.25, 0.15])) as (url, bodies):
+        rb.run(rb.plan(items, rb.fixed(5, 1), variant="identical"), judge(url, kind="choice"))
+    assert all(len({text for _, text in levels(body)}) == 1 for body in bodies)
+    assert [name for name, _ in levels(bodies[0])] == [f"level {k}" for k in range(1, 6)]
+
+
+@pytest.mark.parametrize("shape", ["systemone", "decisions"])
+def test_neutral_edits_change_the_body_and_no_word(items, shape):
+    own = DecisionJudge("m", "http://127.0.0.1:1/v1", shape=shape)
+    requests = rb.plan(items[:1], rb.placebo(5, 15))
+    bodies = [r.messages[0].content for r in rendered(requests, own)]
+    assert len(set(bodies)) == 15
+    texts = {
+        tuple(text.strip() for _, text in levels(json.loads(body) | {"model": "m"}))
+        for body in bodies
+    }
+    assert len(texts) == 1
+    words = {json.loads(b).get("state", json.loads(b).get("input")).strip() for b in bodies}
+    assert len(words) == 1
+
+
+NOT_ASKED = [  # setting, kind and shape of the question, what is refused
+    ({"labels": "letter"}, "score", "systemone", {"labels"}),
+    ({"labels": "letter"}, "choice", "systemone", set()),
+    ({"labels": "roman"}, "score", "decisions", set()),
+    ({"temperature": 1.0}, "choice", "decisions", {"sampling"}),
+    ({"effort": "low"}, "score", "systemone", {"sampling"}),
+    ({"reference": 5}, "score", "systemone", {"references"}),
+    ({"exemplar": 3}, "choice", "systemone", {"examples"}),
+    ({"layout": "rubric-first"}, "choice", "systemone", {"layout"}),
+    ({"template": "pointwise"}, "score", "systemone", {"template"}),
+    ({"variant": "paraphrased"}, "score", "systemone", set()),
+]
+
+
+@pytest.mark.parametrize(("setting", "kind", "shape", "refused"), NOT_ASKED)
+def test_what_the_judge_cannot_see_is_not_asked(items, setting, kind, shape, refused):
+    own = DecisionJudge("m", kind=kind, shape=shape)
+    requests = rb.plan(items, rb.fixed(5, 1), readout="logprobs", **setting)
+    asked, why = askable(requests, own)
+    assert set(why) == refused
+    assert len(asked) == (0 if refused else 15)
+    if refused:
+        with pytest.raises(ValueError, match="cannot be asked"):
+            next(rendered(requests, own))
+
+
+def test_what_it_costs_is_known_before_and_kept_to(items, monkeypatch):
+    requests = rb.plan(items, rb.balanced(5))
+    luna = rb.estimate_cost(requests, "decision:gpt-6-luna").iloc[0]
+    jev = rb.estimate_cost(requests, "decision:jev-1.13.0@https://api.typesafe.ai/v1").iloc[0]
+    assert luna.price == pytest.approx(luna.prompt_tokens * 0.10e-6)  # output is free
+    assert jev.price == pytest.approx(jev.prompt_tokens * 0.042e-6)
+    assert describe("decision:m@http://127.0.0.1:1/v1").price is None
+    with endpoint(always([0.2] * 5)) as (url, bodies):
+        with pytest.raises(rb.judging.RunInterrupted, match="max_cost"):
+            rb.run(requests, judge(url), max_cost=0.05, price=(10, 10, 0))
+        assert 0 < len(bodies) * 100 * 10e-6 < 0.05
+
+
+def test_a_key_goes_to_typesafe_alone(monkeypatch):
+    monkeypatch.delenv("TYPESAFE_API_KEY", raising=False)
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1))
+    with pytest.raises(ValueError, match="set the environment variable TYPESAFE_API_KEY"):
+        rb.run(requests, "decision:jev-1.13.0@https://api.typesafe.ai/v1")
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "says"),
+    [
+        ("decision:m", {"kind": "noul"}, "choose from score, choice"),
+        ("decision:m", {"shape": "chat"}, "choose from systemone, decisions"),
+        ("decision:m", {"shap": "x"}, "no option 'shap'"),
+        ("decision:", {}, "names no model"),
+        ("decision:m", {"parser": "json"}, "leave template and parser out"),
+        ("ray:decision:m", {}, "takes no endpoint"),
+    ],
+)
+def test_a_spec_that_is_wrong_says_what_is_right(spec, options, says):
+    with pytest.raises(ValueError, match=says):
+        describe(spec, **options)
+
+
+def preferring(body, gamma):
+    """A judge whose logits are those of the text's length and, by position, `gamma`."""
+    quality = len(body["state"]) % 5
+    number = [int(name.removeprefix("level ")) - 1 for name, _ in levels(body)]
+    logits = gamma - 0.5 * (np.array(number) - quality) ** 2
+    return (np.exp(logits) / np.exp(logits).sum()).tolist()
+
+
+def test_a_planted_preference_for_positions_is_found_and_none_where_there_is_none():
+    requests = rb.plan(rb.load("minibench"), rb.balanced(5))
+    found = {}
+    for name, gamma in {"numbering": np.array([0, 1, 0, 1, 0]), "none": np.zeros(5)}.items():
+
+        def answer(body, headers, gamma=gamma):
+            return 200, decided(body, preferring(body, gamma)), {}
+
+        with endpoint(answer) as (url, _):
+            live = rb.run(requests, judge(url, kind="choice"), store=":memory:")
+        found[name] = rb.position_bias(live, value="expected_score").iloc[0]
+    biased, none = found["numbering"], found["none"]
+    assert biased.p_within < 0.001
+    assert biased.share_2 + biased.share_4 > 0.5
+    assert not none.p_within < 0.05
+    assert [none[f"share_{k}"] for k in range(1, 6)] == pytest.approx([0.2] * 5)
+
+
+def test_scores_are_read_from_probabilities_and_never_from_what_a_server_says(items):
+    """Score and confidence of a reordered list are computed from positions and mean nothing."""
+    own = DecisionJudge("m", kind="score", shape="systemone")
+    body = {"state": "…", "questions": {"rating": {"type": "score", "criteria": ["Good.", "Bad."]}}}
+    asked = Request(
+        7, "", (Message("user", json.dumps(body)),), ("[RESULT]",), ("5", "1"), "logprobs"
+    )
+    told = {"type": "score", "score": 0.2, "confidence": 0.9, "probabilities": {"0": 0.8, "1": 0.2}}
+    reply = own.read(asked, {"model": "m", "answers": {"rating": told}})
+    assert read(asked, reply)[0].position == 1
+    assert "confidence" not in str(reply)
+
+
+def test_refused_and_empty_slots_are_told_apart():
+    request = Request(1, "", (), ("[A]", "\n[B]"), ("1", "2"), "logprobs")
+    readings = read(request, Reply(1, "[A] 1\n[B] 1", probabilities=((), (0.0, 0.0))))
+    assert [reading.status for reading in readings] == ["refused", "unparsed"]
