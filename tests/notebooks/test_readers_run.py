@@ -131,7 +131,8 @@ FILES = {
 }
 CANNOT = re.compile(
     r"This page ends here: m gave no score in any of|"
-    r"JudgeError: \S+ m refused: it gave no log-probabilities: choose readout"
+    r"JudgeError: \S+ m refused: it gave no log-probabilities: choose readout|"
+    r"JudgeError: \S+ m: not one answer so far could be used"
 )
 RATINGS = ["human_kind", "human_useful"]
 SAID = re.compile(r"(?:ValueError|CannotShow): .+|This page ends here: .+")
