@@ -12,11 +12,14 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rubricnb.judging.contract import Reply, Request
+from rubricnb.judging.endpoint import JudgeError
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget, Calls
 from rubricnb.judging.progress import Progress
-from rubricnb.judging.store import Store, new_run
+from rubricnb.judging.store import LAST_RUN, Store, new_run
 from rubricnb.shown import Told, one_line
 
 _BLOCK = 256  # requests rendered and looked up at once
@@ -55,14 +58,7 @@ class Session:
         judge = self.judge
         if not judge.host:
             return
-        missing = (
-            request
-            for block in _blocks(requests)
-            for known in [self._known([r.key for r in block])]
-            for request in block
-            if request.key not in known
-        )
-        calls = Calls.of(missing, judge).scaled(scale)
+        calls = Calls.of(self._unanswered(requests), judge).scaled(scale)
         if calls.number:
             known = judge.price
             dollars = f"${calls.cost(known):.2f}" if known else "at a price not known here"
@@ -122,7 +118,8 @@ class Session:
             restore()
             name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
             self.stopped = f"stopped by {name}"
-            with suppress(RuntimeError):  # the signal came in the middle of another print
+            # The signal came in the middle of another print, or nobody reads any more.
+            with suppress(RuntimeError, OSError, ValueError):
                 print(
                     f"\n{self.judge.slug}: {name}: sending no more requests; waiting for up to "
                     f"{len(self.key_of):,} answers under way (a second "
@@ -145,6 +142,12 @@ class Session:
         """Tell the judge that it has answered such requests before."""
         if hasattr(self.engine, "answered_before"):
             self.engine.answered_before = True
+
+    def _unanswered(self, requests: Iterable[Request]) -> Iterator[Request]:
+        """Requests that neither the store nor a batch answers."""
+        for block in _blocks(requests):
+            known = self._known([request.key for request in block])
+            yield from (request for request in block if request.key not in known)
 
     def _known(self, keys: Sequence[str]) -> set[str]:
         """Keys that are answered, or asked by a batch."""
@@ -183,7 +186,27 @@ class Session:
             note = tokens.add(reply, self.budget)
             for request in self.under_way.pop(key):
                 received(request, reply, note)
+        if not self._why_stopped():
+            failed |= self._without_reply(last)
         return failed
+
+    def _without_reply(self, last: bool) -> set[int]:
+        """Requests for which the engine has ended without a reply: they are asked once more.
+
+        Raises
+        ------
+        JudgeError
+            It has done so again.
+        """
+        lost = {request.request_id for same in self.under_way.values() for request in same}
+        self.under_way.clear()
+        self.key_of.clear()
+        if lost and last:
+            raise JudgeError(
+                f"{self.judge.slug} gave no reply to {len(lost):,} requests, asked twice: look "
+                "into its own messages, then run again"
+            )
+        return lost
 
     def _affordable_answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
         """Ask what the budget allows; continue after the answers while it allows more.
@@ -222,7 +245,8 @@ class Session:
                 by_key.setdefault(request.key, []).append(request)
         keys = list(by_key)
         answered = self.store.answered(keys, self.fresh_run)
-        if len(answered) < len(keys) and not self._alone:
+        in_batches = self.store.in_batches(keys)
+        if not self._alone and set(keys) - answered - in_batches.keys():
             if self.stopped:  # while waiting, in an earlier block
                 return
             turn = self.store.alone_with(self.engine, self._why_stopped)
@@ -230,7 +254,7 @@ class Session:
             if not self._alone:
                 return
             answered = self.store.answered(keys, self.fresh_run)
-        in_batches = self.store.in_batches(keys)
+            in_batches = self.store.in_batches(keys)
         if answered:
             self.vouch()
         replies = self.store.get(list(answered))
@@ -281,9 +305,10 @@ class Session:
 
 def _run_of(fresh: bool | float) -> int:
     """Return the number of the run that `fresh` begins or goes on with; 0 if it does neither."""
-    if fresh is True:
-        return new_run()
-    if not float(fresh).is_integer() or fresh < 0:
+    if isinstance(fresh, bool | np.bool_):
+        return new_run() if fresh else 0
+    number = fresh if isinstance(fresh, int | float | np.number) else -1
+    if number != 0 and not (2 <= number < LAST_RUN and float(number).is_integer()):
         raise ValueError(
             f"fresh = {fresh!r}: give True, or the number that a stopped run has named (a time no "
             "longer names one)"

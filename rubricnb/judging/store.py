@@ -16,6 +16,7 @@ with their process, so neither clocks nor process numbers matter:
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -34,6 +35,7 @@ from rubricnb.judging.contract import Engine, Reply
 
 Row = tuple[Any, ...]
 VERSION = 3
+LAST_RUN = 10**9 + 2  # numbers of runs are below it
 _OLDER = 2  # has no columns model and run, and is brought up to this version when it is opened
 _LATER = ("model", "run")
 _JSON = json.JSONEncoder(default=repr)
@@ -47,6 +49,9 @@ _PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 1
 ROWS = f"SELECT {_COLUMNS}, checksum FROM replies"
 BATCHES = f"SELECT key, owner FROM leases WHERE owner LIKE '{_BATCH}%'"
 _SMALLEST = 512  # bytes of an SQLite file
+_MOST = 2**63 - 1  # SQLite's largest integer; an endpoint may report any number of tokens
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _POLL = 0.2  # seconds between tries to lock a judge
 _LEASE = "INSERT OR REPLACE INTO leases VALUES (?, ?)"
 _AMONG = "WHERE key IN (SELECT value FROM json_each(?))"  # as many keys as there are
@@ -152,7 +157,7 @@ class Store:
                 _refuse_second_name(self.path)
                 self._marker = lock(open_file(self.path), "BEGIN")
                 if self._marker is None:
-                    raise sqlite3.OperationalError("locked: it is being saved")
+                    raise StoreError(_in_use(self.path))
                 _create(self.path)
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             try:
@@ -188,14 +193,14 @@ class Store:
         """
         with self._explained():
             rows = self._db.execute(ROWS)
-            found = [row[0] if row[-1] != checksum(row[:-1]) else "" for row in rows]
+            intact = {row[0]: row[-1] == checksum(row[:-1]) for row in rows}
             (order,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
-        if changed := list(filter(None, found)):
-            why = f"{len(changed):,} of {len(found):,} answers have changed, first {changed[0]}"
+        if changed := [key for key, is_intact in intact.items() if not is_intact]:
+            why = f"{len(changed):,} of {len(intact):,} answers have changed, first {changed[0]!r}"
             raise DamagedStore(_damaged(self.path, why))
         if order != "ok":
             raise DamagedStore(_damaged(self.path, order))
-        return len(found)
+        return len(intact)
 
     def answered(self, keys: Sequence[str], run: int = 0) -> set[str]:
         """Return the keys that have an answer; failed requests do not count as answered.
@@ -213,6 +218,7 @@ class Store:
     def put(self, key: str, judge: str, reply: Reply, run: int = 0) -> None:
         """Store a reply in place of an older one; its key is no longer left to a batch file.
 
+        A failed request replaces no answer: that one was paid for, and is still true.
         When this returns, no crash of the process can lose it; a power cut soon after may.
 
         Parameters
@@ -224,20 +230,22 @@ class Store:
         """
         row = (
             key,
-            judge,
+            _text(judge),
             _text(reply.text),
             reply.finish,
             json.dumps(reply.probabilities) if reply.probabilities is not None else None,
-            int(reply.prompt_tokens),
-            int(reply.cached_tokens),
-            int(reply.completion_tokens),
+            min(int(reply.prompt_tokens), _MOST),
+            min(int(reply.cached_tokens), _MOST),
+            min(int(reply.completion_tokens), _MOST),
             float(reply.seconds),
             None if reply.error is None else _text(reply.error),
             time.time(),
             _text(reply.model) or None,
             run or None,
         )
-        self._all(_PUT, *row, checksum(row))
+        with self._transaction():
+            if reply.finish != "error" or not self.answered([key]):
+                self._db.execute(_PUT, (*row, checksum(row)))
 
     def put_saved(self, rows: Iterable[Row], batches: Iterable[Row]) -> None:
         """Keep what was read from a damaged store: rows with the right checksum, and batches."""
@@ -398,7 +406,7 @@ class Store:
 
 def new_run() -> int:
     """Return a number for a run that asks everything again: drawn, as clocks may be set back."""
-    return 2 + secrets.randbelow(10**9)  # not 1, which is True
+    return 2 + secrets.randbelow(LAST_RUN - 2)  # not 1, which is True
 
 
 def open_store(store: Store | str | Path | None) -> AbstractContextManager[Store]:
@@ -423,7 +431,7 @@ def lock(file: Path, begin: str) -> sqlite3.Connection | None:
         held.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # BEGIN alone locks nothing
     except sqlite3.OperationalError as error:
         held.close()
-        if "locked" in str(error):
+        if _code(error) in _BUSY:
             return None
         raise
     return held
@@ -466,15 +474,16 @@ def _refuse_stranger(path: Path) -> None:
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
         try:
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            tables = db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
         except sqlite3.DatabaseError as error:
-            if "not a database" in str(error):
+            if _code(error) == sqlite3.SQLITE_NOTADB:
                 raise StoreError(
                     f"{path} is not a rubricnb store ({error}): set RUBRICNB_STORE to a different "
                     "file"
                 ) from None
             return  # damaged or busy: what follows says so
-    if version not in (_OLDER, VERSION) and (version or tables):
+    is_ours = version in (_OLDER, VERSION) and tables >= {"replies", "leases"}
+    if (version or tables) and not is_ours:  # other programs number their formats, too
         raise StoreError(_other_version(path, version))
 
 
@@ -487,22 +496,30 @@ def _other_version(path: Path, version: int) -> str:
 
 
 def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:
-    reason = str(error)
-    if "full" in reason or "No space" in reason:
+    """Return what happened, by the code of the error: its text may hold any path."""
+    if _code(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in _NO_SPACE:
         return StoreError, (
             f"no disk space left for the store {path}: every reply committed so far is kept; "
             "free some disk space, or set RUBRICNB_STORE to a file on a different disk, and run "
             "again"
         )
-    if "malformed" in reason or "not a database" in reason:
-        return DamagedStore, _damaged(path, reason)
-    if "locked" in reason:
-        return StoreError, f"the store {path} is locked by another program: close it and run again"
+    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return DamagedStore, _damaged(path, str(error))
+    if _code(error) in _BUSY:
+        return StoreError, _in_use(path)
     return StoreError, (
-        f"the store {path} cannot be used ({reason}): fix that, or set RUBRICNB_STORE to a "
-        "different "
-        "file; the answers in this one are kept"
+        f"the store {path} cannot be used ({error}): fix that, or set RUBRICNB_STORE to a "
+        "different file; the answers in this one are kept"
     )
+
+
+def _code(error: Exception) -> int:
+    """Return SQLite's primary code of an error; 0 if it has none."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _in_use(path: Path) -> str:
+    return f"the store {path} is locked by another program: close it and run again"
 
 
 def _damaged(path: Path, reason: str) -> str:

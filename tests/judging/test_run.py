@@ -5,12 +5,14 @@ import signal
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import rubricnb as rb
 from rubricnb.frames import conform
 from rubricnb.judging.contract import Reply
+from rubricnb.judging.endpoint import JudgeError
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.simulated import SimulatedJudge
@@ -256,3 +258,43 @@ def test_what_is_answered_is_read_while_another_run_asks(plan, tmp_path, capsys)
     with Store(tmp_path / "s.sqlite") as store, store.alone_with(Counting()):
         assert len(rb.run(plan, Counting(), tmp_path / "s.sqlite")) == len(plan)
     assert "this run waits" not in capsys.readouterr().out
+
+
+class Silent(Counting):
+    """A judge that gives no reply to some requests, so many times."""
+
+    def __init__(self, ids, times):
+        super().__init__()
+        self.ids, self.left = set(ids), times
+
+    def answer(self, requests):
+        for reply in super().answer(requests):
+            if reply.request_id in self.ids and self.left:
+                self.left -= 1
+            else:
+                yield reply
+
+
+def test_a_request_without_a_reply_is_asked_again_and_never_lost(plan):
+    judge = Silent([plan.request_id.iloc[3]], 1)
+    found = rb.run(plan, judge)
+    assert len(found) == len(plan)
+    assert found.status.eq("ok").all()
+    assert sorted(judge.asked.values())[-1] == 2
+    with pytest.raises(JudgeError, match=r"no reply to 1 requests, asked twice"):
+        rb.run(plan, Silent([plan.request_id.iloc[3]], 9), store=":memory:")
+
+
+@pytest.mark.parametrize("fresh", [None, "7", 1, 0.5, -3, 10**30, float("nan")])
+def test_a_number_that_is_no_run_is_refused(plan, fresh):
+    with pytest.raises(ValueError, match="give True, or the number"):
+        rb.run(plan, Counting(), fresh=fresh)
+
+
+def test_a_truth_of_numpy_is_one(plan):
+    judge = Counting()
+    few = plan.iloc[:3]
+    rb.run(few, judge)
+    rb.run(few, judge, fresh=np.True_)
+    rb.run(few, judge, fresh=np.False_)
+    assert set(judge.asked.values()) == {2}

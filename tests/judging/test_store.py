@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from rubricnb.judging import store as store_module
 from rubricnb.judging.contract import Reply
-from rubricnb.judging.store import VERSION, Store, StoreError
+from rubricnb.judging.store import VERSION, DamagedStore, Store, StoreError
 
 
 @pytest.fixture
@@ -163,3 +164,41 @@ def test_texts_are_for_their_owner_only(path):
         os.umask(before)
     assert len(modes) == 5
     assert set(modes.values()) == {0o600}
+
+
+def test_a_failed_try_replaces_no_answer_that_was_paid_for(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store:
+        store.put("k", "judge", Reply(1, "[RESULT] 4"))
+        store.put("k", "judge", Reply(1, "", "error", error="503"), run=7)
+        assert store.get(["k"])["k"].text == "[RESULT] 4"
+        assert store.answered(["k"]) == {"k"}
+        assert store.answered(["k"], run=7) == set()  # that run goes on with it
+        store.put("k", "judge", Reply(1, "[RESULT] 2"), run=7)
+        assert store.get(["k"])["k"].text == "[RESULT] 2"
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_another_programs_file_is_left_as_it_is(tmp_path, version):
+    path = tmp_path / "theirs.sqlite"
+    with closing(sqlite3.connect(path)) as theirs:
+        theirs.execute("CREATE TABLE notes (text)")
+        theirs.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="is not a rubricnb store"):
+        Store(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["fulltext", "locked", "malformed"])
+def test_what_a_path_is_called_explains_nothing(tmp_path, name):
+    (tmp_path / name).write_text("a file", "utf-8")
+    with pytest.raises(StoreError, match="cannot be used") as told:
+        Store(tmp_path / name / "s.sqlite")
+    assert not isinstance(told.value, DamagedStore)
+
+
+def test_what_an_endpoint_reports_is_stored_whatever_it_is(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store:
+        store.put("k", "a\udcff", Reply(1, "4", prompt_tokens=10**20))
+        assert store.get(["k"])["k"].prompt_tokens == 2**63 - 1
