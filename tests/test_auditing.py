@@ -403,6 +403,51 @@ def test_two_judges_are_compared_text_by_text(items):
         beside(replace(one, cells=moved), two)
 
 
+def of_systems(shifts, rng, n=30, named=True):
+    """Two audits of the same texts by systems, each of which the second judge shifts."""
+    k = len(shifts)
+    quality, system = rng.uniform(2, 4, (n, k)), np.tile([*range(k)], n)
+    sides = [quality + rng.normal(0, 0.3, (n, k)), quality + shifts + rng.normal(0, 0.3, (n, k))]
+    return [
+        rb.audit(judgments=pd.DataFrame({
+            "item_id": [f"{t}/{s}" for t, s in zip(np.repeat(range(n), k), system, strict=True)],
+            "cluster_id": np.repeat(range(n), k), "score": side.ravel(),
+            **({"candidate": system} if named else {}),
+        }), scale=(1, 5))
+        for side in sides
+    ]  # fmt: skip
+
+
+@pytest.mark.in_turn
+def test_two_judges_are_compared_by_systems(tmp_path):
+    """The interval is for a further system, and is as wide however many texts there are."""
+    shifts = np.array([0.5, -0.3, 0.1, 0.4])
+    ends = []
+    for n in (20, 200):
+        then, now = of_systems(shifts, np.random.default_rng(3), n)
+        then.save(tmp_path / f"{n}.html")
+        found = beside(rb.auditing.read_audit(tmp_path / f"{n}.json"), now)
+        row = found.rows.set_index("measure").loc["drift_systems"]
+        assert row.effect == pytest.approx(shifts.mean(), abs=0.1)
+        assert row.verdict == "measured"
+        assert "score all of them with one judge" in row.advice
+        numbers = row.codes[0].numbers
+        assert numbers["lowest"] == pytest.approx(-0.3, abs=0.2)
+        assert numbers["tau"] <= 1
+        ends.append((row.low, row.high))
+    reach = 3.182 * shifts.std(ddof=1) * np.sqrt(1.25)
+    assert (ends[1][1] - ends[1][0]) / 2 == pytest.approx(reach, rel=0.15)
+    assert ends[1][1] - ends[1][0] > 0.7 * (ends[0][1] - ends[0][0])
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize(("shifts", "named"), [((0.1, 0.3), True), ((0.1, 0.3, 0.2), False)])
+def test_without_three_systems_the_comparison_says_that_it_cannot_see_them(shifts, named):
+    found = beside(*of_systems(np.array(shifts), np.random.default_rng(2), named=named))
+    assert "drift_systems" not in set(found.rows["measure"])
+    assert "three or more systems" in found.unseen["drift_systems"]
+
+
 def noisy(quality, rng, shift=0.0, reads=2):
     """An audit of a judge whose answers to one prompt differ."""
     n = len(quality)

@@ -14,7 +14,9 @@ from rubricnb.auditing.record import Audit
 from rubricnb.auditing.rows import _mean, _row
 from rubricnb.auditing.verdicts import _judged
 from rubricnb.statistics import intervals as inference
+from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.raters import shift_of_systems
 from rubricnb.statistics.reads import FloatArray, item_means
 from rubricnb.statistics.reasons import Reason
 
@@ -54,6 +56,7 @@ def beside(before: Audit, now: Audit) -> Audit:
 
     x, y, human = a[_PLAIN], b[_PLAIN], b["human"]
     rows = [drift("score", "mean score", x, y)]
+    rows += _systems(b.get("candidate"), x, y)
     rows.append(_answers_that_differ(a, b))
     rows[-1]["codes"] += _lost_to_both(y, x, names)
     rated = _lost_to_both(y[human.notna()], x[human.notna()], names)
@@ -78,7 +81,23 @@ def beside(before: Audit, now: Audit) -> Audit:
                    design=now.design | {"against": before.judge})  # fmt: skip
 
 
-_NO_CONDITION = (_PLAIN, "placebo", "balanced", "human", "cluster_id", *_TWO_ANSWERS)
+_NO_CONDITION = (_PLAIN, "placebo", "balanced", "human", "candidate", "cluster_id", *_TWO_ANSWERS)
+
+
+def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> list[dict[str, Any]]:
+    """How the systems' ranking and means differ, and by how much a further system may."""
+    if system is None or system.nunique() < 3:
+        return []
+    found = shift_of_systems(system, then.to_numpy(np.float64), now.to_numpy(np.float64))
+    if found["n_systems"] < 3:
+        return []
+    used = (now - then).notna() & system.notna()
+    n = used[used].index.get_level_values("cluster_id").nunique()
+    numbers = {name: found[name] for name in ("tau", "lowest", "highest")}
+    why = (Reason("systems_apart", **numbers), *found["codes"])
+    shift = Estimate(found["shift"], found["shift_low"], found["shift_high"])
+    means = {"a": then[used].mean(), "b": now[used].mean()}
+    return [_row("drift_systems", f"{found['n_systems']} systems", n, shift, why=why, **means)]
 
 
 def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any]:

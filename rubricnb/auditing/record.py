@@ -64,7 +64,8 @@ class Audit:
     unseen
         Measure → why this design cannot see it.
     cells
-        Mean score of each item under each condition, and its human rating: for comparisons.
+        Mean score of each item under each condition, its human rating and its system
+        (``candidate``): for comparisons.
     charts
         Shares of the answers by position (``places``) and by score (``scores``), the mean score
         minus the rating at each level of the ratings (``levels``), and the share of pairs of texts

@@ -108,8 +108,9 @@ def _every_item(cells: pd.DataFrame, answers: _Answers) -> pd.DataFrame:
     """Cells with a row for every item that was asked about, of which some have no score."""
     every = pd.MultiIndex.from_frame(answers.judgments[_KEYS].drop_duplicates())
     cells = cells.reindex(cells.index.append(every.difference(cells.index, sort=False)))
-    if "human" in answers.items:
-        cells["human"] = matched(cells.index.to_frame(), answers.items, "human").to_numpy()
+    for name in ("human", "candidate"):
+        if name in answers.items:
+            cells[name] = matched(cells.index.to_frame(), answers.items, name).to_numpy()
     return cells
 
 

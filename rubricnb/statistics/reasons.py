@@ -222,6 +222,10 @@ SENTENCES: dict[str, str] = {
     "slope.equal_ratings": "all human ratings are equal: no slope",
     "few_systems": "{n} systems: a ranking needs three",
     "equal_systems": "all systems have one mean on a side",
+    "systems_apart": (
+        "their own shifts go from {lowest:+.2f} to {highest:+.2f}; τ of the two rankings is "
+        "{tau:.2f}"
+    ),
     "no_interval.systems": "all systems shift alike: no spread, not certainty",
     "no_interval.resamples": "all resamples rank the systems alike: no spread, not certainty",
     "tau.low": (
