@@ -739,7 +739,7 @@ def _labelled_systems(
     yield "coverage", "mean of a system", "all systems", 0.95, float(held.mean())
     if favour:
         yield "coverage", "mean of a system", "the favoured one", 0.95, float(held[0])
-        said = float(bool(found["reason"][0]))
+        said = float(found["codes"][0] is not None)
         yield "doubted", "mean of a system", "the favoured one", float("nan"), said
 
 

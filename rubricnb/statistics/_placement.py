@@ -115,14 +115,17 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
     asked = reads.order >= 0
     n_orderings, n_reads = len(reads.orderings), reads.value.shape[1]
     turn = directions(reads.orderings)
-    own = n_orderings > n_reads  # every item has orderings of its own: its reads are the slots
-    if 0 in turn or (own and reads.n_options == 3):  # of three, drawn orderings are rotations too
+    orderings_per_item = n_orderings > n_reads  # drawn for each: its reads are the slots
+    # Of three scores, drawn orderings are rotations too.
+    if 0 in turn or (orderings_per_item and reads.n_options == 3):
         turn = np.zeros_like(turn)
     out = []
     for direction in np.unique(turn)[::-1]:
-        if own:
+        if orderings_per_item:
             shown = reads.orderings[reads.order]
-            cell = np.where(asked & (turn[reads.order] == direction), np.arange(n_reads), -1)
+            # Repeats of an ordering are one slot, that of its first read: they move together.
+            first = (reads.order[:, :, None] == reads.order[:, None, :]).argmax(axis=2)
+            cell = np.where(asked & (turn[reads.order] == direction), first, -1)
         else:
             slots = np.flatnonzero(turn == direction)
             shown = reads.orderings[slots][None]

@@ -25,8 +25,7 @@ def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
     x = (x - x.mean()).ravel()
     cluster = np.unique(cluster, return_inverse=True)[1]
     found, _ = henderson([item, column, np.arange(n * k)], np.repeat(cluster, k), x)
-    # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
-    return np.where(np.abs(found) > 1e-12 * (x**2).mean(), found, 0.0 * found)
+    return found
 
 
 def noise_ratio(parts: FloatArray) -> FloatArray:
@@ -55,6 +54,8 @@ def henderson(
     told_apart = np.linalg.matrix_rank(right) == len(sources)
     found = np.einsum("gij,gj->gi", np.linalg.pinv(right), left)
     found = np.where(told_apart[:, None], found, np.nan)
+    # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
+    found = np.where(np.abs(found) > 1e-12 * (x**2).mean(), found, 0.0 * found)
     return found, None if told_apart[0] else Reason("not_crossed")
 
 

@@ -13,7 +13,13 @@ from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._variance import crossed_variances, noise_ratio
 from rubricnb.statistics.agreement import human_of, rated
 from rubricnb.statistics.budget import will_permuting_help
-from rubricnb.statistics.error_budget import CALLS, design_for, error_budget, with_left_out
+from rubricnb.statistics.error_budget import (
+    CALLS,
+    design_for,
+    error_budget,
+    require_prices,
+    with_left_out,
+)
 from rubricnb.statistics.labels import labels_needed, mean_with_labels
 from rubricnb.statistics.raters import judge_bias
 from rubricnb.statistics.reads import By, Unanswerable
@@ -81,8 +87,8 @@ def advise(
         arrays.require(labels, ["item_id", "human"], "labels")
         arrays.refuse_ambiguous(judgments, labels, "labels")
         arrays.matched(judgments.drop_duplicates(arrays.unit_columns(judgments)), labels, "human")
-    if "design" in judgments:
-        judgments = judgments[judgments["design"] != "placebo"]
+    require_prices(price)
+    judgments = arrays.without_placebo(judgments)
     rows = [
         key | row
         for key, part in arrays.groups(judgments, names)

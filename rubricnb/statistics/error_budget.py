@@ -29,7 +29,9 @@ _NUMBERS = (
 )
 _STEPS = (1, 2, 4, 8, 16)
 CALLS: Mapping[str, float] = {"call": 1.0}
+PRICED = ("call", "item", "label")
 _MOST = 10_000_000
+_OF_PLANS = ("few_clusters", "few_clusters_alike", "no_interval.not_crossed")
 
 
 def error_budget(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
@@ -85,8 +87,7 @@ def error_budget(judgments: pd.DataFrame, by: By = None, value: Value = "score")
     """
     names = arrays.grouping(judgments, by, without=() if by else ("design", *FORMS))
     arrays.require_value(judgments, value)
-    if "design" in judgments:
-        judgments = judgments[judgments["design"] != "placebo"]
+    judgments = arrays.without_placebo(judgments)
     found = [
         arrays.keyed(key, pd.DataFrame(_budget(_asked(part), names, value)))
         for key, part in arrays.groups(judgments, names)
@@ -123,8 +124,9 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict
     count: dict[str, Any] = {"n_reads": len(x), "n_items": _levels(sources["item"])}
     count |= {"n_clusters": _levels(cluster)}
     kept, why = _distinct(sources)
-    alias: Reason | None = Reason("no_scores")
-    estimates = np.full((1, len(kept)), np.nan)
+    if not len(x):
+        why = dict.fromkeys(sources, Reason("no_scores"))
+    estimates, alias = np.full((1, len(kept)), np.nan), None
     if kept:
         estimates, alias = henderson(list(kept.values()), cluster, x - x.mean())
     equal = Reason("equal_scores") if len(x) and np.ptp(x) == 0 else None
@@ -132,19 +134,48 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict
     shares = np.maximum(estimates, 0)
     total = shares.sum(axis=1, keepdims=True)
     shares = shares / np.where(total > 0, total, np.nan)
+    columns = {source: k for k, source in enumerate(kept)}
     for source, code in sources.items():
         row: dict[str, Any] = {"source": source, **dict.fromkeys(_NUMBERS, np.nan)}
         row |= {"n_levels": _levels(code), **count, **because(why.get(source)), "left": ""}
-        if source in kept:
-            v, s = (a[:, list(kept).index(source)] for a in (estimates, shares))
-            own, share = (infer.jackknife_t(a[0], a[1:]) for a in (v, s))
-            row |= {"variance": own.value, **own.columns(*infer.UNTESTED)}
-            row |= share.named("share", *infer.UNTESTED)
-            row |= dict(zip(("share_low", "share_high"), np.clip(share.ends, 0, 1), strict=True))
-            inner = [n for n, r in why.items() if r == "part_of" and r.numbers["source"] == source]
-            row |= because(Reason("contains", sources=", ".join(inner)) if inner else None, whole)
-            row["left"] = v.tobytes().hex()
+        if source in columns:
+            column = columns[source]
+            row |= _kept_row(estimates[:, column], shares[:, column])
+            parts = [n for n, r in why.items() if r == "part_of" and r.numbers["source"] == source]
+            contains = Reason("contains", sources=", ".join(parts)) if parts else None
+            unknown = () if equal or alias else _why_no_interval(row, estimates[1:], shares[1:])
+            row |= because(contains, whole, unknown)
         yield row
+
+
+def _kept_row(variance: FloatArray, share: FloatArray) -> dict[str, Any]:
+    """The numbers of a source, from its variance and its share: of all, then without each cluster.
+
+    ``left`` keeps the variances, for `design_for`.
+    """
+    v, s = (infer.jackknife_t(a[0], a[1:]) for a in (variance, share))
+    row: dict[str, Any] = {"variance": v.value, **v.columns(*infer.UNTESTED)}
+    row |= s.named("share", *infer.UNTESTED)
+    low, high = np.clip(s.ends, 0, 1)
+    return row | {"share_low": low, "share_high": high, "left": variance.tobytes().hex()}
+
+
+def _why_no_interval(
+    row: dict[str, Any], estimates: FloatArray, shares: FloatArray
+) -> Iterator[Reason]:
+    """Yield why a source has no interval, from what is known without each of the clusters."""
+    n = len(estimates)
+    if n < 2:
+        return
+    if lacking := int(np.isnan(estimates).any(axis=1).sum()):
+        yield Reason("no_interval.not_crossed", lacking=lacking, n=n)
+        return
+    if lacking := int(np.isnan(shares).any(axis=1).sum()):
+        yield Reason("no_interval.nothing_varies", lacking=lacking, n=n)
+    lows = {"variance": row["low"]} | ({} if lacking else {"share": row["share_low"]})
+    names = [name for name, low in lows.items() if np.isnan(low)]
+    if names:
+        yield Reason("no_interval.alike", names=", ".join(names))
 
 
 def _levels(code: IntArray) -> int:
@@ -202,7 +233,7 @@ def design_for(
         points of the score. Where the budget knows one text a prompt only: between two sets.
     price
         ``{"call": …, "item": …}``: of a call, and of one more prompt with its two answers (0 if
-        not named).
+        not named). A ``label``, which `advise` also knows, has no price here.
 
     Returns
     -------
@@ -217,7 +248,8 @@ def design_for(
     Raises
     ------
     ValueError
-        `difference` is not positive, or `budget` is not of `error_budget`.
+        `difference` is not positive, `price` names something else or a number below 0, or `budget`
+        is not of `error_budget`.
 
     Notes
     -----
@@ -240,6 +272,7 @@ def design_for(
     """
     if not difference > 0:
         raise ValueError(f"difference is {difference}: give a positive number of points")
+    require_prices(price)
     arrays.require(budget, ["source", "variance"], "the budget")
     names = list(budget.columns[: budget.columns.get_loc("source")])
     rows: list[dict[str, Any]] = []
@@ -271,9 +304,26 @@ def _designs(
         row: dict[str, Any] = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
         row |= {"items": n, "items_low": low, "items_high": high}
         row |= {f"calls{end}": 2 * calls * row[f"items{end}"] for end in ("", "_low", "_high")}
-        row["cost"] = row["calls"] * price.get("call", np.nan) + n * price.get("item", 0.0)
+        row["cost"] = _cost(row["calls"], n, price)
         why = (_left_undetected(source, *ends, k) for source, ends in doubtful.items())
         yield row | because(_why_no_design(n, part, variances.shape[1]), *why)
+
+
+def require_prices(price: Mapping[str, float]) -> None:
+    """Refuse prices of what has none, and those below 0."""
+    for name, each in price.items():
+        if name not in PRICED:
+            raise ValueError(f"price of {name!r}: there are prices of {', '.join(PRICED)}")
+        if not each >= 0:
+            raise ValueError(f"price of {name!r} is {each}: give a number of 0 or more")
+
+
+def _cost(calls: float, prompts: float, price: Mapping[str, float]) -> float:
+    """Price of a plan; what costs nothing adds nothing, however much of it there is."""
+    if np.isnan(prompts):
+        return float("nan")
+    amounts = ((calls, price.get("call", np.nan)), (prompts, price.get("item", 0.0)))
+    return float(sum(amount * each for amount, each in amounts if each != 0))
 
 
 def _not_shown(part: pd.DataFrame, sources: list[str]) -> dict[str, tuple[float, float]]:
@@ -352,5 +402,5 @@ def _why_no_design(n: float, part: pd.DataFrame, known: int) -> Reasons:
     return collect(
         None if np.isfinite(n) else Reason("never_enough"),
         None if known > 2 else Reason("no_interval.budget"),
-        (code for code in codes if code in ("few_clusters", "few_clusters_alike")),
+        (code for code in codes if code in _OF_PLANS),
     )

@@ -478,9 +478,11 @@ def systems_with_labels(
     -------
     DataFrame
         One row a group and system: ``estimate, low, high`` (95 % t interval), ``labels_only``,
-        ``judge_mean``, ``shrinkage`` (0: its labels alone; 1: the judge's line alone),
-        ``off_line`` (points by which its labels lie above the line) and ``off_line_p`` (t test
-        against the line through the others), ``n_labels``, ``reason``.
+        ``judge_mean``, ``off_line`` (points by which its own estimate lies above the line; its own
+        are its labels, moved by the slope to the judge's mean of all its texts), ``shrinkage``
+        (share of ``off_line`` that was taken off: 0 its own alone, 1 the line alone), and
+        ``off_line_p`` (t test against the line through the others; NaN where these have one judge
+        mean, and any line through them meets this system), ``n_labels``, ``reason``.
 
     Raises
     ------
@@ -489,9 +491,9 @@ def systems_with_labels(
 
     Notes
     -----
-    A composite of the Fay–Herriot kind with known sampling variance; the mean squared error carries
-    twice the Prasad–Rao (1990) term for the unknown spread about the line, which is cautious, and
-    each system's own distance from the line. Systems labelled on the same prompts share the error
+    A composite of the Fay–Herriot kind with known sampling variance. The spread about the line and
+    the mean squared error are Prasad & Rao's (1990), but a system farther off the line than that
+    spread has its own distance in its error. Systems labelled on the same prompts share the error
     of these prompts, which the intervals hold: differences of such systems are known better. A
     system off the line (5 %, Bonferroni over the systems) keeps its own labels; no other is drawn
     from them by more than one standard error (limited translation, Efron & Morris 1972).
@@ -531,7 +533,7 @@ def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
          "shrinkage": np.nan, "off_line": np.nan, "off_line_p": np.nan, "n_labels": count}
     )  # fmt: skip
     lost, text = unscored(reads, human), _texts(items)
-    why = _why_no_systems(names, count)
+    why = _why_no_systems(names, count, items["cluster"][~np.isnan(rated)].nunique())
     if text is None or why:
         every = collect(why or Reason("unknown_texts"), lost)
         return out.assign(**because_each(*[every] * len(out))).to_dict("records")
@@ -544,13 +546,13 @@ def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     return out.assign(**found, **each).to_dict("records")
 
 
-def _why_no_systems(names: Any, count: IntArray) -> Reason | None:
+def _why_no_systems(names: Any, count: IntArray, n_clusters: int) -> Reason | None:
     if len(names) < MIN_SYSTEMS:
         return Reason("few_systems_labelled", n=len(names), least=MIN_SYSTEMS)
     if count.min() < 2:
         fewest = int(count.argmin())
         return Reason("few_labels_of_system", system=names[fewest], n=int(count[fewest]))
-    return None
+    return Reason("one_cluster") if n_clusters < 2 else None
 
 
 def estimate_systems(
@@ -624,29 +626,60 @@ def _composite(
     drawn away from its own by more than a standard error: the judge may favour it. Returns the
     columns and the mean squared errors.
     """
+    found = _line_without_outliers(own, judge)
+    gap, on_line = own - found.line, found.on_line
+    # â of eq-composite: E Σ e² = a (S − p) + Σ v (1 − h), over the systems on the line.
+    sampled = (v * (1 - found.leverage))[on_line].sum()
+    a = max(0.0, float((gap**2)[on_line].sum() - sampled) / found.df)
+    total = np.where(a + v > 0, a + v, 1.0)
+    # A system that the line goes through by itself is told nothing by it.
+    is_drawn = on_line & ~found.is_alone & (a + v > 0)
+    weight = np.where(is_drawn, a / total, 1.0)
+    move = np.clip((1 - weight) * gap, -np.sqrt(v), np.sqrt(v))
+    # Its error, eq-composite-error: Prasad & Rao's, but with each system's own distance e from
+    # the line where that is larger than the spread â of all of them.
+    mse = weight**2 * v
+    mse += (1 - weight) ** 2 * (np.maximum(a, gap**2 - v) + total * found.leverage)
+    mse += np.where(is_drawn, 4 * v**2 / (total * found.df), 0.0)
+    why = [
+        None if on else Reason("off_line", points=abs(d), side="above" if d > 0 else "below")
+        for on, d in zip(on_line, gap, strict=True)
+    ]
+    has_gap = np.abs(gap) > 1e-12
+    shrinkage = np.where(has_gap, move / np.where(has_gap, gap, 1.0), 1 - weight)
+    columns = {"estimate": own - move, "shrinkage": shrinkage, "off_line": gap}
+    return columns | {"off_line_p": found.p, "codes": why}, mse
+
+
+class _Line(NamedTuple):
+    """A line of the systems' own estimates on the judge's means, and who lies on it."""
+
+    line: FloatArray
+    leverage: FloatArray
+    df: int
+    on_line: NDArray[np.bool_]
+    is_alone: NDArray[np.bool_]  # the others on the line have one mean: it goes through this one
+    p: FloatArray  # of each system's distance from the line through the others
+
+
+def _line_without_outliers(own: FloatArray, judge: FloatArray) -> _Line:
+    """Fit the line; leave out the system farthest off it until none is (Bonferroni)."""
     on_line = np.ones(len(own), dtype=bool)
     while True:
         line, leverage, df = _line(own, judge, on_line)
+        is_alone = on_line & (1 - leverage < 1e-9)  # nothing is left of its residual
+        is_tested = ~is_alone
+        # Externally studentised residuals: t of each system against the line through the others.
+        left = np.where(on_line & is_tested, 1 - leverage, 1.0)
         rest = (own - line) ** 2
-        left = (rest[on_line].sum() - rest / (1 - leverage) * on_line) / (df - on_line)
-        at = (own - line) / np.sqrt(np.maximum(left, 1e-18) * (1 - leverage * (2 * on_line - 1)))
-        p = 2 * special.stdtr(df - on_line, -np.abs(at))
-        worst = int(np.where(on_line, p, 2).argmin())
+        variance = (rest[on_line].sum() - rest / left * (on_line & is_tested)) / (df - on_line)
+        scale = np.where(on_line, left, 1 + leverage)
+        t = np.abs(own - line) / np.sqrt(np.maximum(variance, 1e-18) * scale)
+        p = np.where(is_tested, 2 * special.stdtr(df - on_line, -t), np.nan)
+        worst = int(np.where(on_line & is_tested, p, 2).argmin())
         if on_line.sum() <= MIN_SYSTEMS or not p[worst] < (1 - LEVEL) / len(own):
-            break
+            return _Line(line, leverage, df, on_line, is_alone, p)
         on_line[worst] = False
-    a = max(0.0, float(rest[on_line].sum()) / df - float(v[on_line].mean()))
-    total = np.where(a + v > 0, a + v, 1.0)
-    weight = np.where(on_line & (a + v > 0), a / total, 1.0)
-    move = np.clip((1 - weight) * (own - line), -np.sqrt(v), np.sqrt(v))
-    mse = weight**2 * v + (1 - weight) ** 2 * (np.maximum(a, rest - v) + total * leverage)
-    mse += np.where(on_line, 4 * v**2 / (total * df), 0.0)
-    why = [
-        None if on else Reason("off_line", points=abs(d), side="above" if d > 0 else "below")
-        for on, d in zip(on_line, own - line, strict=True)
-    ]
-    columns = {"estimate": own - move, "shrinkage": 1 - weight, "off_line": own - line}
-    return columns | {"off_line_p": p, "codes": why}, mse
 
 
 def _line(
@@ -655,6 +688,7 @@ def _line(
     """The line of `own` on `judge` through the fitted systems: values, leverages, df."""
     n, away = int(fitted.sum()), judge - judge[fitted].mean()
     spread = float(away[fitted] @ away[fitted])
-    slope = float(away[fitted] @ own[fitted]) / spread if spread > 0 else 0.0
-    leverage = 1 / n + (away**2 / spread if spread > 0 else np.zeros_like(away))
-    return own[fitted].mean() + slope * away, leverage, n - 2
+    if spread <= 1e-12 * n:  # one mean, up to rounding: no slope
+        return np.full(len(own), own[fitted].mean()), np.full(len(own), 1 / n), n - 1
+    slope = float(away[fitted] @ own[fitted]) / spread
+    return own[fitted].mean() + slope * away, 1 / n + away**2 / spread, n - 2

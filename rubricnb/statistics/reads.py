@@ -175,6 +175,19 @@ def require(frame: pd.DataFrame, names: Iterable[str], what: str) -> None:
             )
 
 
+def without_placebo(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the reads of neutral edits; an error if there are no others."""
+    if "design" not in judgments or not len(judgments):
+        return judgments
+    others = judgments[judgments["design"] != "placebo"]
+    if not len(others):
+        raise ValueError(
+            "all judgments are of the design 'placebo', which is left out here; pass judgments of "
+            "another design as well"
+        )
+    return others
+
+
 def groups(
     judgments: pd.DataFrame, names: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:

@@ -267,6 +267,14 @@ SENTENCES: dict[str, str] = {
     ),
     # Error budgets, and plans made with them
     "not_crossed": "sources are not crossed: none can be told apart",
+    "no_interval.not_crossed": (
+        "no interval: without {lacking} of {n} clusters, one at a time, sources cannot be told "
+        "apart"
+    ),
+    "no_interval.nothing_varies": (
+        "no interval of the share: without {lacking} of {n} clusters, one at a time, no variance "
+        "is above 0"
+    ),
     "unseen": "one {source} only: not seen",
     "part_of": "part of {source}",
     "contains": "contains {sources}",

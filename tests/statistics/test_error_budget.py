@@ -157,6 +157,46 @@ def test_placebo_reads_are_left_out():
     )
 
 
+def test_placebo_reads_alone_are_an_error_that_names_them():
+    edited = make_judgments(5).assign(design="placebo")
+    for statistic in (rb.error_budget, rb.advise):
+        with pytest.raises(ValueError, match="of the design 'placebo'"):
+            statistic(edited)
+
+
+def test_intervals_that_hang_on_one_cluster_have_a_reason_here_and_in_a_plan():
+    """A second form was asked about one prompt only: without it there is one form."""
+    judgments = planted(np.random.default_rng(23), 25, forms=2)
+    first = judgments["cluster_id"] == judgments["cluster_id"].iloc[0]
+    budget = rb.error_budget(judgments[first | (judgments["template"] == "0")])
+    kept = budget[budget["variance"].notna()]
+    assert len(kept) > 3
+    assert kept["low"].isna().all()
+    said = kept["codes"].map(lambda codes: [c for c in codes if c == "no_interval.not_crossed"])
+    assert {(c.numbers["lacking"], c.numbers["n"]) for (c,) in said} == {(1, 25)}
+    plans = rb.design_for(budget, 0.3)
+    assert plans["items_low"].isna().all()
+    assert plans["codes"].map(lambda codes: "no_interval.not_crossed" in codes).all()
+
+
+def test_what_varies_in_one_cluster_only_has_a_share_without_an_interval():
+    judgments = make_judgments(12)
+    only = judgments["cluster_id"] == judgments["cluster_id"].iloc[0]
+    budget = rb.error_budget(judgments.assign(score=judgments["score"].where(only, 3)))
+    unknown = budget[budget["share"].notna() & budget["share_low"].isna()]
+    assert len(unknown)
+    assert unknown["codes"].map(lambda codes: "no_interval.nothing_varies" in codes).all()
+    assert np.isnan(budget["share_low"]).all()  # no ratios of rounding errors
+
+
+def test_scores_that_were_never_parsed_are_the_reason():
+    judgments = planted(np.random.default_rng(24), 6).assign(score=np.nan)
+    found = rb.error_budget(judgments)
+    assert found["variance"].isna().all()
+    assert found["codes"].map(lambda codes: "no_scores" in codes).all()
+    assert not found["reason"].str.contains("one item only").any()
+
+
 # ---- plans --------------------------------------------------------------------------------------
 
 
@@ -190,6 +230,25 @@ def test_what_is_dear_is_bought_less_of():
     assert dear_texts.iloc[0]["reads"] > 1
     first = dear_texts.iloc[0]
     assert first["cost"] == pytest.approx(0.01 * first["calls"] + 5 * first["items"])
+
+
+@pytest.mark.parametrize("price", [{"calls": 0.01}, {"call": 1, "items": 5}, {"call": -1.0}])
+def test_a_price_of_something_else_or_below_0_is_an_error(price):
+    judgments = planted(np.random.default_rng(25), 6)
+    with pytest.raises(ValueError, match=r"price of '(calls|items|call)'"):
+        plan(rb.error_budget(judgments), price=price)
+    with pytest.raises(ValueError, match=r"price of '(calls|items|call)'"):
+        rb.advise(judgments, price=price)
+
+
+def test_what_costs_nothing_adds_nothing_to_a_plan_without_an_end():
+    sd = SD | {"form × candidate": 0.8}
+    budget = rb.error_budget(planted(np.random.default_rng(19), 50, sd=sd))
+    endless = np.isinf(plan(budget)["items"])
+    assert endless.any()
+    for price in ({"call": 0.01, "item": 0.0}, {"call": 0.0, "item": 1.0}):
+        assert np.isinf(plan(budget, price=price)["cost"]).sum() == endless.sum()
+    assert (plan(budget, price={"call": 0.0})["cost"] == 0).all()
 
 
 def test_a_form_that_prefers_a_candidate_is_not_averaged_away_by_texts():

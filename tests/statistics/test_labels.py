@@ -404,6 +404,69 @@ def test_distances_from_the_line_are_externally_studentised_residuals():
     np.testing.assert_allclose(found["off_line"], influence.resid)
 
 
+@pytest.mark.parametrize("varying", [True, False])
+@pytest.mark.parametrize("noisy", [(0, 4), (2,)])
+def test_the_spread_about_the_line_is_prasad_and_raos(varying, noisy):
+    """Oracle: its expectation with the residual maker of ordinary least squares, inverted."""
+    rng, v = np.random.default_rng(1), np.full(5, 0.05)
+    v[[*noisy]] = 1.0
+    x = np.column_stack([np.ones(5), np.arange(5)] if varying else [np.ones(5)])
+    maker = np.eye(5) - x @ np.linalg.pinv(x)
+    for _ in range(20):
+        own = 2 * rng.normal(size=5)
+        found, _ = _composite(own, x[:, -1], v)
+        square = own @ maker @ own - np.trace(maker @ np.diag(v))
+        spread = max(square / np.trace(maker), 0)
+        gap = maker @ own
+        move = np.clip(v / (spread + v) * gap, -np.sqrt(v), np.sqrt(v))
+        np.testing.assert_allclose(found["estimate"], own - move)
+
+
+def test_shrinkage_is_the_share_of_the_gap_that_was_taken_off():
+    """Also where a system is drawn by a standard error at most."""
+    rng = np.random.default_rng(2)
+    own, judge, v = 2 * rng.normal(size=8), np.arange(8.0), np.full(8, 3.0)
+    found, _ = _composite(own, judge, v)
+    moved = own - found["estimate"]
+    assert np.isclose(np.abs(moved), np.sqrt(3)).any()
+    np.testing.assert_allclose(found["shrinkage"] * found["off_line"], moved)
+    assert ((found["shrinkage"] >= 0) & (found["shrinkage"] <= 1)).all()
+
+
+@pytest.mark.parametrize("apart", [5, 0])
+def test_a_judge_that_sets_one_system_apart_does_not_hide_another_off_the_line(apart):
+    """A line through one system alone leaves nothing of its residual: it is not tested."""
+    rng = np.random.default_rng(14)
+    for _ in range(50):
+        judge = 3 + 0.1 * (np.arange(12) == apart)
+        own = 3 + 0.2 * rng.normal(size=12)
+        own[7] += 8
+        with np.errstate(all="raise"):
+            found, mse = _composite(own, judge, np.full(12, 0.01))
+        assert found["codes"][7] == "off_line"
+        assert np.isnan(found["off_line_p"][apart])
+        assert found["codes"][apart] is None
+        assert found["estimate"][apart] == pytest.approx(own[apart])
+        assert mse[apart] == pytest.approx(0.01)
+
+
+def test_judge_means_that_differ_by_rounding_have_no_slope():
+    rng = np.random.default_rng(15)
+    own, v = rng.normal(size=9), np.full(9, 0.2)
+    equal, _ = _composite(own, np.full(9, 0.3), v)
+    rounded, _ = _composite(own, np.full(9, 0.3) + 1e-16 * rng.normal(size=9), v)
+    np.testing.assert_allclose(rounded["estimate"], equal["estimate"])
+
+
+def test_systems_labelled_on_one_prompt_have_a_reason():
+    names = list("abcdef") * 3
+    judgments = judged(np.arange(18) % 5, cluster=["p"] * 18, candidate=names)
+    found = rb.statistics.systems_with_labels(judgments, people(judgments, np.arange(18) % 3))
+    assert found["estimate"].isna().all()
+    assert set(found["codes"].explode()) == {"one_cluster"}
+    assert found["labels_only"].notna().all()
+
+
 def test_systems_that_lie_exactly_on_the_line_beside_one_that_does_not():
     """Most ratings are a 5: the search for systems off the line ends."""
     own = np.full(12, 5.0)

@@ -110,6 +110,40 @@ def test_mean_and_variance_equal_monte_carlo(design):
     assert row.p_within == pytest.approx(np.mean(np.array(null) >= q), abs=0.03)
 
 
+def read_again(judgments, others):
+    """The same orderings, read once more with the answers of `others`."""
+    both = pd.concat([judgments.assign(replicate=1), others.assign(replicate=2)])
+    return both.sort_values(["item_id", "ordering_index"], ignore_index=True)
+
+
+@pytest.mark.parametrize("design", [balanced(5), shuffled(5, 2), shuffled(5, 4), williams(5)])
+def test_an_answer_that_is_copied_is_no_further_evidence(design):
+    judgments = make_judgments(40, 2, design=design, gamma=FIRST)
+    once, twice = one(judgments), one(read_again(judgments, judgments))
+    for column in ["q", "df", "p_within", "share_1", "v2_unbiased", "mde"]:
+        assert twice[column] == pytest.approx(once[column])
+
+
+@pytest.mark.parametrize("n_orderings", [2, 3, 4])
+def test_repeats_of_an_items_own_orderings_move_together(n_orderings):
+    """Oracle: all permutations of the orderings of each of a few items."""
+    design, n = shuffled(5, n_orderings), 8
+    first, second = (make_judgments(n, design=design, seed=s) for s in (1, 2))
+    second = second.assign(ordering=first["ordering"], score=second["score"])
+    judgments = read_again(first, second)
+    mean, variance = np.zeros(5), np.zeros((5, 5))
+    for _, item in judgments.groupby("item_id", observed=True):
+        orderings = item["ordering"].astype(str).unique()
+        draws = np.array(
+            [_placed(item, dict(zip(orderings, p, strict=True))) for p in permutations(orderings)]
+        )
+        mean += draws.mean(axis=0)
+        variance += np.cov(draws.T, bias=True)
+    placement = place(reads(judgments))
+    assert placement.expected.sum(axis=0) == pytest.approx(mean)
+    assert placement.variance == pytest.approx(variance)
+
+
 def test_probabilities_that_are_certain_give_the_counts_result():
     judgments = make_judgments(20, 2, gamma=FIRST, readout="logprobs")
     for p in range(1, 6):
