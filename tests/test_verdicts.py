@@ -12,7 +12,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.auditing import VERDICTS, audit_requests, findings
-from rubricnb.auditing.verdicts import _judged
+from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.judging.profiles import open_profile
 
 RUBRIC = """\
@@ -164,7 +164,7 @@ def verdict_of(measure, few=40.0, **row):
     if "low" in row:  # as every row with an interval: what it was computed from
         se = (row["high"] - row["low"]) / 2 / stats.t.isf(0.025, 39)
         row = {"se": se, "df": 39.0} | row
-    return _judged([row | {"measure": measure}], few, 4.0).verdict.iloc[0]
+    return with_verdicts([row | {"measure": measure}], few, 4.0).verdict.iloc[0]
 
 
 LARGE = {"low": 0.05, "high": 0.2, "p": 0.01}

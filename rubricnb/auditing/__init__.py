@@ -1,13 +1,13 @@
 """One page about one judge: is it any good, what moves it, and what to do about it.
 
-First whether its answers can be read, tell texts apart and agree with people; then whether it
-matters which position an option has, what the scores are called, which reference is shown and in
-which order criteria are asked.
+First whether its answers can be read, tell texts apart and agree with people; then
+whether it matters which position an option has, what the scores are called, which
+reference is shown and in which order criteria are asked.
 
 The rooms, each of which imports only from those before it:
 
 * `terms`: what is measured, what it is called, how large an effect must be to matter;
-* `words`, `html`: how a result is said, and the page (``words.jinja``, ``page.jinja``);
+* `words`, `html`: how a result is said, and the page (``page.jinja``);
 * `parts`: what an audit is bound to, so that a changed judge is not taken for drift;
 * `rows`, `verdicts`: from an estimate to a row, and from a row to a verdict;
 * `plan`: what is asked, of which items, and at what cost;

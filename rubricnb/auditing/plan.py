@@ -19,7 +19,7 @@ from rubricnb.permutation import Design, balanced, fixed, placebo
 
 
 def audit_requests(items: Items, **settings: Any) -> list[Requests]:
-    """Plan an audit: Setting 1, and Setting 2 where every text has the same several criteria.
+    """Plan an audit: Setting 1, and Setting 2 if all texts have the same criteria.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
     which, scales = scales_of(items)
     parts = []
     for number, scale in enumerate(scales):
-        n, own = len(scale), _some(items, which == number)
+        n, own = len(scale), some_items(items, which == number)
         one = fixed(n, 1)
         orders = [fixed(n, 2), Design("descending", n), placebo(n, 5), balanced(n)]
         shown = _graded(own, scale.tolist()) or ("auto" if "reference" in own else None)
@@ -38,7 +38,9 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
         if labels := labels_there_are(own, ["letter", "roman"], n):
             parts.append(plan(own, one, labels=labels, reference="none", **settings))
         parts += [plan(own, one, reference=shown, **settings)] if shown else []
-    coded = dict.fromkeys(parts[0].select_dtypes("category"), "category")  # on each scale
+    coded = dict.fromkeys(
+        parts[0].select_dtypes("category"), "category"
+    )  # on each scale
     asked = [Requests(pd.concat(parts, ignore_index=True).astype(coded))]
     asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
@@ -50,15 +52,22 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
 
 
 def _graded(items: Items, scale: Sequence[float]) -> list[int]:
-    """Choose scores with references for all items: two inner ones if possible, and the last."""
-    there = [int(k) for k in scale if (c := f"reference_{k:g}") in items and items[c].notna().all()]
+    """Choose scores with references for all items: two inner ones, and the last."""
+    there = [
+        int(k)
+        for k in scale
+        if (c := f"reference_{k:g}") in items and items[c].notna().all()
+    ]
     inner = [k for k in there if scale[0] < k < scale[-1]]
     two = inner if len(inner) > 1 else there
     return sorted({*two[:1], *two[-1:], *there[-1:]} if len(two) > 1 else there)
 
 
 def audit_cost(
-    judge: JudgeLike, items: Items, price: tuple[float, float, float] | None = None, **how: Any
+    judge: JudgeLike,
+    items: Items,
+    price: tuple[float, float, float] | None = None,
+    **how: Any,
 ) -> pd.DataFrame:
     """Estimate what an audit would cost, as `estimate_cost`, before anything is sent.
 
@@ -74,8 +83,10 @@ def audit_cost(
     return pd.concat([estimate_cost(part, described) for part in parts if len(part)])
 
 
-def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed: int = 0) -> Items:
-    """Draw whole texts, evenly from random clusters; a larger draw contains a smaller one.
+def drawn(
+    items: Items, n_items: int | None, n_prompts: int | None = None, seed: int = 0
+) -> Items:
+    """Draw whole texts, evenly from random clusters; a larger draw holds a smaller one.
 
     Examples
     --------
@@ -94,13 +105,18 @@ def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed:
     place = np.argsort(np.argsort(mix64(hash64(names), seed), kind="stable"))
     texts["place"] = texts["cluster"].map(dict(zip(names, place, strict=True)))
     texts["chance"] = mix64(hash64(texts.index.to_numpy()), seed)
-    texts["turn"] = texts.groupby("cluster", observed=True)["chance"].rank(method="first")
+    texts["turn"] = texts.groupby("cluster", observed=True)["chance"].rank(
+        method="first"
+    )
     texts = texts[texts["place"] < (n_prompts or np.inf)].sort_values(["turn", "place"])
     before = texts["size"].cumsum() - texts["size"]
-    return _some(items, items["text_id"].isin(texts.index[before < (n_items or np.inf)]))
+    return some_items(
+        items, items["text_id"].isin(texts.index[before < (n_items or np.inf)])
+    )
 
 
-def _some(items: Items, kept: Any) -> Items:
+def some_items(items: Items, kept: Any) -> Items:
+    """Keep some items, and their rubrics."""
     out = Items(items[np.asarray(kept)].reset_index(drop=True))
     out.rubrics = items.rubrics[items.rubrics["rubric_id"].isin(out["rubric_id"])]
     return out
