@@ -832,6 +832,23 @@ def test_a_mistake_is_named_before_the_work(line, said, tmp_path):
     assert not (tmp_path / "audit.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("simulated:nobody", "no simulated profile 'nobody'"),
+        ("simulated:nobody --cost", "no simulated profile 'nobody'"),
+        ("simulated:unbiased --n-items 3", "1.0 effective clusters"),
+        ("simulated:unbiased --max-calls=-1", "max_calls = -1"),
+        ("simulated:unbiased --template nope.jinja", "nope.jinja"),
+    ],
+)
+def test_an_error_comes_alone_and_not_after_an_estimate(line, said, tmp_path):
+    done = command(tmp_path, "--judge", *line.split())
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_an_empty_threshold_does_not_open_the_gate(tmp_path):
     found = rb.audit("short", judgments=LOG, scale=(1, 5))
     with pytest.raises(ValueError, match="is a variable unset"):

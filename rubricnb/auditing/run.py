@@ -5,7 +5,8 @@ Questions and tests are fixed before looking; the p-values of an audit are one f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import TOO_FEW
 from rubricnb.data import judgments as judgments_from
 from rubricnb.data.rubrics import check_items
-from rubricnb.frames import Items, Judgments
+from rubricnb.frames import Items, Judgments, Requests
+from rubricnb.judging.cost import estimate_cost
+from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
@@ -46,6 +49,7 @@ def audit(
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
+    on_cost: Callable[[pd.DataFrame], None] | None = None,
     **settings: Any,
 ) -> Audit:
     """Audit a judge: ask it the same items in many ways, and say if it is any good.
@@ -81,6 +85,8 @@ def audit(
         As in `run`: an audit that was stopped goes on where it was.
     max_calls, max_cost, price
         As in `run`, for all questions together.
+    on_cost
+        Gets the estimate of `audit_cost` after every check, before the first request.
     **settings
         ``template`` and ``parser``, as in `open_judge`; readout, temperature, seed, …
         of `plan`.
@@ -122,20 +128,8 @@ def audit(
             "options": options or None,
             **settings,
         }
-        if idle := [name for name, given in limits.items() if given is not None]:
-            said = "with judgments=, every row is used and no judge is asked: leave out"
-            raise ValueError(f"{said} {', '.join(idle)}")
-        is_read = (
-            items is None
-            and isinstance(judgments, Judgments)
-            and hasattr(judgments, "rated")
-        )
-        table = judgments_from(judgments, items, None if is_read else scale)
-        chosen = part_of(table, judge)
-        own = str(chosen["judge"].iloc[0])
-        name = own.replace("unknown", "the judge")
-        name += f", {judge}" if judge is not None and str(judge) != own else ""
-        done = findings([chosen], table.rated, name, f"judgments of {name}")
+        _refuse_idle(limits)
+        done = _of_judgments(judge, items, judgments, scale)
         _check_same(before, done.parts)
     elif judge is None or items is None:
         raise ValueError(
@@ -143,38 +137,64 @@ def audit(
         )
     else:
         check_items(items)
-        every = items
-        items = drawn(items, n_items, n_prompts, settings.get("seed", 0))
-        _check_enough(items, force)
+        few = drawn(items, n_items, n_prompts, settings.get("seed", 0))
+        _check_enough(few, force)
+        budget = Budget(max_calls, max_cost)
         with opened_with(judge, options, settings, price) as (opened, settings):
-            parts = parts_of(opened, every, settings)
+            parts = parts_of(opened, items, settings)
             _check_same(before, parts)
             fresh = before is not None and _again(before, store)
-            budget = Budget(max_calls, max_cost)
-            planned = [
-                askable(part, opened) for part in audit_requests(items, **settings)
-            ]
-            asked = [part for part, _ in planned if len(part)]
-            refused = {
-                kind: why for _, reasons in planned for kind, why in reasons.items()
-            }
-            if not asked:
-                raise ValueError("; ".join(refused.values()))
-            # Stop early for a judge that never gives a score.
-            first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
-            check_answered(run(first, opened, store, fresh, budget=budget))
-            answers = [
-                run(requests, opened, store, fresh, budget=budget) for requests in asked
-            ]
-        done = findings(answers, items, opened.slug, opened.identity, settings, refused)
+            ask = partial(run, judge=opened, store=store, fresh=fresh, budget=budget)
+            done = _asked(opened, few, settings, ask, on_cost)
         done.design["n_asked"] = budget.asked
         done.parts.update(parts)
         if not budget.asked:
-            print(f"{opened.slug}: {NOT_ASKED_WARNING}", flush=True)
+            print(f"{done.judge}: {NOT_ASKED_WARNING}", flush=True)
     done = done if before is None else beside(before, done)
     if path is not None:
         done.save(path)
     return done
+
+
+def _refuse_idle(limits: Mapping[str, Any]) -> None:
+    """Refuse what limits or configures requests where none is made."""
+    if idle := [name for name, given in limits.items() if given is not None]:
+        said = "with judgments=, every row is used and no judge is asked: leave out"
+        raise ValueError(f"{said} {', '.join(idle)}")
+
+
+def _of_judgments(judge: Any, items: Items | None, judgments: Any, scale: Any) -> Audit:
+    """Audit judgments that were made elsewhere."""
+    is_read = items is None and hasattr(judgments, "rated")
+    is_read &= isinstance(judgments, Judgments)
+    table = judgments_from(judgments, items, None if is_read else scale)
+    chosen = part_of(table, judge)
+    own = str(chosen["judge"].iloc[0])
+    name = own.replace("unknown", "the judge")
+    name += f", {judge}" if judge is not None and str(judge) != own else ""
+    return findings([chosen], table.rated, name, f"judgments of {name}")
+
+
+def _asked(
+    judge: Judge,
+    items: Items,
+    settings: Mapping[str, Any],
+    ask: Callable[[Requests], pd.DataFrame],
+    on_cost: Callable[[pd.DataFrame], None] | None,
+) -> Audit:
+    """Ask a judge that is open, and answer the questions of an audit."""
+    planned = [askable(part, judge) for part in audit_requests(items, **settings)]
+    requests = [part for part, _ in planned if len(part)]
+    refused = {kind: why for _, reasons in planned for kind, why in reasons.items()}
+    if not requests:
+        raise ValueError("; ".join(refused.values()))
+    if on_cost is not None:
+        on_cost(pd.concat([estimate_cost(part, judge) for part in requests]))
+    # Stop early for a judge that never gives a score.
+    few = requests[0].iloc[:: max(1, len(requests[0]) // _FIRST)]
+    check_answered(ask(few))
+    answers = [ask(part) for part in requests]
+    return findings(answers, items, judge.slug, judge.identity, settings, refused)
 
 
 def _again(before: Audit, store: Store | str | Path | None) -> int:

@@ -312,11 +312,12 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option in sorted(set(options) - set(known)):
             raise ValueError(f"{kind} has no option {option!r}{nearest(option, known)}")
+    begun = cache(start)
+    if kind.startswith("simulated") and spec == inner:
+        begun()  # costs nothing, and names an unknown profile at once
     slug = slug_of(spec)
     identity = "" if options else judges().set_index("slug")["identity"].get(slug, "")
-    return Judge(
-        spec, slug, kind, engine.source, engine.readouts, cache(start), identity, host, model
-    )
+    return Judge(spec, slug, kind, engine.source, engine.readouts, begun, identity, host, model)
 
 
 def _of_engine(engine: Engine) -> Judge:
