@@ -165,6 +165,9 @@ def audit(
         Path, typer.Option(help="Page to write; the numbers go beside it as .json.")
     ] = _PAGE,
     force: Annotated[bool, typer.Option("--force", help="Run even with too few prompts.")] = False,
+    looks: Annotated[
+        int, typer.Option(help="1: ask everything about every text. 2: only what is open then.")
+    ] = 2,
     cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
     max_cost: Annotated[
         float | None, typer.Option(help="Stop at this cost, in US dollars.")
@@ -183,6 +186,10 @@ def audit(
     every text gets the same score or if --check finds a change; with 1 on an error.
     """
     from rubricnb.auditing.command import AuditOptions
+    from rubricnb.auditing.looks import cost_in_words
+
+    def say_cost(cost: Any) -> None:
+        typer.echo(f"{cost_line(cost)}; of which {cost_in_words(cost)}")
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         given = AuditOptions(
@@ -191,14 +198,14 @@ def audit(
             scores=scores, failed=failed, n_prompts=n_prompts, n_items=n_items,
             template=template, parser=parser, option=_options(option), readout=readout,
             temperature=temperature, compare=compare, against=against, fail_on=fail_on,
-            datasheet=datasheet, check=check, output=output, force=force, cost=cost,
+            datasheet=datasheet, check=check, output=output, force=force, looks=looks, cost=cost,
             max_cost=max_cost, max_calls=max_calls, price=price,
         )  # fmt: skip
         given.refuse_contradictions()
         if check:
             done, failures = given.checked()
         else:
-            done = given.audits(lambda estimate: typer.echo(cost_line(estimate)))
+            done = given.audits(say_cost)
             failures = [why for other in done[:-1] for why in other.failures()]
         for found in done:
             paired = found.rows["sentence"][found.rows["section"] == "against"]

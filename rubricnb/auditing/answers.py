@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.rows import p_mostly_changed
+from rubricnb.auditing.rows import level_of, p_mostly_changed
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.pages import condition_names
 from rubricnb.permutation import decode
@@ -33,6 +33,7 @@ class Answers:
     items: pd.DataFrame
     value: Value
     asked: bool = False  # by this audit, each criterion in a call of its own
+    looks: int = 1  # at what moves the scores
 
     @cached_property
     def usual(self) -> pd.DataFrame:
@@ -100,7 +101,8 @@ class Answers:
         if beyond.empty:
             return row
         cluster = beyond.index.get_level_values("cluster_id")
-        found = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
+        level = level_of(self.looks)
+        found = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0), level=level)
         return row | {
             "flips_beyond": found.value,
             "scrambled": bool(found.low > MARGINS["share of scores"]),

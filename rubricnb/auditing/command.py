@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from rubricnb.auditing.draw import drawn
 from rubricnb.auditing.drift import beside
-from rubricnb.auditing.plan import audit_cost, drawn
+from rubricnb.auditing.looks import audit_cost
 from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
 from rubricnb.auditing.run import audit
 from rubricnb.data import judgments as judgments_from
@@ -53,6 +54,7 @@ class AuditOptions:
     check: Path | None = None
     output: Path = Path("audit.html")
     force: bool = False
+    looks: int = 2
     cost: bool = False
     max_cost: float | None = None
     max_calls: int | None = None
@@ -162,7 +164,8 @@ class AuditOptions:
         if self.cost:
             described, settings = configured(judge, options)
             few = drawn(items, self.n_items, self.n_prompts)
-            says(audit_cost(described, few, self.price, **self._how, **settings))
+            how = self._how | settings
+            says(audit_cost(described, few, self.price, self.looks, **how))
             return None
         return audit(
             judge or None,
@@ -170,6 +173,7 @@ class AuditOptions:
             against=self.against,
             options=options,
             force=self.force,
+            looks=self.looks,
             max_calls=self.max_calls,
             max_cost=self.max_cost,
             price=self.price,

@@ -49,13 +49,14 @@ def beside(before: Audit, now: Audit) -> Audit:
     )
 
     names = ("this audit", "the other")
+    # What moves the scores was looked at as often as either audit did.
+    looks = max(audit.design.get("looks", 1) for audit in (before, now))
 
     def drift(
-        name: str, question: str, then: pd.Series, now: pd.Series
+        name: str, question: str, then: pd.Series, now: pd.Series, looks: int = 1
     ) -> dict[str, Any]:
-        row = mean_row(
-            f"drift_{name}", question, now - then, a=then.mean(), b=now.mean()
-        )
+        means = {"a": then.mean(), "b": now.mean()}
+        row = mean_row(f"drift_{name}", question, now - then, looks=looks, **means)
         row["codes"] += lost_to_both(now, then, names, row)
         return row
 
@@ -77,7 +78,8 @@ def beside(before: Audit, now: Audit) -> Audit:
             rows.append(new_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1]))
             rows[-1]["codes"] += rated
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
-        row = drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"])
+        then, today = (side[name] - side["placebo"] for side in (a, b))
+        row = drift("effect", name, then, today, looks)
         rows += [row] * (row["n_clusters"] > 0)
     both = b.index[(y - x).notna()]
     few = inference.effective_clusters(both.get_level_values("cluster_id"))

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
 from rubricnb.auditing import words
+from rubricnb.auditing.looks import calls_in_words
 from rubricnb.auditing.terms import ADVERSE, MARGINS, MEASURES, VERDICTS
 
 NOT_ASKED_WARNING = (
@@ -41,6 +42,7 @@ def page(*audits: Any, datasheet: bool = False) -> str:
         number=words.number,
         percent=words.percent,
         p_value=words.p_value,
+        calls_in_words=calls_in_words,
         titles=words.TITLES,
         made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from rubricnb.auditing.answers import (
 from rubricnb.auditing.people import same_score, within_criterion
 from rubricnb.auditing.rows import (
     correlation_row,
+    level_of,
     mean_row,
     new_row,
     of_largest,
@@ -63,44 +65,60 @@ def on_each_criterion(
 
 
 def discrimination_rows(answers: Answers) -> list[dict[str, Any]]:
-    """Correlation of the first answer about a text with those to other prompts."""
-    judgments, own = answers.judgments, answers.usual
+    """Correlation of two answers about a text: to a prompt, and to a reworded one.
+
+    The pairs are an item's first answer and each of its answers to other prompts. So r
+    is that of single answers, however many there are of a text.
+    """
+    judgments, plain = answers.judgments, answers.usual
     other = judgments[
-        ~judgments.index.isin(own.index) & (judgments["design"] != "fixed")
+        ~judgments.index.isin(plain.index) & (judgments["design"] != "fixed")
     ]
     edited = other[other["design"] == "placebo"]
-    reads = distinct_reads(pd.concat([own, edited if len(edited) else other]))
-    edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
-    order = reads["ordering"].astype("object").fillna("unknown").astype("str")
-    reads = reads.assign(prompt=order + " " + edit.astype("str"))
+    asked = edited if len(edited) else other
+    reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
     values = reads.groupby(KEYS)["value"]
     first = values.first()
     if first.index.get_level_values("criterion").nunique() == len(first):
         return []
     if why := same_score(values.mean()):
-        return [new_row("discrimination", _RETEST, 0, 0.0, why=why, constant=True)]
+        row = new_row("discrimination", _RETEST, 0, 0.0, why=why, constant=True)
+        return [row | {"looks": answers.looks}]
     others = reads[reads["prompt"] != reads.groupby(KEYS)["prompt"].transform("first")]
     repeated = others.empty
     others = reads[reads.duplicated(ITEM)] if repeated else others
-    mean = others.groupby(KEYS)["value"].mean()
-    if len(mean) < 3:
+    second = others.set_index(KEYS)["value"]
+    if second.index.nunique() < 3:
         return []
-    sides = [within_criterion(side).to_numpy() for side in (first[mean.index], mean)]
-    cluster = mean.index.get_level_values("cluster_id")
+    sides = [
+        within_criterion(side).to_numpy()
+        for side in (first.reindex(second.index), second)
+    ]
+    cluster = second.index.get_level_values("cluster_id")
+    level = level_of(answers.looks)
     r = inference.jackknife(
         inference.moments(*sides),
         cluster,
         inference.correlation,
-        inference.fisher_jackknife_t,
+        partial(inference.fisher_jackknife_t, level=level),
     )
-    row = correlation_row("discrimination", _RETEST, cluster.nunique(), r.value, r.ends)
-    asked = edited if len(edited) else other
+    n = cluster.nunique()
+    row = correlation_row(
+        "discrimination", _RETEST, n, r.value, r.ends, looks=answers.looks
+    )
     row["codes"] += lost_to_both(
-        mean_values(own), mean_values(asked), ("the plain prompt", "other prompts")
+        mean_values(plain), mean_values(asked), ("the plain prompt", "other prompts")
     )
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
     return [row]
+
+
+def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
+    """Add what tells prompts apart: the order of the options, and the neutral edit."""
+    edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
+    order = reads["ordering"].astype("object").fillna("unknown").astype("str")
+    return reads.assign(prompt=order + " " + edit.astype("str"))
 
 
 _RETEST = "retest after rewording"
@@ -109,8 +127,9 @@ _RETEST = "retest after rewording"
 def noise_rows(answers: Answers) -> list[dict[str, Any]]:
     """Share of scores that change although nothing relevant changed."""
     names = {"edits": "neutral edits", "reask": "asked again"}
+    looks = {"edits": answers.looks}  # repeats are of the plain prompt: one look
     rows = {
-        m: mean_row(m, names[m], rates, (0.0, 1.0))
+        m: mean_row(m, names[m], rates, (0.0, 1.0), looks=looks.get(m, 1))
         for m, rates in answers.changes.items()
     }
     if "edits" in rows:
@@ -129,7 +148,7 @@ def noise_rows(answers: Answers) -> list[dict[str, Any]]:
 
 def moved_rows(answers: Answers) -> list[dict[str, Any]]:
     """How far an order, a label or a reference moves scores, beyond neutral edits."""
-    judgments, cells = answers.judgments, answers.cells
+    judgments, cells, looks = answers.judgments, answers.cells, answers.looks
     moves = {
         "descending": "order",
         "letters": "labels",
@@ -152,7 +171,13 @@ def moved_rows(answers: Answers) -> list[dict[str, Any]]:
             moved[name], **{k: moved[f"{name}_{k}"] for k in inference.PARTS}
         )
         question = "full-mark reference" if condition == FULL_MARK else condition
-        row = new_row(moves[condition], question, moved["n_clusters"], shift)
+        row = new_row(
+            moves[condition],
+            question,
+            moved["n_clusters"],
+            inference.largest(shift, looks) if looks > 1 else shift,
+            looks=looks,
+        )
         row["codes"] += losses_of(moved["codes"], name)
         rows.append(
             with_sign_test(row)
@@ -160,11 +185,11 @@ def moved_rows(answers: Answers) -> list[dict[str, Any]]:
             | answers.flips(reads)
         )
     for _, reads in judgments.groupby("top"):  # each scale by itself
-        rows += _pulled(reads)
+        rows += _pulled(reads, looks)
     return rows
 
 
-def _pulled(judgments: pd.DataFrame) -> list[dict[str, Any]]:
+def _pulled(judgments: pd.DataFrame, looks: int) -> list[dict[str, Any]]:
     """How far scores follow the reference's: the highest against the lowest."""
     top = judgments["top"].iloc[0]
     names = {
@@ -180,7 +205,8 @@ def _pulled(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     one, two = (judgments[judgments["condition"] == names[k]] for k in (low, high))
     means = [reads.groupby(KEYS)["value"].mean() for reads in (one, two)]
     pulled = (means[1] - means[0]) / (high - low)
-    row = mean_row("reference", f"reference {high:g} against {low:g}", pulled)
+    question = f"reference {high:g} against {low:g}"
+    row = mean_row("reference", question, pulled, looks=looks)
     shown = (f"a reference of {high:g}", f"a reference of {low:g}")
     row["codes"] += lost_to_both(means[1], means[0], shown, row, high - low)
     return [row | {"flips": share_changed(one, two).mean()}]
@@ -212,10 +238,11 @@ def position_rows(answers: Answers) -> list[dict[str, Any]]:
                 "position",
                 f"position {most}{f' of {n}' if len(table) > 1 else ''}",
                 clusters,
-                of_largest(points, clusters, n, ends),
+                of_largest(points, clusters, n, ends, answers.looks),
                 why=without(found["codes"], "chi2", "log_preference"),
                 p_equivalent=found.get("p_equivalent", np.nan),
                 places=shares.tolist(),
+                looks=answers.looks,
                 **answers.flips(rotated[rotated["n_options"] == n]),
             )
         )
@@ -238,10 +265,10 @@ def criteria_rows(answers: Answers) -> list[dict[str, Any]]:
         ).dropna()
         means = cells.mean()
         gap = cells[means.idxmax()] - cells[means.idxmin()]
-        row = mean_row("criteria", str(found["criterion"]), gap)
+        row = mean_row("criteria", str(found["criterion"]), gap, looks=answers.looks)
         pairs = len(means) * (len(means) - 1) // 2
         one = Estimate(row["effect"], se=row["se"], df=row["df"])
-        whole = of_largest(one, row["n_clusters"], pairs)
+        whole = of_largest(one, row["n_clusters"], pairs, looks=answers.looks)
         rows.append(
             row
             | whole.columns("low", "high", "p")

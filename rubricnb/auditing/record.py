@@ -52,8 +52,9 @@ class Audit:
         ``effective_clusters``, ``n_judgments``, ``n_asked`` (of this judge, now),
         ``n_rated`` (items), ``alone`` (no cluster has two texts), ``span`` and ``step``
         of the scale, ``truth`` (people, designed, gold or nothing), ``source``,
-        ``value`` (score or expected_score) and ``settings`` (None for judgments from
-        elsewhere).
+        ``value`` (score or expected_score), ``settings`` (None for judgments from
+        elsewhere), ``looks`` (at what moves the scores) and ``calls`` (prompts by what
+        they were for, in the ``first`` and the ``second`` look).
     status
         Number of judgments by status.
     rows
@@ -68,7 +69,8 @@ class Audit:
         share of scores that change, and ``flips_beyond``: how many more than under
         neutral edits; ``p``, ``p_adjusted`` (Benjamini–Hochberg over the rows),
         ``p_equivalent`` (TOST against the margin, and that fewer scores change than
-        matter), ``n_clusters``, ``verdict`` (see `VERDICTS`), ``sentence``, ``advice``,
+        matter), ``n_clusters``, ``looks`` (that interval and p allow for),
+        ``verdict`` (see `VERDICTS`), ``sentence``, ``advice``,
         ``reason`` and ``codes`` (of the reasons, as in the tables of the statistics:
         `rubricnb.statistics.reasons`).
     unseen
@@ -374,7 +376,9 @@ def read_audit(path: str | Path) -> Audit:
             f"{path}: give the .json that an audit wrote ({error!r})"
         ) from error
     content["rows"] = [
-        {"criterion": ""} | row | {"codes": unstored(row.get("codes"), row["reason"])}
+        {"criterion": "", "looks": 1}
+        | row
+        | {"codes": unstored(row.get("codes"), row["reason"])}
         for row in content["rows"]
     ]
     tables = {

@@ -43,6 +43,7 @@ def findings(
     identity: str = "",
     settings: Mapping[str, Any] | None = None,
     refused: Mapping[str, str] = {},
+    looks: int = 1,
 ) -> Audit:
     """Answer the questions of an audit from its judgments.
 
@@ -54,22 +55,54 @@ def findings(
         What they are about.
     judge, identity, settings, refused
         Who was asked, and how; what your own template cannot ask, of `askable`.
+    looks
+        How often one looks at what moves the scores.
     """
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
     value: Value = "expected_score" if read else "score"
     asked = settings is not None
     alone, *together = (
-        Answers(with_conditions(p, items, value), items, value, asked) for p in answers
+        Answers(with_conditions(p, items, value), items, value, asked, looks)
+        for p in answers
     )
-    judgments, cells = alone.judgments, alone.cells
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
+    rows, why = _rows(alone, together, status)
+    places = {row["question"]: row.pop("places") for row in rows if "places" in row}
+    design = _design(alone, int(status.sum())) | {
+        "settings": None if settings is None else dict(settings),
+        "looks": looks,
+    }
+    table = with_verdicts(rows, _effective_clusters(alone), design["span"])
+    unseen = {
+        name: refused.get(known.get("asks", ""), why.get(name, known["lacking"]))
+        for name, known in MEASURES.items()
+        if name not in set(table["measure"])
+    }
+    return Audit(
+        judge,
+        identity,
+        time.time(),
+        design,
+        {str(name): int(n) for name, n in status.items()},
+        table,
+        unseen,
+        _every_item(alone).reset_index().rename_axis(columns=None),
+        {"places": places, **_charts(alone, design["step"])},
+        {"model": {"identity": identity}},
+    )
+
+
+def _rows(
+    alone: Answers, together: Sequence[Answers], status: pd.Series
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Rows of all questions, and measure → why these scores cannot answer it."""
     rows = [
         parsed_row(status),
         *on_each_criterion(people_rows, alone),
         *on_each_criterion(discrimination_rows, alone),
+        *noise_rows(alone),
     ]
-    rows += noise_rows(alone)
     why = {}
     for name, ask, parts in (
         ("halo", halo_rows, [alone]),
@@ -81,61 +114,64 @@ def findings(
     ):
         try:
             rows += [row for part in parts for row in ask(part)]
-        except (
-            ValueError
-        ) as error:  # the reason why these scores cannot answer the question
+        except ValueError as error:
             why[name] = str(error)
     rows.sort(key=lambda row: [*MEASURES].index(row["measure"]))
-    places = {row["question"]: row.pop("places") for row in rows if "places" in row}
-    few = inference.effective_clusters(cells.index.get_level_values("cluster_id"))
+    return rows, why
+
+
+def _effective_clusters(answers: Answers) -> float:
+    clusters = answers.cells.index.get_level_values("cluster_id")
+    return inference.effective_clusters(clusters)
+
+
+def _design(answers: Answers, n_judgments: int) -> dict[str, Any]:
+    """What was asked about, and on which scale."""
+    judgments, cells = answers.judgments, answers.cells
     span, step = span_and_step(judgments)
-    table = with_verdicts(rows, few, span)
-    seen = set(table["measure"])
-    scores = judgments[judgments["design"] != "balanced"]
-    shares = pd.crosstab(
-        scores["condition"], rounded(scores["whole"], step), normalize="index"
-    )
-    return Audit(
-        judge,
-        identity,
-        time.time(),
-        {
-            "datasets": sorted(judgments["dataset"].unique()),
-            "n_items": len(cells),
-            "n_clusters": judgments["cluster_id"].nunique(),
-            "effective_clusters": round(few, 2),
-            "n_judgments": int(status.sum()),
-            "alone": bool(cells.groupby(["cluster_id", "criterion"]).size().max() == 1),
-            "n_rated": int(cells["human"].notna().sum()),
-            "span": span,
-            "step": step,
-            "truth": truth_of(items) if cells["human"].notna().any() else "nothing",
-            "source": ", ".join(judgments["source"].astype("str").unique()),
-            "value": value,
-            "settings": None if settings is None else dict(settings),
-        },
-        {str(name): int(n) for name, n in status.items()},
-        table,
-        {
-            k: refused.get(m.get("asks", ""), why.get(k, m["lacking"]))
-            for k, m in MEASURES.items()
-            if k not in seen
-        },
-        _every_item(cells, alone).reset_index().rename_axis(columns=None),
-        {
-            "places": places,
-            "scores": {
-                k: {f"{s:g}": v for s, v in row.items()} for k, row in shares.T.items()
-            },
-            "levels": _by_rating(cells, step),
-            "ties": _ties(cells, step),
-        },
-        {"model": {"identity": identity}},
-    )
+    is_rated = cells["human"].notna()
+    return {
+        "datasets": sorted(judgments["dataset"].unique()),
+        "n_items": len(cells),
+        "n_clusters": judgments["cluster_id"].nunique(),
+        "effective_clusters": round(_effective_clusters(answers), 2),
+        "n_judgments": n_judgments,
+        "alone": bool(cells.groupby(["cluster_id", "criterion"]).size().max() == 1),
+        "n_rated": int(is_rated.sum()),
+        "span": span,
+        "step": step,
+        "truth": truth_of(answers.items) if is_rated.any() else "nothing",
+        "source": ", ".join(judgments["source"].astype("str").unique()),
+        "value": answers.value,
+    }
 
 
-def _every_item(cells: pd.DataFrame, answers: Answers) -> pd.DataFrame:
+def _charts(answers: Answers, step: float) -> dict[str, Any]:
+    """Shares of the scores by condition, bias by level of the rating, and ties."""
+    scores = answers.judgments[answers.judgments["design"] != "balanced"]
+    if answers.looks > 1:  # the others were not asked in every way
+        scores = _asked_in_every_way(scores)
+    given = rounded(scores["whole"], step)
+    shares = pd.crosstab(scores["condition"], given, normalize="index")
+    return {
+        "scores": {
+            name: {f"{score:g}": share for score, share in row.items()}
+            for name, row in shares.T.items()
+        },
+        "levels": _by_rating(answers.cells, step),
+        "ties": _ties(answers.cells, step),
+    }
+
+
+def _asked_in_every_way(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Keep the items with as many conditions as any: those of the first look."""
+    ways = judgments.groupby(KEYS)["condition"].transform("nunique")
+    return judgments[ways == ways.max()]
+
+
+def _every_item(answers: Answers) -> pd.DataFrame:
     """Cells with a row for every item that was asked about, also without a score."""
+    cells = answers.cells
     every = pd.MultiIndex.from_frame(answers.judgments[KEYS].drop_duplicates())
     cells = cells.reindex(cells.index.append(every.difference(cells.index, sort=False)))
     if "human" in answers.items:

@@ -12,18 +12,20 @@ from typing import Any
 
 import pandas as pd
 
+from rubricnb.auditing.draw import drawn, first_look
 from rubricnb.auditing.drift import beside
 from rubricnb.auditing.html import NOT_ASKED_WARNING
+from rubricnb.auditing.looks import about, ask_in_looks, estimated
 from rubricnb.auditing.parts import changes_between, opened_with, parts_of
-from rubricnb.auditing.plan import audit_requests, drawn
+from rubricnb.auditing.plan import audit_requests
 from rubricnb.auditing.record import Audit, check_files, read_audit
 from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import TOO_FEW
 from rubricnb.data import judgments as judgments_from
 from rubricnb.data.rubrics import check_items
 from rubricnb.frames import Items, Judgments, Requests
-from rubricnb.judging.cost import estimate_cost
 from rubricnb.judging.judge import Judge
+from rubricnb.judging.plan import with_readout
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
@@ -45,6 +47,7 @@ def audit(
     options: Mapping[str, Any] | None = None,
     against: Audit | str | Path | None = None,
     force: bool = False,
+    looks: int = 2,
     store: Store | str | Path | None = None,
     max_calls: int | None = None,
     max_cost: float | None = None,
@@ -81,6 +84,10 @@ def audit(
         count), and rows of the section ``against`` say what has changed.
     force
         Ask even if there are fewer than five effective clusters.
+    looks
+        2: from 80 effective clusters on, what moves the scores is asked about a third
+        of them first, and about the others only where a question is then open. 1: all
+        is asked about all.
     store
         As in `run`: an audit that was stopped goes on where it was.
     max_calls, max_cost, price
@@ -145,7 +152,7 @@ def audit(
             _check_same(before, parts)
             fresh = before is not None and _again(before, store)
             ask = partial(run, judge=opened, store=store, fresh=fresh, budget=budget)
-            done = _asked(opened, few, settings, ask, on_cost)
+            done = _asked(opened, few, settings, looks, ask, on_cost)
         done.design["n_asked"] = budget.asked
         done.parts.update(parts)
         if not budget.asked:
@@ -179,22 +186,31 @@ def _asked(
     judge: Judge,
     items: Items,
     settings: Mapping[str, Any],
+    looks: int,
     ask: Callable[[Requests], pd.DataFrame],
     on_cost: Callable[[pd.DataFrame], None] | None,
 ) -> Audit:
     """Ask a judge that is open, and answer the questions of an audit."""
-    planned = [askable(part, judge) for part in audit_requests(items, **settings)]
-    requests = [part for part, _ in planned if len(part)]
+    planned = [askable(p, judge) for p in audit_requests(items, looks, **settings)]
+    first_items = first_look(items, looks, settings.get("seed", 0))
+    looks = 1 if first_items is items else 2
+    requests = [with_readout(part, judge) for part, _ in planned if len(part)]
     refused = {kind: why for _, reasons in planned for kind, why in reasons.items()}
     if not requests:
         raise ValueError("; ".join(refused.values()))
     if on_cost is not None:
-        on_cost(pd.concat([estimate_cost(part, judge) for part in requests]))
+        on_cost(estimated(requests, first_items, judge))
     # Stop early for a judge that never gives a score.
-    few = requests[0].iloc[:: max(1, len(requests[0]) // _FIRST)]
+    certain = requests[0][about(requests[0], first_items).to_numpy()]
+    few = certain.iloc[:: max(1, len(certain) // _FIRST)]
     check_answered(ask(few))
-    answers = [ask(part) for part in requests]
-    return findings(answers, items, judge.slug, judge.identity, settings, refused)
+    who = judge.slug, judge.identity, settings, refused, looks
+    asked = ask_in_looks(
+        requests, first_items, ask, lambda found, of: findings(found, of, *who).rows
+    )
+    done = findings(asked.answers, items, *who)
+    done.design["calls"] = {"first": asked.first, "second": asked.second}
+    return done
 
 
 def _again(before: Audit, store: Store | str | Path | None) -> int:

@@ -48,7 +48,7 @@ from rubricnb.statistics.reasons import (
 _COLUMNS = (
     *("measure", "question", "effect", "low", "high", "se", "df", "placebo", "flips"),
     *("flips_beyond", "p", "p_equivalent", "n_clusters", "reason", "codes"),
-    *("constant", "p_steady", "scrambled", "own_act"),
+    *("constant", "p_steady", "scrambled", "own_act", "looks"),
 )
 
 
@@ -60,7 +60,12 @@ def with_verdicts(
     `span`: from the lowest score to the highest, of which the margin of a mean is a
     part.
     """
-    blank = {**dict.fromkeys(_COLUMNS, np.nan), "criterion": "", "codes": ()}
+    blank = {
+        **dict.fromkeys(_COLUMNS, np.nan),
+        "criterion": "",
+        "codes": (),
+        "looks": 1,
+    }
     table = pd.DataFrame([{**blank, **row} for row in rows])
     table = table.join(MEASURE_TABLE[["section", "unit", "act", "calm"]], on="measure")
     points = table["unit"].eq("score points")
@@ -68,10 +73,10 @@ def with_verdicts(
         points, span / USUAL_SPAN, 1.0
     )
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
-    table["p_equivalent"] = [_equivalent(row) for row in table.to_dict("records")]
-    own = np.minimum(
-        few, table["n_clusters"].replace(0, np.inf)
-    )  # a row may have fewer rated
+    steady = table["looks"] * [_equivalent(row) for row in table.to_dict("records")]
+    table["p_equivalent"] = np.minimum(1.0, steady)
+    # A row may have fewer clusters than the audit: of few texts people rated.
+    own = np.minimum(few, table["n_clusters"].replace(0, np.inf))
     table["verdict"] = [
         _verdict(row, n >= TOO_FEW)
         for row, n in zip(table.to_dict("records"), own, strict=True)

@@ -59,7 +59,7 @@ def percent(x: float) -> str:
     >>> percent(0.256)
     '26 %'
     """
-    return "–" if x != x else f"{100 * x:.0f} %"
+    return "–" if x != x else f"{100 * x:.0f} %".replace("-", "−")
 
 
 def p_value(x: float) -> str:
