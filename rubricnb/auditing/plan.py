@@ -35,7 +35,7 @@ def audit_requests(
     >>> [len(requests) for requests in audit_requests(rb.load("minibench", n_items=15))]
     [336, 55]
     >>> [len(requests) for requests in audit_requests(rb.load("minibench"))]
-    [3312, 900]
+    [3312, 540]
     """
     which, scales = scales_of(items)
     first = first_look(items, looks, settings.get("seed", 0))
