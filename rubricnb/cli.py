@@ -165,6 +165,9 @@ def audit(
         Path, typer.Option(help="Page to write; the numbers go beside it as .json.")
     ] = _PAGE,
     force: Annotated[bool, typer.Option("--force", help="Run even with too few prompts.")] = False,
+    looks: Annotated[
+        int, typer.Option(help="1: ask everything about every text. 2: only what is open then.")
+    ] = 2,
     cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
     max_cost: Annotated[
         float | None, typer.Option(help="Stop at this cost, in US dollars.")
@@ -182,100 +185,37 @@ def audit(
     --check says whether one still describes the judge. Ends with 0; with 3 if --fail-on says so, if
     every text gets the same score or if --check finds a change; with 1 on an error.
     """
-    import rubricnb as rb
-    from rubricnb.auditing import (
-        audit_cost,
-        beside,
-        check_files,
-        drawn,
-        read_audit,
-        thresholds,
-    )
-    from rubricnb.pages import configured
+    from rubricnb.auditing.command import AuditOptions
+    from rubricnb.auditing.looks import cost_in_words
+
+    def say_cost(cost: Any) -> None:
+        typer.echo(f"{cost_line(cost)}; of which {cost_in_words(cost)}")
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
-        if fail_on is not None:
-            thresholds(fail_on)  # before anything is asked
-        if rubric and not (path or data):
-            raise ValueError(
-                f"{rubric} describes the texts in --path: add --path, or --scale alone"
-            )
-        if not (judge or judgments or compare):
-            raise ValueError(
-                "no judge given: use --judge embedded, --judge openai:MODEL, or --judgments FILE"
-            )
-        others = {"--judgments": judgments, "--compare": compare, "--against": against}
-        others["--check"] = datasheet and check
-        if (datasheet or check) and (wrong := [name for name, given in others.items() if given]):
-            raise ValueError(f"a datasheet is about one --judge: leave out {', '.join(wrong)}")
-        output = datasheet or output
-        inputs = [path, rubric, judgments, template, against, check, *(compare or ())]
-        check_files(output, [*inputs, judge.removeprefix("embedded:")])
-        if judgments and cost:
-            raise ValueError(
-                "with --judgments no judge is asked, so there is no cost: leave out --cost"
-            )
-        if not judgments and (scores or failed or (columns and not path)):
-            raise ValueError(
-                "--columns, --scores and --failed describe --judgments FILE (--columns also "
-                "--path FILE): add it"
-            )
-        asking = {"readout": readout, "temperature": temperature}
-        how = {name: value for name, value in asking.items() if value is not None}
-        stored = compare is not None and all(side.endswith(".json") for side in compare)
-        items = table = None
-        if not stored and (data or path or not judgments):
-            of_texts = _columns_of(path, judgments, columns)[0]
-            items = rb.load(
-                data or ("csv" if path else "minibench"),
-                path=path,
-                rubric=rubric,
-                columns=of_texts or None,
-            )
-        if judgments and not stored:
-            named = _columns_of(path, judgments, columns)[1]
-            table = rb.judgments(
-                judgments,
-                items,
-                scale,
-                columns=named,
-                scores=scores.split(",") if scores else (),
-                failed=failed or None,
-                parser=parser or None,
-            )
-            items, parser = None, ""
-        given = {"template": template, "parser": parser}
-        done = [read_audit(check)] if check else []
-        changes = done[0].changes(judge, items, _options(option), **given, **how) if check else []
-        for side in () if check else compare or (judge,):
-            who, prompt = (judge, side) if compare and judge and not judgments else (side, template)
-            own = {k: v for k, v in (("template", prompt), ("parser", parser)) if v}
-            if items is not None:
-                asked, settings = configured(who, _options(option) | own)
-                few = drawn(items, n_items, n_prompts)
-                typer.echo(cost_line(audit_cost(asked, few, price, **how, **settings)))
-            if not cost:
-                done.append(read_audit(side) if stored else rb.audit(
-                    who or None, items, judgments=table, scale=scale, against=against,
-                    options=_options(option) | own, force=force,
-                    max_calls=max_calls, max_cost=max_cost, price=price,
-                    n_items=n_items, n_prompts=n_prompts, **how,
-                ))  # fmt: skip
-        if cost:
-            return
-        done[-1:] = [beside(*done)] if compare else done
-        failures = [*changes, *(why for other in done[:-1] for why in other.failures()),
-                    *done[-1].failures(fail_on)]  # fmt: skip
-        if not check:  # before anything is printed
-            done[-1].save(output, *done[:-1], datasheet=bool(datasheet))
+        given = AuditOptions(
+            judge=judge, data=data, path=path, rubric=rubric, judgments=judgments, scale=scale,
+            columns=_options(columns.split(",") if columns else None, "columns"),
+            scores=scores, failed=failed, n_prompts=n_prompts, n_items=n_items,
+            template=template, parser=parser, option=_options(option), readout=readout,
+            temperature=temperature, compare=compare, against=against, fail_on=fail_on,
+            datasheet=datasheet, check=check, output=output, force=force, looks=looks, cost=cost,
+            max_cost=max_cost, max_calls=max_calls, price=price,
+        )  # fmt: skip
+        given.refuse_contradictions()
+        if check:
+            done, failures = given.checked()
+        else:
+            done = given.audits(say_cost)
+            failures = [why for other in done[:-1] for why in other.failures()]
         for found in done:
             paired = found.rows["sentence"][found.rows["section"] == "against"]
             typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
-        if not check:
-            typer.echo(f"written: {output} and {output.with_suffix('.json')}")
+        if done and not check:
+            typer.echo(f"written: {given.page} and {given.page.with_suffix('.json')}")
     with errors():
-        if as_json:
+        if as_json and done:
             typer.echo(done[-1].to_json())
+        failures += done[-1].failures(fail_on) if done else []
         if failures:
             typer.echo(f"failed: {'; '.join(failures)}", err=True)
             raise typer.Exit(3)
@@ -437,22 +377,6 @@ _OPTIONS_FOR: dict[str, Any] = {
         r"--option \1=…",
     r"\b(columns|scores|scale|failed|parser|path|rubric|judgments)=(?=[\s,;.)]|\Z)": r"--\1",
 }  # fmt: skip
-
-
-def _columns_of(
-    path: Path | None, judgments: Path | None, columns: str
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Tell which names of columns are those of the texts, and which those of the judgments."""
-    from rubricnb.data.logs import read_log
-    from rubricnb.data.tables import table_of
-
-    named = _options(columns.split(",") if columns else None, "columns")
-    if not (path and judgments and named):
-        return (named if path and not judgments else {}), named
-    is_log = judgments.suffix.lower() in (".json", ".eval")
-    scored = read_log(judgments) if is_log else table_of(judgments)[0]
-    of_texts = {old: new for old, new in named.items() if old in table_of(path)[0]}
-    return of_texts, {o: n for o, n in named.items() if o in scored or o not in of_texts}
 
 
 def _options(given: list[str] | None, what: str = "options of a judge") -> dict[str, Any]:

@@ -226,7 +226,8 @@ def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
     wide = answers[0].pivot(index="item_id", columns=read, values="score").astype("Int64")
     one = wide["fixed", "numeric", "none", 1]
     again = (one != wide["fixed", "numeric", "none", 2]).mean()
-    edits = np.mean([(wide["placebo", "numeric", "none", k] != one).mean() for k in range(1, 6)])
+    edited = wide["placebo", "numeric", "none"]  # each item has one of the five
+    edits = edited.ne(one, axis=0)[edited.notna()].stack().mean()
     letters = (wide["fixed", "letter", "none", 1] != one).mean()
     own = answers[1][answers[1].criterion == "clarity"].pivot(
         index="item_id", columns=["design", "ordering_index"], values="score"
@@ -875,6 +876,23 @@ def test_a_mistake_is_named_before_the_work(line, said, tmp_path):
     assert re.search(said, done.stderr)
     assert done.stdout == ""
     assert not (tmp_path / "audit.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("simulated:nobody", "no simulated profile 'nobody'"),
+        ("simulated:nobody --cost", "no simulated profile 'nobody'"),
+        ("simulated:unbiased --n-items 3", "1.0 effective clusters"),
+        ("simulated:unbiased --max-calls=-1", "max_calls = -1"),
+        ("simulated:unbiased --template nope.jinja", "nope.jinja"),
+    ],
+)
+def test_an_error_comes_alone_and_not_after_an_estimate(line, said, tmp_path):
+    done = command(tmp_path, "--judge", *line.split())
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_an_empty_threshold_does_not_open_the_gate(tmp_path):

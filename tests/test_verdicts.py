@@ -12,7 +12,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.auditing import VERDICTS, audit_requests, findings
-from rubricnb.auditing.verdicts import _judged
+from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.judging.profiles import open_profile
 
 RUBRIC = """\
@@ -62,7 +62,7 @@ def judge_of(kind, items):
         if kind == "near-truth":
             return human[i] + (rng.random() < 0.05) - (rng.random() < 0.05)
         if kind == "noisy":
-            return round(human[i] + rng.normal(0, 2))
+            return round(human[i] + rng.normal(0, 2.4))
         if kind == "generous":
             return human[i] + 1
         if kind == "constant":
@@ -103,8 +103,8 @@ HEADLINES = {
     "length": r", but was not shown to agree at least moderately with people \(r \+0\.23\)\.$",
     "hash": r"^\S+ hardly keeps its scores when the prompt is reworded \(r [+−]0\.0\d\), agrees at "
             r"best weakly with people",
-    "reversed": r", but gives low scores where people would give high ones \(r −1\.00: the scale "
-                r"seems to run the other way\)\.$",
+    "reversed": r", but gives low scores where people would give high ones \(r "
+                r"−(?:1\.00|0\.99): the scale seems to run the other way\)\.$",
     "unchanging": r"agrees strongly with people .* and moves with nothing that was varied",
 }  # fmt: skip
 MEASURED = ["agreement", "kappa", "bias", "discrimination", "edits", "reask"]
@@ -122,8 +122,9 @@ def test_a_judge_of_known_kind_gets_the_verdicts_that_it_deserves(kind, items, c
     small = {"not found", "negligible"}  # which of the two is chance for a judge that wavers
     assert moved <= ({"inconclusive"} if kind in ("noisy", "hash") else small)
     worst = found.top.iloc[-1]
-    assert worst.measure == {"generous": "bias", "noisy": "edits", "hash": "edits"}.get(
-        kind, worst.measure
+    noise = {"edits", "reask"}  # one read of each: which is larger is chance
+    assert worst.measure in {"generous": {"bias"}, "noisy": noise, "hash": {"edits"}}.get(
+        kind, {worst.measure}
     )
     if kind == "unchanging":  # 0.95 ** (1 / 40) of the prompts, and no spread is not certainty
         assert "No score changed in 40 clusters, so fewer than 7 %" in rows.sentence["order"]
@@ -164,7 +165,7 @@ def verdict_of(measure, few=40.0, **row):
     if "low" in row:  # as every row with an interval: what it was computed from
         se = (row["high"] - row["low"]) / 2 / stats.t.isf(0.025, 39)
         row = {"se": se, "df": 39.0} | row
-    return _judged([row | {"measure": measure}], few, 4.0).verdict.iloc[0]
+    return with_verdicts([row | {"measure": measure}], few, 4.0).verdict.iloc[0]
 
 
 LARGE = {"low": 0.05, "high": 0.2, "p": 0.01}

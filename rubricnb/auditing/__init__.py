@@ -1,26 +1,28 @@
 """One page about one judge: is it any good, what moves it, and what to do about it.
 
-First whether its answers can be read, tell texts apart and agree with people; then whether it
-matters which position an option has, what the scores are called, which reference is shown and in
-which order criteria are asked.
+First whether its answers can be read, tell texts apart and agree with people; then
+whether it matters which position an option has, what the scores are called, which
+reference is shown and in which order criteria are asked.
 
 The rooms, each of which imports only from those before it:
 
 * `terms`: what is measured, what it is called, how large an effect must be to matter;
-* `words`, `html`: how a result is said, and the page (``words.jinja``, ``page.jinja``);
+* `words`, `html`: how a result is said, and the page (``page.jinja``);
 * `parts`: what an audit is bound to, so that a changed judge is not taken for drift;
 * `rows`, `verdicts`: from an estimate to a row, and from a row to a verdict;
-* `plan`: what is asked, of which items, and at what cost;
+* `draw`, `plan`, `looks`: which items are asked about, in how many ways, and when;
 * `record`: an audit as it is kept, its files and its gate;
 * `answers`, `people`, `halo`, `measures`: from answers to the rows of each question;
 * `results`, `drift`: all rows of one audit, and its difference from another one;
 * `run`: ask a judge, and write the page.
 """
 
+from rubricnb.auditing.draw import drawn
 from rubricnb.auditing.drift import beside
 from rubricnb.auditing.halo import alike_and_chance, alike_sums
 from rubricnb.auditing.html import page
-from rubricnb.auditing.plan import audit_cost, audit_requests, drawn
+from rubricnb.auditing.looks import audit_cost
+from rubricnb.auditing.plan import audit_requests
 from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
 from rubricnb.auditing.results import findings
 from rubricnb.auditing.run import audit, part_of

@@ -1,4 +1,4 @@
-"""The answers of a judge to one kind of prompt, and the values that several questions share."""
+"""Answers to one kind of prompt, and the values that several questions share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.rows import _p_mostly_changed
+from rubricnb.auditing.rows import level_of, p_mostly_changed
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.pages import condition_names
 from rubricnb.permutation import decode
@@ -19,36 +19,37 @@ from rubricnb.statistics.losses import lost_scores, open_sign
 from rubricnb.statistics.reads import Value, matched, values_of
 from rubricnb.statistics.reasons import Reasons
 
-_ITEM = ["dataset", "item_id", "criterion"]
-_KEYS = [*_ITEM, "cluster_id"]
-_PLAIN, _FULL = "baseline", "reference of full mark"
-_TWO_ANSWERS = ("first_answer", "second_answer")
+ITEM = ["dataset", "item_id", "criterion"]
+KEYS = [*ITEM, "cluster_id"]
+PLAIN, FULL_MARK = "baseline", "reference of full mark"
+TWO_ANSWERS = ("first_answer", "second_answer")
 
 
 @dataclass(frozen=True)
-class _Answers:
+class Answers:
     """Judgments of one kind of prompt, and the values that several questions share."""
 
     judgments: pd.DataFrame
     items: pd.DataFrame
     value: Value
     asked: bool = False  # by this audit, each criterion in a call of its own
+    looks: int = 1  # at what moves the scores
 
     @cached_property
     def usual(self) -> pd.DataFrame:
         """Reads of the plain prompt; all reads if the prompt is not the book's."""
-        plain = self.judgments[self.judgments["condition"] == _PLAIN]
+        plain = self.judgments[self.judgments["condition"] == PLAIN]
         return plain if len(plain) else self.judgments
 
     @cached_property
-    def criteria(self) -> dict[str, _Answers]:
+    def criteria(self) -> dict[str, Answers]:
         """Answers about each criterion, if there are several."""
         own = dict(iter(self.judgments.groupby("criterion", sort=False)))
         return {str(c): replace(self, judgments=own[c]) for c in own if len(own) > 1}
 
     @cached_property
     def rated(self) -> dict[str, Any]:
-        """Input of the statistics about people; orderings differ in length if scales do."""
+        """What the statistics about people take; orderings may differ in length."""
         usual = self.usual.assign(ordering=np.nan)
         return {"judgments": usual, "items": self.items, "by": [], "value": self.value}
 
@@ -56,64 +57,74 @@ class _Answers:
     def cells(self) -> pd.DataFrame:
         """Mean of each item under each condition, and its human rating."""
         # Not a pivot table: with dropna=False it has a row for every cluster × item.
-        means = self.judgments.groupby([*_KEYS, "condition"], observed=True)["value"].mean()
+        means = self.judgments.groupby([*KEYS, "condition"], observed=True)[
+            "value"
+        ].mean()
         cells = means.unstack("condition").dropna(how="all")
-        cells = cells.reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
-        if cells[_PLAIN].isna().all():
-            cells[_PLAIN] = self.usual.groupby(_KEYS)["value"].mean()
+        cells = cells.reindex(columns=cells.columns.union([PLAIN, "placebo"]))
+        if cells[PLAIN].isna().all():
+            cells[PLAIN] = self.usual.groupby(KEYS)["value"].mean()
         cells["human"] = np.nan
         if "human" in self.items:
-            cells["human"] = matched(cells.index.to_frame(), self.items, "human").to_numpy()
+            cells["human"] = matched(
+                cells.index.to_frame(), self.items, "human"
+            ).to_numpy()
         return cells.join(self._two_answers())
 
     def _two_answers(self) -> pd.DataFrame:
-        """The first two answers of each item to the same words, of which one may be a copy."""
+        """The first two answers of each item to the same words; one may be a copy."""
         read = self.usual.dropna(subset=["whole"]).astype({"ordering": "str"})
-        read = read.sort_values("ordering", kind="stable")[[*_KEYS, "ordering", "whole"]]
-        first = read.drop_duplicates(_ITEM)
-        same = read.merge(first[[*_ITEM, "ordering"]], on=[*_ITEM, "ordering"])
-        second = same[same.duplicated(_ITEM)].drop_duplicates(_ITEM)
-        answers = [part.set_index(_KEYS)["whole"] for part in (first, second)]
-        return pd.concat(dict(zip(_TWO_ANSWERS, answers, strict=True)), axis=1)
+        read = read.sort_values("ordering", kind="stable")[[*KEYS, "ordering", "whole"]]
+        first = read.drop_duplicates(ITEM)
+        same = read.merge(first[[*ITEM, "ordering"]], on=[*ITEM, "ordering"])
+        second = same[same.duplicated(ITEM)].drop_duplicates(ITEM)
+        answers = [part.set_index(KEYS)["whole"] for part in (first, second)]
+        return pd.concat(dict(zip(TWO_ANSWERS, answers, strict=True)), axis=1)
 
     @cached_property
     def changes(self) -> dict[str, pd.Series]:
-        """Share of each item's scores that change under neutral edits, and when asked again."""
+        """Share of each item's scores that neutral edits change, and asking again."""
         edited = self.judgments[self.judgments["condition"] == "placebo"]
-        read = [*_ITEM, "ordering"]
+        read = [*ITEM, "ordering"]
         repeats = self.usual[self.usual.duplicated(read)]
         found = {
-            "edits": _changed(self.usual, edited),
-            "reask": _changed(self.usual, repeats, read),
+            "edits": share_changed(self.usual, edited),
+            "reask": share_changed(self.usual, repeats, read),
         }
         return {name: rates for name, rates in found.items() if len(rates)}
 
     def flips(self, others: pd.DataFrame) -> dict[str, Any]:
         """Share of scores that change, and whether it exceeds that of neutral edits."""
-        changed = _changed(self.usual, others)
+        changed = share_changed(self.usual, others)
         beyond = (changed - next(iter(self.changes.values()), np.nan)).dropna()
         row = {"flips": changed.mean()}
         if beyond.empty:
             return row
         cluster = beyond.index.get_level_values("cluster_id")
-        found = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
+        level = level_of(self.looks)
+        found = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0), level=level)
         return row | {
-            "flips_beyond": found.value, "scrambled": bool(found.low > MARGINS["share of scores"]),
-            "p_steady": _p_mostly_changed(found, cluster.nunique()),
-        }  # fmt: skip
+            "flips_beyond": found.value,
+            "scrambled": bool(found.low > MARGINS["share of scores"]),
+            "p_steady": p_mostly_changed(found, cluster.nunique()),
+        }
 
 
-def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataFrame:
-    """Add to judgments the value and the score of each, its condition and the top of its scale."""
+def with_conditions(
+    answers: pd.DataFrame, items: pd.DataFrame, value: Value
+) -> pd.DataFrame:
+    """Add to judgments: value, score, name of the condition, and top of the scale."""
     shown = answers["reference_score"].astype("str")
     order = answers["ordering"].astype("category").cat
-    top = pd.Series([max(decode(o)) for o in order.categories], dtype=float).reindex(order.codes)
+    top = pd.Series([max(decode(o)) for o in order.categories], dtype=float).reindex(
+        order.codes
+    )
     top.index = answers.index
     shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
     shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
     if shown.nunique() == 1:  # never asked without it, or only with a different one
         shown[:] = "none"
-    return answers.astype(dict.fromkeys(_KEYS, "str")).assign(
+    return answers.astype(dict.fromkeys(KEYS, "str")).assign(
         value=values_of(answers, value),
         whole=values_of(answers),
         condition=condition_names(answers.assign(reference_score=shown)),
@@ -122,33 +133,41 @@ def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataF
     )
 
 
-def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM) -> pd.Series:
+def share_changed(
+    base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = ITEM
+) -> pd.Series:
     """Share of each item's scores that differ from its first base read."""
     first = base.drop_duplicates(on)[[*on, "whole"]]
     pairs = others.merge(first, on=on, suffixes=("", "_first"))
     pairs = pairs.dropna(subset=["whole", "whole_first"])
-    return (pairs["whole"] != pairs["whole_first"]).groupby([pairs[key] for key in _KEYS]).mean()
+    return (
+        (pairs["whole"] != pairs["whole_first"])
+        .groupby([pairs[key] for key in KEYS])
+        .mean()
+    )
 
 
-def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
+def distinct_reads(judgments: pd.DataFrame) -> pd.DataFrame:
     """Reads that have a score and are not copies of another read."""
     known = judgments[judgments["value"].notna()]
-    return known.drop_duplicates([*_ITEM, "key"]) if known["key"].nunique() > 1 else known
+    return (
+        known.drop_duplicates([*ITEM, "key"]) if known["key"].nunique() > 1 else known
+    )
 
 
-def _mean_values(reads: pd.DataFrame) -> pd.Series:
+def mean_values(reads: pd.DataFrame) -> pd.Series:
     """Mean value of each item that was asked about; NaN where no answer has one."""
-    return reads.groupby(_KEYS)["value"].mean()
+    return reads.groupby(KEYS)["value"].mean()
 
 
-def _lost_to_both(
+def lost_to_both(
     one: pd.Series,
     other: pd.Series,
     names: tuple[str, str],
     row: Mapping[str, Any] | None = None,
     per: float = 1.0,
 ) -> Reasons:
-    """Items with a score on one of two sides only, and whether they could turn the sign of `row`.
+    """Items with a score on one of two sides, and if they could turn the sign of `row`.
 
     `row`: about the mean difference of the two, divided by `per`.
     """
@@ -158,15 +177,22 @@ def _lost_to_both(
         return found
     given = np.concatenate([a, b])
     ends = float(np.nanmin(given)), float(np.nanmax(given))
-    return found + open_sign(a, b, ends, (per * row["low"], per * row["high"]), row["question"])
+    return found + open_sign(
+        a, b, ends, (per * row["low"], per * row["high"]), row["question"]
+    )
 
 
-def _scale_of(judgments: pd.DataFrame) -> tuple[float, float]:
-    """From the lowest score to the highest, and the distance of two neighbouring scores."""
+def span_and_step(judgments: pd.DataFrame) -> tuple[float, float]:
+    """From the lowest score to the highest, and from one score to the next."""
     options, given = judgments["n_options"], judgments["whole"].dropna()
-    span = float(options[options > 0].min() - 1) if (options > 0).any() else float(np.ptp(given))
+    span = (
+        float(options[options > 0].min() - 1)
+        if (options > 0).any()
+        else float(np.ptp(given))
+    )
     span = min(
-        (float(np.ptp(decode(o))) for o in judgments["ordering"].dropna().unique()), default=span
+        (float(np.ptp(decode(o))) for o in judgments["ordering"].dropna().unique()),
+        default=span,
     )
     for step in (1.0, 0.5):
         if (given / step % 1 == 0).all():
@@ -174,5 +200,6 @@ def _scale_of(judgments: pd.DataFrame) -> tuple[float, float]:
     return span, span / 10
 
 
-def _binned(scores: Any, step: float) -> Any:
+def rounded(scores: Any, step: float) -> Any:
+    """Round to the steps of a scale, halves up."""
     return np.round(np.floor(scores / step + 0.5) * step, 6)

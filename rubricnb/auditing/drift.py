@@ -1,4 +1,4 @@
-"""How an audit differs from another one of the same texts: two judges, or then and now."""
+"""How an audit differs from another of the same texts: two judges, or then and now."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.answers import _ITEM, _PLAIN, _TWO_ANSWERS, _lost_to_both
-from rubricnb.auditing.people import _by_criterion, _varied
+from rubricnb.auditing.answers import ITEM, PLAIN, TWO_ANSWERS, lost_to_both
+from rubricnb.auditing.people import mean_over_criteria, where_both_vary
 from rubricnb.auditing.record import Audit
-from rubricnb.auditing.rows import _mean, _row
-from rubricnb.auditing.verdicts import _judged
+from rubricnb.auditing.rows import mean_row, new_row
+from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
@@ -22,7 +22,7 @@ from rubricnb.statistics.reasons import Reason
 
 
 def beside(before: Audit, now: Audit) -> Audit:
-    """Add the section ``against`` to an audit: how it differs from another audit of the same texts.
+    """Add the section ``against``: the difference from another audit of the same texts.
 
     Parameters
     ----------
@@ -32,63 +32,90 @@ def beside(before: Audit, now: Audit) -> Audit:
     Returns
     -------
     Audit
-        `now`; its new rows have ``a`` and ``b``, what each has, and ``effect``, the difference over
-        the items that both judged, paired, with a 95 % cluster interval.
+        `now`; its new rows have ``a`` and ``b``, what each has, and ``effect``, the
+        difference over the items that both judged, paired, with a 95 % cluster
+        interval.
 
     Raises
     ------
     ValueError
         No item is in both.
     """
-    sides = [audit.cells.set_index(_ITEM) for audit in (before, now)]
+    sides = [audit.cells.set_index(ITEM) for audit in (before, now)]
     shared = sides[0].index.intersection(sides[1].index)
     if shared.empty:
         raise ValueError(f"{before.judge} and {now.judge} judged no item in common")
-    a, b = (side.loc[shared].set_index(sides[1].loc[shared, "cluster_id"], append=True)
-            for side in sides)  # fmt: skip
+    a, b = (
+        side.loc[shared].set_index(sides[1].loc[shared, "cluster_id"], append=True)
+        for side in sides
+    )
 
     names = ("this audit", "the other")
+    # What moves the scores was looked at as often as either audit did.
+    looks = max(audit.design.get("looks", 1) for audit in (before, now))
 
-    def drift(name: str, question: str, then: pd.Series, now: pd.Series) -> dict[str, Any]:
-        row = _mean(f"drift_{name}", question, now - then, a=then.mean(), b=now.mean())
-        row["codes"] += _lost_to_both(now, then, names, row)
+    def drift(
+        name: str, question: str, then: pd.Series, now: pd.Series, looks: int = 1
+    ) -> dict[str, Any]:
+        means = {"a": then.mean(), "b": now.mean()}
+        row = mean_row(f"drift_{name}", question, now - then, looks=looks, **means)
+        row["codes"] += lost_to_both(now, then, names, row)
         return row
 
-    x, y, human = a[_PLAIN], b[_PLAIN], b["human"]
+    x, y, human = a[PLAIN], b[PLAIN], b["human"]
     rows = [drift("score", "mean score", x, y)]
     rows += _systems(b.get("candidate"), x, y)
     rows.append(_answers_that_differ(a, b))
-    rows[-1]["codes"] += _lost_to_both(y, x, names)
-    rated = _lost_to_both(y[human.notna()], x[human.notna()], names)
-    three = _varied(pd.concat([human, x, y], axis=1, keys=["human", "x", "y"]))
+    rows[-1]["codes"] += lost_to_both(y, x, names)
+    rated = lost_to_both(y[human.notna()], x[human.notna()], names)
+    three = where_both_vary(pd.concat([human, x, y], axis=1, keys=["human", "x", "y"]))
     if len(three) > 2:
         for name, sums_of, statistic in (
             ("agreement", inference.moments, inference.correlation),
             ("kappa", kappa_sums, kappa_of_sums),
         ):
-            found, ends = _by_criterion(sums_of, statistic, *(three[name] for name in three))
+            found, ends = mean_over_criteria(
+                sums_of, statistic, *(three[name] for name in three)
+            )
             n = three.index.get_level_values("cluster_id").nunique()
-            rows.append(_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1]))
+            rows.append(new_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1]))
             rows[-1]["codes"] += rated
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
-        row = drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"])
+        then, today = (side[name] - side["placebo"] for side in (a, b))
+        row = drift("effect", name, then, today, looks)
         rows += [row] * (row["n_clusters"] > 0)
     both = b.index[(y - x).notna()]
     few = inference.effective_clusters(both.get_level_values("cluster_id"))
-    table = _judged(rows, few, now.design["span"])
+    table = with_verdicts(rows, few, now.design["span"])
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
-    return replace(now, rows=pd.concat([now.rows, table], ignore_index=True), unseen=unseen,
-                   design=now.design | {"against": before.judge})  # fmt: skip
+    return replace(
+        now,
+        rows=pd.concat([now.rows, table], ignore_index=True),
+        unseen=unseen,
+        design=now.design | {"against": before.judge},
+    )
 
 
-_NO_CONDITION = (_PLAIN, "placebo", "balanced", "human", "candidate", "cluster_id", *_TWO_ANSWERS)
+_NO_CONDITION = (
+    PLAIN,
+    "placebo",
+    "balanced",
+    "human",
+    "candidate",
+    "cluster_id",
+    *TWO_ANSWERS,
+)
 
 
-def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> list[dict[str, Any]]:
-    """How the systems' ranking and means differ, and by how much a further system may."""
+def _systems(
+    system: pd.Series | None, then: pd.Series, now: pd.Series
+) -> list[dict[str, Any]]:
+    """Differences of the systems' rankings and means, and of a further system's."""
     if system is None or system.nunique() < 3:
         return []
-    found = shift_of_systems(system, then.to_numpy(np.float64), now.to_numpy(np.float64))
+    found = shift_of_systems(
+        system, then.to_numpy(np.float64), now.to_numpy(np.float64)
+    )
     if found["n_systems"] < 3:
         return []
     used = (now - then).notna() & system.notna()
@@ -97,16 +124,22 @@ def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> list[
     why = (Reason("systems_apart", **numbers), *found["codes"])
     shift = Estimate(found["shift"], found["shift_low"], found["shift_high"])
     means = {"a": then[used].mean(), "b": now[used].mean()}
-    return [_row("drift_systems", f"{found['n_systems']} systems", n, shift, why=why, **means)]
+    return [
+        new_row(
+            "drift_systems", f"{found['n_systems']} systems", n, shift, why=why, **means
+        )
+    ]
 
 
 def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any]:
     """How many more answers differ between two audits than within one.
 
-    Of an item this is on average ½ Σ (p − q)² of its two distributions of answers: 0 for a judge
-    that has not changed, however noisy it is.
+    Of an item this is on average ½ Σ (p − q)² of its two distributions of answers: 0
+    for a judge that has not changed, however noisy it is.
     """
-    old, new = (side.reindex(columns=[*_TWO_ANSWERS]).to_numpy("float64") for side in (then, now))
+    old, new = (
+        side.reindex(columns=[*TWO_ANSWERS]).to_numpy("float64") for side in (then, now)
+    )
 
     def differ(one: FloatArray, other: FloatArray) -> FloatArray:
         return np.where(np.isnan(one + other), np.nan, one != other)
@@ -114,8 +147,13 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any
     pairs = [differ(old[:, i], new[:, j]) for i in range(2) for j in range(2)]
     between = item_means(np.stack(pairs, axis=1))
     within = (differ(*old.T) + differ(*new.T)) / 2
-    row = _mean("drift_changed", "answers that differ", pd.Series(between - within, now.index),
-                (-1.0, 1.0), flips=inference.mean_known(between))  # fmt: skip
+    row = mean_row(
+        "drift_changed",
+        "answers that differ",
+        pd.Series(between - within, now.index),
+        (-1.0, 1.0),
+        flips=inference.mean_known(between),
+    )
     if np.isnan(within).all() and not np.isnan(between).all():
         row["codes"] = (Reason("not_asked_twice"),)
     return row

@@ -1,4 +1,4 @@
-"""What an audit is bound to: the prompt template, rubric, parser and model of a judge."""
+"""What an audit is bound to: a judge's prompt template, rubric, parser and model."""
 
 from __future__ import annotations
 
@@ -16,31 +16,50 @@ from rubricnb.frames import Items
 from rubricnb.judging.function import _fingerprint
 from rubricnb.judging.judge import OF_REQUESTS, judging
 
-_OWN = ("template", "parser")
+OWN_PARTS = ("template", "parser")
 
 
 @contextmanager
-def _opened(judge: Any, options: Any, settings: Any, price: Any = None) -> Iterator[Any]:
+def opened_with(
+    judge: Any, options: Any, settings: Any, price: Any = None
+) -> Iterator[Any]:
     """Open a judge, and give the settings of its requests."""
-    engine = {**(options or {}), **{k: settings[k] for k in _OWN if settings.get(k)}}
+    engine = {
+        **(options or {}),
+        **{k: settings[k] for k in OWN_PARTS if settings.get(k)},
+    }
     usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
     usual |= {k: engine.pop(k) for k in OF_REQUESTS if k in engine}
     with judging(judge, price, **engine) as described:
-        yield described.opened(), usual | {k: v for k, v in settings.items() if k not in _OWN}
+        yield (
+            described.opened(),
+            usual | {k: v for k, v in settings.items() if k not in OWN_PARTS},
+        )
 
 
-def _parts(judge: Any, items: Items, settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def parts_of(
+    judge: Any, items: Items, settings: Mapping[str, Any]
+) -> dict[str, dict[str, str]]:
     """What the answers of a judge come from, as texts by name."""
     own = getattr(judge, "own_prompt", None)
     parser = getattr(judge, "parser", None) or parsing.last_label
-    named = [getattr(parser, name, "") for name in ("__name__", "key", "pattern", "flags")]
+    named = [
+        getattr(parser, name, "") for name in ("__name__", "key", "pattern", "flags")
+    ]
     book = files("rubricnb") / "prompts" / "templates"
-    texts = {name: (book / f"{name}.jinja").read_text("utf-8") for name in ("rubric", "criteria")}
+    texts = {
+        name: (book / f"{name}.jinja").read_text("utf-8")
+        for name in ("rubric", "criteria")
+    }
     levels = items.rubrics[items.rubrics["rubric_id"].isin(items["rubric_id"])]
-    levels = levels[levels["variant"] == settings.get("variant", "standard")].astype("str")
+    levels = levels[levels["variant"] == settings.get("variant", "standard")].astype(
+        "str"
+    )
     asked = {name: str(value) for name, value in settings.items() if name != "seed"}
     asked["readout"] = asked["readout"].replace("auto", judge.readouts[0])
-    identity = judge.identity.removesuffix(f" template {own.sha256[:16]}" if own else "")
+    identity = judge.identity.removesuffix(
+        f" template {own.sha256[:16]}" if own else ""
+    )
     return {
         "template": {"text": own.source} if own else texts,
         "rubric": {
@@ -53,13 +72,13 @@ def _parts(judge: Any, items: Items, settings: Mapping[str, Any]) -> dict[str, d
         },
         "parser": {
             "reads": " ".join([type(parser).__name__, *map(str, filter(None, named))]),
-            "code": _fingerprint(parser) + _sha256(inspect.getsource(parsing))[:16],
+            "code": _fingerprint(parser) + sha256_of(inspect.getsource(parsing))[:16],
         },
         "model": {"identity": identity, **asked},
     }
 
 
-def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def changes_between(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each part that differs, with the first difference in it."""
     said = []
     for part in (part for part in then if then[part] != now.get(part)):
@@ -68,11 +87,15 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         texts = [side.get(name, "(nothing)") for side in (old, new)]
         start = max(0, len(commonprefix(texts)) - 20)  # noqa: RUF071 (these are no paths)
         was, it_is = (repr(text[start : start + 60]) for text in texts)
-        said.append(f"the {part} has changed since the audit: {name} was {was} and is {it_is}")
+        said.append(
+            f"the {part} has changed since the audit: {name} was {was} and is {it_is}"
+        )
     return said
 
 
-def _sha256(content: Any) -> str:
+def sha256_of(content: Any) -> str:
     """SHA-256 of a JSON document, however its keys are ordered."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    text = json.dumps(
+        content, ensure_ascii=False, separators=(",", ":"), sort_keys=True
+    )
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Rows about people: agreement in rank and in level, bias, and the ranking of systems."""
+"""Rows about people: agreement in rank and level, bias, and the ranking of systems."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.answers import _KEYS, _PLAIN, _Answers, _scale_of
-from rubricnb.auditing.rows import _correlation, _row, _sign_test
-from rubricnb.auditing.terms import _USUAL_SPAN, MARGINS, MODERATE_LEVEL, MOSTLY, REVERSED
-from rubricnb.auditing.verdicts import _level
-from rubricnb.auditing.words import _WORDS
+from rubricnb.auditing import words
+from rubricnb.auditing.answers import KEYS, PLAIN, Answers, span_and_step
+from rubricnb.auditing.rows import correlation_row, new_row, with_sign_test
+from rubricnb.auditing.terms import (
+    MARGINS,
+    MODERATE_LEVEL,
+    MOSTLY,
+    REVERSED,
+    USUAL_SPAN,
+)
+from rubricnb.auditing.verdicts import correlation_verdict
 from rubricnb.statistics import agreement, judge_bias, system_agreement
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.intervals import Estimate
@@ -22,22 +28,24 @@ from rubricnb.statistics.reasons import Reason, Why, collect, without
 from rubricnb.statistics.weighting import overall
 
 
-def _people(answers: _Answers) -> list[dict[str, Any]]:
-    """Agreement in rank and in level: of several criteria the mean over those that have an r."""
-    cells, given = answers.cells[[_PLAIN, "human"]], answers.rated
+def people_rows(answers: Answers) -> list[dict[str, Any]]:
+    """Agreement in rank and level: the mean over the criteria that have an r."""
+    cells, given = answers.cells[[PLAIN, "human"]], answers.rated
     if cells.dropna().empty:
         return []
-    sides, same = _varied(cells), _same_score(cells[_PLAIN])
-    every, names = ({*part.index.get_level_values("criterion")} for part in (cells, sides))
+    sides, same = where_both_vary(cells), same_score(cells[PLAIN])
+    every, names = (
+        {*part.index.get_level_values("criterion")} for part in (cells, sides)
+    )
     own = given["judgments"][given["judgments"]["criterion"].isin(names or every)]
     found = agreement(**given | {"judgments": own}).iloc[0]
     n, r, kappa = int(found["n_clusters"]), found["r_macro"], Estimate()
     why = without(found["codes"], "rho", "r_macro")
     notes: list[Why] = [same or why or Reason("constant_criteria")]
     if names:
-        two = sides["human"], sides[_PLAIN]
-        kappa, _ = _by_criterion(kappa_sums, kappa_of_sums, *two)
-        reads = own.set_index(_KEYS)[["value"]].join(cells["human"]).dropna()
+        two = sides["human"], sides[PLAIN]
+        kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
+        reads = own.set_index(KEYS)[["value"]].join(cells["human"]).dropna()
         left = ", ".join(sorted(every - names))
         lacking = Reason("criteria_left_out", criteria=left) if left else None
         shares = _mostly("scores", own["whole"]), _mostly("ratings", sides["human"])
@@ -49,43 +57,52 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
     )
     gap = None if names else notes[0]
     rows = [
-        _correlation("agreement", "agreement", n, r, of_r, collect(*notes)) | known,
-        _correlation("kappa", "agreement in level", n, kappa.value, ends, gap) | known,
+        correlation_row("agreement", "agreement", n, r, of_r, collect(*notes)) | known,
+        correlation_row("kappa", "agreement in level", n, kappa.value, ends, gap)
+        | known,
     ]
     rows.append(_bias(answers, sides, rows[0]))
     if np.isfinite(found["ceiling"]) and not answers.criteria:
-        rows.append(_row("ceiling", "people among themselves", n, found["ceiling"]))
+        rows.append(new_row("ceiling", "people among themselves", n, found["ceiling"]))
     return rows
 
 
-def _bias(answers: _Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]) -> dict[str, Any]:
-    """Mean score minus mean rating, unless `ranks`, the row about agreement, is reversed."""
+def _bias(
+    answers: Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Mean score minus mean rating; unknown if `ranks`, the agreement, is reversed."""
     found = judge_bias(**answers.rated).iloc[0]
     bias = Estimate(found["bias"], **found[[*inference.PARTS]])
-    row = _row("bias", "mean score", int(found["n_clusters"]), bias)
-    if _level("agreement", ranks["effect"], ranks["low"], ranks["high"]) == REVERSED:
+    row = new_row("bias", "mean score", int(found["n_clusters"]), bias)
+    if (
+        correlation_verdict("agreement", ranks["effect"], ranks["low"], ranks["high"])
+        == REVERSED
+    ):
         unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
         return row | unknown | {"codes": (Reason("reversed_scale"),)}
-    row = _sign_test(row)
-    span, _ = _scale_of(answers.judgments)
+    row = with_sign_test(row)
+    span, _ = span_and_step(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(found["bias"]) > span / 4:
-        ends = [f"{sides[side].min():g} to {sides[side].max():g}" for side in (_PLAIN, "human")]
+        ends = [
+            f"{sides[side].min():g} to {sides[side].max():g}"
+            for side in (PLAIN, "human")
+        ]
         row["codes"] = (Reason("one_scale", scores=ends[0], ratings=ends[1]),)
     return row
 
 
-def _varied(sides: pd.DataFrame) -> pd.DataFrame:
+def where_both_vary(sides: pd.DataFrame) -> pd.DataFrame:
     """Items with all sides known, of the criteria in which every side varies."""
     known = sides.dropna()
     levels = known.round(6).groupby(level="criterion").transform("nunique")
     return known[(levels > 1).all(axis=1)]
 
 
-def _same_score(scores: pd.Series) -> Reason | None:
+def same_score(scores: pd.Series) -> Reason | None:
     """Say that every text of a criterion gets the same score, if it does."""
     scores = scores.dropna()
     one_text = scores.index.get_level_values("criterion").nunique() == len(scores)
-    if one_text or _within(scores).abs().max() >= 1e-6:
+    if one_text or within_criterion(scores).abs().max() >= 1e-6:
         return None
     which = ", ".join(f"{score:g}" for score in np.unique(scores.round(2)))
     return Reason("same_score", scores=which)
@@ -96,40 +113,44 @@ def _mostly(what: str, values: pd.Series) -> Reason | None:
     shares = values.value_counts(normalize=True)
     if not MOSTLY <= shares.max() < 1:
         return None
-    return Reason("mostly", percent=100 * shares.max(), what=what, value=shares.idxmax())
+    return Reason(
+        "mostly", percent=100 * shares.max(), what=what, value=shares.idxmax()
+    )
 
 
 def _of_one_read(reads: pd.DataFrame, r: float) -> Reason | None:
-    """Say that a text's score is the mean of several reads, if r differs from that of one."""
+    """Say that a score is the mean of several reads, if r differs from that of one."""
     n = len(reads) / reads.index.nunique()
     pair = reads["human"], reads["value"]
-    single, _ = _by_criterion(inference.moments, inference.correlation, *pair)
+    single, _ = mean_over_criteria(inference.moments, inference.correlation, *pair)
     if not (n > 1 and abs(single.value - r) >= 0.005):
         return None
-    return Reason("mean_of_reads", n=n, r=str(_WORDS.number(single.value)))
+    return Reason("mean_of_reads", n=n, r=words.number(single.value))
 
 
-def _systems(answers: _Answers) -> list[dict[str, Any]]:
-    """Whether the judge ranks systems as people do, where people see a difference that matters."""
-    rated = answers.cells[[_PLAIN, "human"]].dropna()["human"]
+def systems_rows(answers: Answers) -> list[dict[str, Any]]:
+    """Whether it ranks systems as people do, where people see a difference."""
+    rated = answers.cells[[PLAIN, "human"]].dropna()["human"]
     if rated.empty or "candidate" not in answers.items:
         return []
-    means = rated.groupby(matched(rated.index.to_frame(), answers.items, "candidate").array).mean()
+    means = rated.groupby(
+        matched(rated.index.to_frame(), answers.items, "candidate").array
+    ).mean()
     if len(means) < 3:
         return []
     tau = system_agreement(**answers.rated).iloc[0]
     found = Estimate(tau["tau"], tau["tau_low"], tau["tau_high"])
     question = f"{tau['n_systems']} systems"
-    row = _row("systems", question, int(tau["n_clusters"]), found, why=tau["codes"])
-    least = MARGINS["score points"] * _scale_of(answers.judgments)[0] / _USUAL_SPAN
+    row = new_row("systems", question, int(tau["n_clusters"]), found, why=tau["codes"])
+    least = MARGINS["score points"] * span_and_step(answers.judgments)[0] / USUAL_SPAN
     if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
         row["codes"] = (Reason("systems_close", points=least),)
     return [row]
 
 
-def _overall(answers: _Answers) -> list[dict[str, Any]]:
-    """Agreement of the overall score, where a rubric has a weight and people rated the criteria."""
+def overall_rows(answers: Answers) -> list[dict[str, Any]]:
+    """Agreement of the overall score, for rated criteria whose rubric has a weight."""
     items = answers.items
     if "human" not in items or "weight" not in getattr(items, "rubrics", ()):
         return []
@@ -137,10 +158,14 @@ def _overall(answers: _Answers) -> list[dict[str, Any]]:
     given = {"judgments": whole.assign(ordering=np.nan), "items": whole.rated}
     r = agreement(**answers.rated | given).iloc[0]
     why, ends = without(r["codes"], "rho"), (r["r_low"], r["r_high"])
-    return [_correlation("overall", "overall score", int(r["n_clusters"]), r["r"], ends, why)]
+    return [
+        correlation_row(
+            "overall", "overall score", int(r["n_clusters"]), r["r"], ends, why
+        )
+    ]
 
 
-def _by_criterion(
+def mean_over_criteria(
     sums_of: Any, statistic: Any, human: pd.Series, *sides: pd.Series
 ) -> tuple[Estimate, FloatArray]:
     """Mean over criteria of a statistic of one side, or the second's minus the first's.
@@ -162,6 +187,6 @@ def _by_criterion(
     return inference.jackknife(sums, cluster, last), means(sums.sum(axis=0))
 
 
-def _within(values: pd.Series) -> pd.Series:
+def within_criterion(values: pd.Series) -> pd.Series:
     """Values minus the mean of their criterion."""
     return values - values.groupby(level="criterion").transform("mean")

@@ -1,4 +1,4 @@
-"""What an audit asks: which items, in how many ways, and at what cost."""
+"""What an audit may ask: every item in many ways."""
 
 from __future__ import annotations
 
@@ -8,99 +8,106 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.auditing.draw import first_look, some_items
+from rubricnb.auditing.terms import MARGINS, USUAL_SPAN
 from rubricnb.data.rubrics import scales_of
 from rubricnb.frames import Items, Requests
-from rubricnb.hashing import hash64, mix64
-from rubricnb.judging.cost import estimate_cost
-from rubricnb.judging.judge import JudgeLike, describe
+from rubricnb.hashing import hash64
 from rubricnb.judging.plan import labels_there_are, plan
-from rubricnb.judging.rendering import askable
 from rubricnb.permutation import Design, balanced, fixed, placebo
 
+EDITS, EDITS_TOGETHER = 5, 3
+"""Neutral edits of a prompt about one criterion, and about several."""
 
-def audit_requests(items: Items, **settings: Any) -> list[Requests]:
-    """Plan an audit: Setting 1, and Setting 2 where every text has the same several criteria.
+
+def audit_requests(
+    items: Items, looks: int = 2, edits: int | None = None, **settings: Any
+) -> list[Requests]:
+    """Plan an audit: Setting 1, and Setting 2 if all texts have the same criteria.
+
+    All that may be asked; with two looks, the second asks a part of it. The neutral
+    edits are dealt out over the items, each of which gets so many `edits`; by default,
+    as many as their margin needs (`edit_reads`).
 
     Examples
     --------
     >>> import rubricnb as rb
     >>> [len(requests) for requests in audit_requests(rb.load("minibench", n_items=15))]
     [336, 55]
+    >>> [len(requests) for requests in audit_requests(rb.load("minibench"))]
+    [3312, 540]
     """
     which, scales = scales_of(items)
+    first = first_look(items, looks, settings.get("seed", 0))
+    first_scale = which[items["item_id"].isin(first["item_id"]).to_numpy()]
     parts = []
     for number, scale in enumerate(scales):
-        n, own = len(scale), _some(items, which == number)
+        n, own = len(scale), some_items(items, which == number)
         one = fixed(n, 1)
-        orders = [fixed(n, 2), Design("descending", n), placebo(n, 5), balanced(n)]
+        reworded = placebo(n, EDITS)
+        orders = [fixed(n, 2), Design("descending", n), reworded, balanced(n)]
         shown = _graded(own, scale.tolist()) or ("auto" if "reference" in own else None)
-        parts.append(plan(own, orders, reference="none", **settings))
+        every = plan(own, orders, reference="none", **settings)
+        n_first = int((first_scale == number).sum())
+        reads = edits or edit_reads(n_first, scale.tolist(), EDITS)
+        parts.append(_dealt(every, reads, EDITS))
         if labels := labels_there_are(own, ["letter", "roman"], n):
             parts.append(plan(own, one, labels=labels, reference="none", **settings))
         parts += [plan(own, one, reference=shown, **settings)] if shown else []
-    coded = dict.fromkeys(parts[0].select_dtypes("category"), "category")  # on each scale
+    # Concatenation loses the categories, which differ between scales.
+    coded = dict.fromkeys(parts[0].select_dtypes("category"), "category")
     asked = [Requests(pd.concat(parts, ignore_index=True).astype(coded))]
     asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
     if len(criteria) == 1 < criteria[0] and len(scales) == 1:
         k = int(criteria[0])
-        designs = [fixed(k, 2), placebo(k, 3), balanced(k)]
-        asked.append(plan(items, designs, template="criteria", n_options=n, **settings))
+        designs = [fixed(k, 2), placebo(k, EDITS_TOGETHER), balanced(k)]
+        every = plan(items, designs, template="criteria", n_options=n, **settings)
+        reads = edits or edit_reads(len(first), scales[0].tolist(), EDITS_TOGETHER)
+        asked.append(_dealt(every, reads, EDITS_TOGETHER))
     return asked
 
 
+def edit_reads(n_items: int, scale: Sequence[float], most: int) -> int:
+    """Number of neutral edits that each item needs.
+
+    The mean effect of the edits is subtracted from every shift, so its standard error
+    should be at most half of the margin m. An edit that moves a quarter of the scores,
+    the largest share that does not matter, by one step d has σ = d √0.25; over n items
+    with k edits each σ / √(n k) ≤ m / 2, so n k ≥ (d / m)².
+
+    Examples
+    --------
+    >>> [edit_reads(n, [1, 2, 3, 4, 5], 5) for n in (15, 40, 60, 120)]
+    [5, 3, 2, 1]
+    """
+    margin = MARGINS["score points"] * (scale[-1] - scale[0]) / USUAL_SPAN
+    needed = (np.diff(scale).min() / margin) ** 2
+    return int(np.clip(np.ceil(round(needed / n_items, 6)), 1, most))
+
+
+def _dealt(requests: Requests, reads: int, most: int) -> Requests:
+    """Keep so many neutral edits of each item, starting from one that its name picks.
+
+    What is kept has the same request ids as in a plan with all edits, so that an answer
+    in a store is found.
+    """
+    start = hash64(requests["item_id"].astype("object").to_numpy()) % most
+    turn = (
+        requests["ordering_index"].to_numpy(np.int64) - 1 - start.astype(int)
+    ) % most
+    kept = (requests["design"] != "placebo").to_numpy() | (turn < reads)
+    out: Requests = requests[kept].reset_index(drop=True)
+    return out
+
+
 def _graded(items: Items, scale: Sequence[float]) -> list[int]:
-    """Choose scores with references for all items: two inner ones if possible, and the last."""
-    there = [int(k) for k in scale if (c := f"reference_{k:g}") in items and items[c].notna().all()]
+    """Choose scores with references for all items: two inner ones, and the last."""
+    there = [
+        int(k)
+        for k in scale
+        if (c := f"reference_{k:g}") in items and items[c].notna().all()
+    ]
     inner = [k for k in there if scale[0] < k < scale[-1]]
     two = inner if len(inner) > 1 else there
     return sorted({*two[:1], *two[-1:], *there[-1:]} if len(two) > 1 else there)
-
-
-def audit_cost(
-    judge: JudgeLike, items: Items, price: tuple[float, float, float] | None = None, **how: Any
-) -> pd.DataFrame:
-    """Estimate what an audit would cost, as `estimate_cost`, before anything is sent.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> cost = audit_cost("openai:gpt-4.1", rb.load("minibench", n_items=15))
-    >>> int(cost.requests.sum())
-    391
-    """
-    described = describe(judge, price)
-    parts = (askable(part, described)[0] for part in audit_requests(items, **how))
-    return pd.concat([estimate_cost(part, described) for part in parts if len(part)])
-
-
-def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed: int = 0) -> Items:
-    """Draw whole texts, evenly from random clusters; a larger draw contains a smaller one.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> few = drawn(rb.load("minibench"), 36)
-    >>> len(few), few.cluster_id.nunique()
-    (36, 12)
-    """
-    for name, n in (("n_items", n_items), ("n_prompts", n_prompts)):
-        if n is not None and n < 1:
-            raise ValueError(f"{name} is {n}: give 1 or more, or None for all")
-    texts = items.groupby("text_id", observed=True, sort=False).agg(
-        cluster=("cluster_id", "first"), size=("item_id", "size")
-    )
-    names = texts["cluster"].unique()
-    place = np.argsort(np.argsort(mix64(hash64(names), seed), kind="stable"))
-    texts["place"] = texts["cluster"].map(dict(zip(names, place, strict=True)))
-    texts["chance"] = mix64(hash64(texts.index.to_numpy()), seed)
-    texts["turn"] = texts.groupby("cluster", observed=True)["chance"].rank(method="first")
-    texts = texts[texts["place"] < (n_prompts or np.inf)].sort_values(["turn", "place"])
-    before = texts["size"].cumsum() - texts["size"]
-    return _some(items, items["text_id"].isin(texts.index[before < (n_items or np.inf)]))
-
-
-def _some(items: Items, kept: Any) -> Items:
-    out = Items(items[np.asarray(kept)].reset_index(drop=True))
-    out.rubrics = items.rubrics[items.rubrics["rubric_id"].isin(out["rubric_id"])]
-    return out

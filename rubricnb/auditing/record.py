@@ -1,4 +1,4 @@
-"""An audit as it is kept: its rows and charts, its files, and the thresholds of a gate."""
+"""An audit as it is kept: its rows and charts, its files, and its gate."""
 
 from __future__ import annotations
 
@@ -16,10 +16,18 @@ import numpy as np
 import pandas as pd
 
 import rubricnb
+from rubricnb.auditing import words
 from rubricnb.auditing.html import page
-from rubricnb.auditing.parts import _changes, _opened, _parts, _sha256
-from rubricnb.auditing.terms import _KNOWN, _WORST_FIRST, ADVERSE, FAILS, FOUND, MEASURES, TOO_FEW
-from rubricnb.auditing.words import _WORDS
+from rubricnb.auditing.parts import changes_between, opened_with, parts_of, sha256_of
+from rubricnb.auditing.terms import (
+    ADVERSE,
+    FAILS,
+    FOUND,
+    MEASURE_TABLE,
+    MEASURES,
+    TOO_FEW,
+    WORST_FIRST,
+)
 from rubricnb.judging.store import default_path
 from rubricnb.outputs import check_outputs
 from rubricnb.statistics import intervals as inference
@@ -40,39 +48,43 @@ class Audit:
     asked
         When, in seconds since 1970.
     design
-        What was asked: ``datasets``, ``n_items``, ``n_clusters``, ``effective_clusters``,
-        ``n_judgments``, ``n_asked`` (of this judge, now), ``n_rated`` (items), ``alone`` (no
-        cluster has two texts), ``span`` and
-        ``step`` of the scale, ``truth`` (people, designed, gold or nothing), ``source``, ``value``
-        (score or expected_score) and ``settings`` (None for judgments from elsewhere).
+        What was asked: ``datasets``, ``n_items``, ``n_clusters``,
+        ``effective_clusters``, ``n_judgments``, ``n_asked`` (of this judge, now),
+        ``n_rated`` (items), ``alone`` (no cluster has two texts), ``span`` and ``step``
+        of the scale, ``truth`` (people, designed, gold or nothing), ``source``,
+        ``value`` (score or expected_score), ``settings`` (None for judgments from
+        elsewhere), ``looks`` (at what moves the scores) and ``calls`` (prompts by what
+        they were for, in the ``first`` and the ``second`` look).
     status
         Number of judgments by status.
     rows
-        One row per question: ``measure`` (a name in `MEASURES`), ``section``, ``question``,
-        ``criterion`` (empty for all together; of several criteria each has rows of its own),
-        ``effect`` with a 95 % cluster interval ``low, high`` in ``unit`` (of several positions the
-        most extreme, with an interval and a p that hold for all of them); ``se, df``: what interval
-        and p of an effect were computed from (of one alone, also of several positions);
-        ``margin``: the smallest
-        effect that matters; ``placebo``: the effect of neutral edits, already subtracted (of
-        criteria: the effect of chance, not subtracted); ``flips``: the share of scores that change,
-        and ``flips_beyond``: how many more than under neutral edits; ``p``, ``p_adjusted``
-        (Benjamini–Hochberg over the rows), ``p_equivalent`` (TOST against the margin, and that
-        fewer scores change than matter), ``n_clusters``, ``verdict`` (see `VERDICTS`),
-        ``sentence``, ``advice``, ``reason`` and ``codes`` (of the reasons, as in the tables of the
-        statistics: `rubricnb.statistics.reasons`).
+        One row per question: ``measure`` (a name in `MEASURES`), ``section``,
+        ``question``, ``criterion`` (empty for all together; of several criteria each
+        has rows of its own), ``effect`` with a 95 % cluster interval ``low, high`` in
+        ``unit`` (of several positions the most extreme, with an interval and a p that
+        hold for all of them); ``se, df``: what interval and p of an effect were
+        computed from (of one alone, also of several positions); ``margin``: the
+        smallest effect that matters; ``placebo``: the effect of neutral edits, already
+        subtracted (of criteria: the effect of chance, not subtracted); ``flips``: the
+        share of scores that change, and ``flips_beyond``: how many more than under
+        neutral edits; ``p``, ``p_adjusted`` (Benjamini–Hochberg over the rows),
+        ``p_equivalent`` (TOST against the margin, and that fewer scores change than
+        matter), ``n_clusters``, ``looks`` (that interval and p allow for),
+        ``verdict`` (see `VERDICTS`), ``sentence``, ``advice``,
+        ``reason`` and ``codes`` (of the reasons, as in the tables of the statistics:
+        `rubricnb.statistics.reasons`).
     unseen
         Measure → why this design cannot see it.
     cells
-        Mean score of each item under each condition, its human rating and its system
-        (``candidate``): for comparisons.
+        Mean score of each item under each condition, its human rating and its
+        system (``candidate``): for comparisons.
     charts
-        Shares of the answers by position (``places``) and by score (``scores``), the mean score
-        minus the rating at each level of the ratings (``levels``), and the share of pairs of texts
-        of one cluster with the same score (``ties``).
+        Shares of the answers by position (``places``) and by score (``scores``), the
+        mean score minus the rating at each level of the ratings (``levels``), and the
+        share of pairs of texts of one cluster with the same score (``ties``).
     parts
-        The ``template``, ``rubric``, ``parser`` and ``model``, as texts by name: what a datasheet
-        is bound to. Of judgments from elsewhere only the last is known.
+        The ``template``, ``rubric``, ``parser`` and ``model``, as texts by name: what a
+        datasheet is bound to. Of judgments from elsewhere only the last is known.
     """
 
     judge: str
@@ -88,36 +100,48 @@ class Audit:
 
     @cached_property
     def sentence(self) -> str:
-        """The result in one sentence: the best finding, and every one against the judge."""
+        """The result in one sentence: the best finding, and each against the judge."""
         first = {name: self._said(rows) for name, rows in self.rows.groupby("measure")}
-        moved = self.rows["measure"].map(_KNOWN["kind"]).eq("effect")
+        moved = self.rows["measure"].map(MEASURE_TABLE["kind"]).eq("effect")
         moved &= ~self.rows["section"].isin(["texts", "against"])
         effects = self.rows[moved].to_dict("records")
-        return str(_WORDS.headline(self, first, effects, inference.FEW_CLUSTERS)).strip()
+        enough, tied = inference.FEW_CLUSTERS, self.charts["ties"]["effect"]
+        return words.headline(self.judge, self.design, tied, first, effects, enough)
 
-    def _said(self, rows: pd.DataFrame) -> list[dict[str, Any]]:
-        """Row about all criteria or, if one does worse than these, a row for each verdict."""
-        rows = rows.assign(on="", sizes=rows["effect"].map(_WORDS.number))
+    def _said(self, rows: pd.DataFrame) -> list[words.Row]:
+        """Row about all criteria or, if one does worse, a row for each verdict."""
+        rows = rows.assign(on="", sizes=rows["effect"].map(words.number))
         each = rows[rows["criterion"] != ""]
-        rank = each["verdict"].map(_WORST_FIRST.index)
+        rank = each["verdict"].map(WORST_FIRST.index)
         sign = np.sign(each["effect"]).where(each["verdict"] == FOUND, 0)
         whole = rows["verdict"][rows["criterion"] == ""]
-        worse = whole.empty or rank.min() < _WORST_FIRST.index(whole.iloc[0])
-        adverse = each["verdict"].isin(ADVERSE).any() and len({*zip(rank, sign, strict=True)}) > 1
+        worse = whole.empty or rank.min() < WORST_FIRST.index(whole.iloc[0])
+        adverse = (
+            each["verdict"].isin(ADVERSE).any()
+            and len({*zip(rank, sign, strict=True)}) > 1
+        )
         if not (worse or adverse):
             return rows.head(1).to_dict("records")
-        return [{
-            **own.iloc[0], "on": f" on {_WORDS.listed([*own['criterion']])}",
-            "sizes": ", ".join(own["sizes"]),
-        } for _, own in each.groupby([rank, sign])]  # fmt: skip
+        return [
+            {
+                **own.iloc[0],
+                "on": f" on {words.listed([*own['criterion']])}",
+                "sizes": ", ".join(own["sizes"]),
+            }
+            for _, own in each.groupby([rank, sign])
+        ]
 
     @property
     def top(self) -> pd.DataFrame:
-        """The three or four rows that matter most: the parse rate first, the worst finding last."""
+        """The rows that matter most: the parse rate first, the worst finding last."""
         first = self.rows["measure"].isin(["parsed", "agreement", "discrimination"])
         first &= (self.rows["criterion"] == "") | self.rows["verdict"].isin(ADVERSE)
-        others = self.rows[self.rows["margin"].notna() & (self.rows["section"] != "against")]
-        others = others[~others["measure"].map(_KNOWN["kind"]).isin(["level", "fact"])]
+        others = self.rows[
+            self.rows["margin"].notna() & (self.rows["section"] != "against")
+        ]
+        others = others[
+            ~others["measure"].map(MEASURE_TABLE["kind"]).isin(["level", "fact"])
+        ]
         differ = others.groupby("measure")["verdict"].transform("nunique") > 1
         others = others[(others["criterion"] == "") | differ]
         size = others["effect"].abs() / others["margin"]
@@ -125,23 +149,26 @@ class Audit:
         worst = (size + 1e9 * (others["verdict"] == FOUND)).nlargest(1).index
         return pd.concat([self.rows[first], others.loc[worst]])
 
-    def failures(self, fail_on: str | None = None, require: str | None = None) -> list[str]:
+    def failures(
+        self, fail_on: str | None = None, require: str | None = None
+    ) -> list[str]:
         """Say which thresholds are not met.
 
         Parameters
         ----------
         fail_on
-            Conditions under which the audit fails: ``"order>0.2, agreement<0.5"``. The names are
-            those of `MEASURES`, the numbers in their units; an effect counts without its sign, and
-            of several rows the worst.
+            Conditions under which the audit fails: ``"order>0.2, agreement<0.5"``. The
+            names are those of `MEASURES`, the numbers in their units; an effect counts
+            without its sign, and of several rows the worst.
         require
             Conditions that must hold: ``"order<0.2, agreement>0.5"``.
 
         Returns
         -------
         list of str
-            One sentence per failure. What is not known, or what the design cannot see, fails with
-            the reason, and a judge that gives every text the same score always fails.
+            One sentence per failure. What is not known, or what the design cannot see,
+            fails with the reason, and a judge that gives every text the same score
+            always fails.
 
         Raises
         ------
@@ -164,22 +191,33 @@ class Audit:
         sizes = rows["effect"] if level else rows["effect"].abs()
         if sizes.isna().any():
             return f"{name}: not known: {rows[sizes.isna()].iloc[0]['reason']}"
-        few = min(self.design["effective_clusters"], rows["n_clusters"].replace(0, np.inf).min())
+        few = min(
+            self.design["effective_clusters"],
+            rows["n_clusters"].replace(0, np.inf).min(),
+        )
         if few < TOO_FEW and name != "parsed":
             return f"{name}: {few:.0f} effective clusters are too few to show it"
         worst = sizes.idxmin() if level else sizes.idxmax()
         if _SIGNS[sign](sizes[worst], limit) == must:
             return ""
         rule = f"{'must be' if must else 'fails at'} {sign} {limit:g}"
-        return f"{name} ({rows['question'][worst]}) is {_WORDS.size(rows.loc[worst])}: {rule}"
+        found = words.size(rows.loc[worst])
+        return f"{name} ({rows['question'][worst]}) is {found}: {rule}"
 
     @property
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each part, and of all together (``all``)."""
-        return {name: _sha256(part) for name, part in {**self.parts, "all": self.parts}.items()}
+        return {
+            name: sha256_of(part)
+            for name, part in {**self.parts, "all": self.parts}.items()
+        }
 
     def changes(
-        self, judge: Any, items: Any, options: Mapping[str, Any] | None = None, **settings: Any
+        self,
+        judge: Any,
+        items: Any,
+        options: Mapping[str, Any] | None = None,
+        **settings: Any,
     ) -> list[str]:
         """Say which part of a judge differs from the audited one; asks it nothing.
 
@@ -191,7 +229,8 @@ class Audit:
         Returns
         -------
         list of str
-            One sentence for each of template, rubric, parser and model that has changed.
+            One sentence for each of template, rubric, parser and model that has
+            changed.
 
         Raises
         ------
@@ -199,10 +238,10 @@ class Audit:
             The audit does not say what was audited.
         """
         _check_bound(self)
-        with _opened(judge, options, settings) as (opened, asked_with):
-            now = _parts(opened, items, asked_with)
+        with opened_with(judge, options, settings) as (opened, asked_with):
+            now = parts_of(opened, items, asked_with)
         said = "Restore it, or audit the judge again with --datasheet"
-        return [f"{change}. {said}" for change in _changes(self.parts, now)]
+        return [f"{change}. {said}" for change in changes_between(self.parts, now)]
 
     def to_json(self) -> str:
         """Write the audit as `read_audit` reads it."""
@@ -210,33 +249,44 @@ class Audit:
         head = {"schema": SCHEMA, "package": rubricnb.__version__, "date": made}
         rows = self.rows.assign(codes=self.rows["codes"].map(stored))
         frames = {"rows": rows, "cells": self.cells}
-        exact = {"orient": "records", "double_precision": 15}  # an audit is compared with another
+        exact = {
+            "orient": "records",
+            "double_precision": 15,
+        }  # an audit is compared with another
         tables = {k: json.loads(frame.to_json(**exact)) for k, frame in frames.items()}
-        content = asdict(replace(self, rows=None, cells=None)) | {"sentence": self.sentence}
+        content = asdict(replace(self, rows=None, cells=None)) | {
+            "sentence": self.sentence
+        }
         whole = head | content | {"hashes": self.hashes} | tables
-        whole["checksum"] = _sha256(whole)
+        whole["checksum"] = sha256_of(whole)
         # A row of a table is a line: Python writes indented JSON ten times as slowly.
         lines = {k: ",\n  ".join(map(_compact, rows)) for k, rows in tables.items()}
         texts = {k: f"[\n  {rows}\n ]" for k, rows in lines.items()}
         for k in whole.keys() - tables.keys():
-            texts[k] = json.dumps(whole[k], ensure_ascii=False, indent=1).replace("\n", "\n ")
-        return "{\n " + ",\n ".join(f"{_compact(k)}: {texts[k]}" for k in whole) + "\n}\n"
+            texts[k] = json.dumps(whole[k], ensure_ascii=False, indent=1).replace(
+                "\n", "\n "
+            )
+        return (
+            "{\n " + ",\n ".join(f"{_compact(k)}: {texts[k]}" for k in whole) + "\n}\n"
+        )
 
     def save(self, path: str | Path, *others: Audit, datasheet: bool = False) -> None:
-        """Write the page to `path`, and the numbers beside it with the suffix ``.json``.
+        """Write the page to `path`, and the numbers beside it as ``.json``.
 
         The page shows `others` below; a `datasheet` is the judge's alone.
 
         Raises
         ------
         ValueError
-            `path` does not end in ``.html``, cannot be written, or has a ``.json`` beside it that
-            no audit wrote.
+            `path` does not end in ``.html``, cannot be written, or has a ``.json``
+            beside it that no audit wrote.
         """
         if datasheet:
             _check_bound(self)
         check_files(path)
-        Path(path).write_text(page(self, *others, datasheet=datasheet), encoding="utf-8")
+        Path(path).write_text(
+            page(self, *others, datasheet=datasheet), encoding="utf-8"
+        )
         Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
 
 
@@ -247,8 +297,8 @@ def _compact(content: Any) -> str:
 def _check_bound(audit: Audit) -> None:
     if "template" not in audit.parts:
         raise ValueError(
-            f"the audit of {audit.judge} does not record prompt, rubric and parser: its judgments "
-            "were made elsewhere. Audit the judge itself (--judge)"
+            f"the audit of {audit.judge} does not record prompt, rubric and parser: "
+            "its judgments were made elsewhere. Audit the judge itself (--judge)"
         )
 
 
@@ -259,19 +309,20 @@ def thresholds(text: str) -> list[tuple[str, str, float]]:
         match = re.fullmatch(r"(\w+)\s*(<=|>=|<|>)\s*(-?\d*\.?\d+)", part)
         if match is None or match[1] not in MEASURES:
             raise ValueError(
-                f"{part!r} is not a threshold{'' if part else ' (is a variable unset?)'}: write "
-                "NAME<NUMBER or NAME>NUMBER (also <=, >=), with commas between them; names: "
-                f"{', '.join(MEASURES)}"
+                f"{part!r} is not a "
+                f"threshold{'' if part else ' (is a variable unset?)'}: write "
+                "NAME<NUMBER or NAME>NUMBER (also <=, >=), with commas between them; "
+                f"names: {', '.join(MEASURES)}"
             )
         found.append((match[1], match[2], float(match[3])))
     return found
 
 
 def check_files(page: str | Path, inputs: Sequence[str | Path | None] = ()) -> None:
-    """Refuse a page whose files cannot be written, or would replace what is not an audit's.
+    """Refuse a page that cannot be written, or would replace what is not an audit's.
 
-    The numbers go beside the page, under a name that nobody typed, so a ``.json`` there is replaced
-    only if an audit wrote it.
+    The numbers go beside the page, under a name that nobody typed, so a ``.json`` there
+    is replaced only if an audit wrote it.
 
     Parameters
     ----------
@@ -317,14 +368,20 @@ def read_audit(path: str | Path) -> Audit:
         stored = json.loads(Path(path).read_text("utf-8"))
         if stored["schema"] != SCHEMA:
             raise ValueError(f"its schema is {stored['schema']!r}, and not {SCHEMA!r}")
-        if stored.pop("checksum") != _sha256(stored):
+        if stored.pop("checksum") != sha256_of(stored):
             raise ValueError("it was edited or damaged: its checksum does not match")
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
+        raise ValueError(
+            f"{path}: give the .json that an audit wrote ({error!r})"
+        ) from error
     content["rows"] = [
-        {"criterion": ""} | row | {"codes": unstored(row.get("codes"), row["reason"])}
+        {"criterion": "", "looks": 1}
+        | row
+        | {"codes": unstored(row.get("codes"), row["reason"])}
         for row in content["rows"]
     ]
-    tables = {name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")}
+    tables = {
+        name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")
+    }
     return Audit(**content | tables)

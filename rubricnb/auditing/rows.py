@@ -1,4 +1,8 @@
-"""From an estimate to a row of an audit: its interval and its tests."""
+"""From an estimate to a row of an audit: its interval and its tests.
+
+A question that is looked at twice shares its 5 % between the looks (`looks`): interval
+and p allow for as many.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.terms import MARGINS, MEASURES
+from rubricnb.auditing.terms import ALPHA, MARGINS, MEASURES
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.reasons import Reason, Why, collect, without
 
 
-def _row(
+def new_row(
     measure: str,
     question: str,
     n_clusters: int,
@@ -23,68 +27,94 @@ def _row(
     why: Why = None,
     **more: Any,
 ) -> dict[str, Any]:
+    """An estimate as a row of an audit; only effects are tested against 0."""
     found = found if isinstance(found, Estimate) else Estimate(found)
     one = Reason("one_cluster") if n_clusters == 1 else None
     row = {
-        "measure": measure, "question": question, "effect": float(found.value),
+        "measure": measure,
+        "question": question,
+        "effect": float(found.value),
         **found.columns("low", "high", "se", "df"),
-        "n_clusters": n_clusters, "codes": collect(why) or collect(one),
-    }  # fmt: skip
+        "n_clusters": n_clusters,
+        "codes": collect(why) or collect(one),
+    }
     if MEASURES[measure]["kind"] == "effect":
         row["p"] = found.p
     return row | more
 
 
-def _mean(
+def mean_row(
     measure: str,
     question: str,
     values: pd.Series,
     bounds: tuple[float, float] | None = None,
     weight: pd.Series | None = None,
+    looks: int = 1,
     **more: Any,
 ) -> dict[str, Any]:
     """A row about the mean of items, with its interval and both tests."""
     values = values.dropna()
     cluster = values.index.get_level_values("cluster_id")
-    n, size = cluster.nunique(), None if weight is None else weight[values.index].to_numpy(float)
-    found = inference.mean_t(values.to_numpy(), cluster, bounds, size) if n else Estimate()
-    row = _row(measure, question, n, found, **more)
+    n = cluster.nunique()
+    size = None if weight is None else weight[values.index].to_numpy(float)
+    found = Estimate()
+    if n:
+        level = level_of(looks)
+        found = inference.mean_t(values.to_numpy(), cluster, bounds, size, level)
+    row = new_row(measure, question, n, allowing(found, looks), looks=looks, **more)
     if n and bounds is not None:
-        row["p_equivalent"] = _p_mostly_changed(found, n)
-    return _sign_test(row)
+        row["p_equivalent"] = p_mostly_changed(found, n)
+    return with_sign_test(row)
 
 
-def _correlation(
-    measure: str, question: str, n: int, r: float, ends: Sequence[float], why: Why = None
+def level_of(looks: int) -> float:
+    """Level of the intervals of a question that is looked at so often."""
+    return 1 - ALPHA / looks
+
+
+def allowing(found: Estimate, looks: int) -> Estimate:
+    """An estimate whose p allows for so many looks."""
+    return replace(found, p=float(np.minimum(1.0, looks * found.p)))
+
+
+def correlation_row(
+    measure: str,
+    question: str,
+    n: int,
+    r: float,
+    ends: Sequence[float],
+    why: Why = None,
+    looks: int = 1,
 ) -> dict[str, Any]:
-    """A row about a correlation; a perfect one has the bound of n clusters without an exception."""
+    """A row about a correlation; a perfect one is bounded by its n clusters."""
     low, high = ends
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
-        low, high = inference.perfect_ends(r, n)
+        low, high = inference.perfect_ends(r, n, level_of(looks))
         why = collect(without(collect(why), "no_interval"), Reason("no_exception", n=n))
-    return _row(measure, question, n, Estimate(r, low, high), why=why)
+    found = Estimate(r, low, high)
+    return new_row(measure, question, n, found, why=why, looks=looks)
 
 
-def _sign_test(row: dict[str, Any]) -> dict[str, Any]:
+def with_sign_test(row: dict[str, Any]) -> dict[str, Any]:
     """A sign test, where all texts moved alike."""
     if row["n_clusters"] == 0:
         return row | {"codes": (Reason("no_common_text"),)}
     if "p" not in row or not np.isnan(row["low"]):
         return row
-    row["p"] = _sign_test_p(row["effect"], row["n_clusters"])
+    row["p"] = sign_test_p(row["effect"], row["n_clusters"], row.get("looks", 1))
     if row["n_clusters"] > 1 and row["effect"]:
         row["codes"] = (Reason("moved_alike"),)
     return row
 
 
-def _sign_test_p(effect: float, n_clusters: int) -> float:
-    """A sign test, where all clusters moved alike."""
+def sign_test_p(effect: float, n_clusters: int, looks: int = 1) -> float:
+    """A sign test, where all clusters moved alike: 2 · 0.5ⁿ."""
     if n_clusters < 2 or np.isnan(effect):
         return float("nan")
-    return 1.0 if effect == 0 else 0.5 ** (n_clusters - 1)
+    return min(1.0, looks * 0.5 ** (n_clusters - 1)) if effect else 1.0
 
 
-def _p_mostly_changed(rate: Estimate, n_clusters: int) -> float:
+def p_mostly_changed(rate: Estimate, n_clusters: int) -> float:
     """The p-value of "more than a quarter of the scores change".
 
     It is never below that of as many clusters without a change.
@@ -97,11 +127,18 @@ def _p_mostly_changed(rate: Estimate, n_clusters: int) -> float:
     return float(np.fmax(unchanged, measured))
 
 
-def _of_largest(
-    found: Estimate, n_clusters: int, m: int, ends: tuple[float, float] = (-np.inf, np.inf)
+def of_largest(
+    found: Estimate,
+    n_clusters: int,
+    m: int,
+    ends: tuple[float, float] = (-np.inf, np.inf),
+    looks: int = 1,
 ) -> Estimate:
-    """The largest of m estimates; by a sign test, where all clusters moved alike."""
-    whole = inference.largest(found, m, ends)
+    """The largest of m estimates; by a sign test, where all clusters moved alike.
+
+    Of m positions, each looked at twice, 2 m statements may be wrong (Bonferroni).
+    """
+    whole = inference.largest(found, m * looks, ends)
     if np.isnan(whole.low):
-        return replace(whole, p=_sign_test_p(found.value, n_clusters))
+        return replace(whole, p=sign_test_p(found.value, n_clusters, looks))
     return whole

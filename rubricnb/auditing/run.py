@@ -1,26 +1,31 @@
-"""Audit a judge: ask it the same items in many ways, and say whether it is any good.
+"""Audit a judge: ask it the same items in many ways, and write the page.
 
 Questions and tests are fixed before looking; the p-values of an audit are one family.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from rubricnb.auditing.draw import drawn, first_look
 from rubricnb.auditing.drift import beside
-from rubricnb.auditing.html import _NOT_ASKED_WARNING
-from rubricnb.auditing.parts import _changes, _opened, _parts
-from rubricnb.auditing.plan import audit_requests, drawn
+from rubricnb.auditing.html import NOT_ASKED_WARNING
+from rubricnb.auditing.looks import about, ask_in_looks, estimated
+from rubricnb.auditing.parts import changes_between, opened_with, parts_of
+from rubricnb.auditing.plan import audit_requests
 from rubricnb.auditing.record import Audit, check_files, read_audit
 from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import TOO_FEW
 from rubricnb.data import judgments as judgments_from
 from rubricnb.data.rubrics import check_items
-from rubricnb.frames import Items, Judgments
+from rubricnb.frames import Items, Judgments, Requests
+from rubricnb.judging.judge import Judge
+from rubricnb.judging.plan import with_readout
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
@@ -42,44 +47,56 @@ def audit(
     options: Mapping[str, Any] | None = None,
     against: Audit | str | Path | None = None,
     force: bool = False,
+    looks: int = 2,
     store: Store | str | Path | None = None,
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
+    on_cost: Callable[[pd.DataFrame], None] | None = None,
     **settings: Any,
 ) -> Audit:
-    """Audit a judge: ask it the same items in many ways, and say whether it is any good.
+    """Audit a judge: ask it the same items in many ways, and say if it is any good.
 
     Parameters
     ----------
     judge
-        From `open_judge`, or what that takes. With `judgments` of several judges, templates or
-        temperatures: which.
+        From `open_judge`, or what that takes. With `judgments` of several judges,
+        templates or temperatures: which.
     items
-        What it judges, from `load`. Several criteria per text allow the question about their order;
-        graded answers (``reference_1`` …) or a full-mark one (``reference``) that about references.
+        What it judges, from `load`. Several criteria per text allow the question about
+        their order; graded answers (``reference_1`` …) or a full-mark one
+        (``reference``) that about references.
     path
-        Where to write the page, one HTML file that needs nothing else, and its numbers beside it
-        as ``.json``; default: neither.
+        Where to write the page, one HTML file that needs nothing else, and its numbers
+        beside it as ``.json``; default: neither.
     judgments, scale
-        Judgments that were made elsewhere, as in `rubricnb.judgments`; no judge is asked.
+        Judgments that were made elsewhere, as in `rubricnb.judgments`; no judge is
+        asked.
     n_items, n_prompts
-        Draw so many items, and from so many clusters (prompts, or whatever texts share): whole
-        texts, evenly from all of these. Default: all.
+        Draw so many items, and from so many clusters (prompts, or whatever texts
+        share): whole texts, evenly from all of these. Default: all.
     options
-        thinking, effort, max_tokens; any other goes to the engine's class, as concurrency.
+        thinking, effort, max_tokens; any other goes to the engine's class, as
+        concurrency.
     against
-        An earlier audit of this judge, or its ``.json``. The judge is asked again (an audit that is
-        stopped goes on with its own answers for a day, and no others count), and rows of the
-        section ``against`` say what has changed.
+        An earlier audit of this judge, or its ``.json``. The judge is asked again (an
+        audit that is stopped goes on with its own answers for a day, and no others
+        count), and rows of the section ``against`` say what has changed.
     force
         Ask even if there are fewer than five effective clusters.
+    looks
+        2: from 80 effective clusters on, what moves the scores is asked about a third
+        of them first, and about the others only where a question is then open. 1: all
+        is asked about all.
     store
         As in `run`: an audit that was stopped goes on where it was.
     max_calls, max_cost, price
         As in `run`, for all questions together.
+    on_cost
+        Gets the estimate of `audit_cost` after every check, before the first request.
     **settings
-        ``template`` and ``parser``, as in `open_judge`; readout, temperature, seed, … of `plan`.
+        ``template`` and ``parser``, as in `open_judge`; readout, temperature, seed, …
+        of `plan`.
 
     Returns
     -------
@@ -89,7 +106,8 @@ def audit(
     Raises
     ------
     ValueError
-        Too few clusters, not one score in the first answers, or another judge than before.
+        Too few clusters, not one score in the first answers, or another judge than
+        before.
     RunInterrupted
         At a limit or on Ctrl-C, before anything is written; says how to go on.
 
@@ -103,57 +121,100 @@ def audit(
     'found'
     """
     if path is not None:  # before anything is asked
-        read = [given for given in (judgments, against) if isinstance(given, str | Path)]
+        read = [
+            given for given in (judgments, against) if isinstance(given, str | Path)
+        ]
         check_files(path, read)
     before = read_audit(against) if isinstance(against, str | Path) else against
     if judgments is not None:
-        limits = {"n_items": n_items, "n_prompts": n_prompts, "max_calls": max_calls,
-                  "max_cost": max_cost, "options": options or None, **settings}  # fmt: skip
-        if idle := [name for name, given in limits.items() if given is not None]:
-            said = "with judgments=, every row is used and no judge is asked: leave out"
-            raise ValueError(f"{said} {', '.join(idle)}")
-        is_read = items is None and isinstance(judgments, Judgments) and hasattr(judgments, "rated")
-        table = judgments_from(judgments, items, None if is_read else scale)
-        chosen = part_of(table, judge)
-        own = str(chosen["judge"].iloc[0])
-        name = own.replace("unknown", "the judge")
-        name += f", {judge}" if judge is not None and str(judge) != own else ""
-        done = findings([chosen], table.rated, name, f"judgments of {name}")
+        limits = {
+            "n_items": n_items,
+            "n_prompts": n_prompts,
+            "max_calls": max_calls,
+            "max_cost": max_cost,
+            "options": options or None,
+            **settings,
+        }
+        _refuse_idle(limits)
+        done = _of_judgments(judge, items, judgments, scale)
         _check_same(before, done.parts)
     elif judge is None or items is None:
-        raise ValueError("an audit needs a judge and items, or judgments that were made elsewhere")
+        raise ValueError(
+            "an audit needs a judge and items, or judgments that were made elsewhere"
+        )
     else:
         check_items(items)
-        every = items
-        items = drawn(items, n_items, n_prompts, settings.get("seed", 0))
-        _check_enough(items, force)
-        with _opened(judge, options, settings, price) as (opened, settings):
-            parts = _parts(opened, every, settings)
+        few = drawn(items, n_items, n_prompts, settings.get("seed", 0))
+        _check_enough(few, force)
+        budget = Budget(max_calls, max_cost)
+        with opened_with(judge, options, settings, price) as (opened, settings):
+            parts = parts_of(opened, items, settings)
             _check_same(before, parts)
             fresh = before is not None and _again(before, store)
-            budget = Budget(max_calls, max_cost)
-            planned = [askable(part, opened) for part in audit_requests(items, **settings)]
-            asked = [part for part, _ in planned if len(part)]
-            refused = {kind: why for _, reasons in planned for kind, why in reasons.items()}
-            if not asked:
-                raise ValueError("; ".join(refused.values()))
-            # Stop early for a judge that never gives a score.
-            first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
-            check_answered(run(first, opened, store, fresh, budget=budget))
-            answers = [run(requests, opened, store, fresh, budget=budget) for requests in asked]
-        done = findings(answers, items, opened.slug, opened.identity, settings, refused)
+            ask = partial(run, judge=opened, store=store, fresh=fresh, budget=budget)
+            done = _asked(opened, few, settings, looks, ask, on_cost)
         done.design["n_asked"] = budget.asked
         done.parts.update(parts)
         if not budget.asked:
-            print(f"{opened.slug}: {_NOT_ASKED_WARNING}", flush=True)
+            print(f"{done.judge}: {NOT_ASKED_WARNING}", flush=True)
     done = done if before is None else beside(before, done)
     if path is not None:
         done.save(path)
     return done
 
 
+def _refuse_idle(limits: Mapping[str, Any]) -> None:
+    """Refuse what limits or configures requests where none is made."""
+    if idle := [name for name, given in limits.items() if given is not None]:
+        said = "with judgments=, every row is used and no judge is asked: leave out"
+        raise ValueError(f"{said} {', '.join(idle)}")
+
+
+def _of_judgments(judge: Any, items: Items | None, judgments: Any, scale: Any) -> Audit:
+    """Audit judgments that were made elsewhere."""
+    is_read = items is None and hasattr(judgments, "rated")
+    is_read &= isinstance(judgments, Judgments)
+    table = judgments_from(judgments, items, None if is_read else scale)
+    chosen = part_of(table, judge)
+    own = str(chosen["judge"].iloc[0])
+    name = own.replace("unknown", "the judge")
+    name += f", {judge}" if judge is not None and str(judge) != own else ""
+    return findings([chosen], table.rated, name, f"judgments of {name}")
+
+
+def _asked(
+    judge: Judge,
+    items: Items,
+    settings: Mapping[str, Any],
+    looks: int,
+    ask: Callable[[Requests], pd.DataFrame],
+    on_cost: Callable[[pd.DataFrame], None] | None,
+) -> Audit:
+    """Ask a judge that is open, and answer the questions of an audit."""
+    planned = [askable(p, judge) for p in audit_requests(items, looks, **settings)]
+    first_items = first_look(items, looks, settings.get("seed", 0))
+    looks = 1 if first_items is items else 2
+    requests = [with_readout(part, judge) for part, _ in planned if len(part)]
+    refused = {kind: why for _, reasons in planned for kind, why in reasons.items()}
+    if not requests:
+        raise ValueError("; ".join(refused.values()))
+    if on_cost is not None:
+        on_cost(estimated(requests, first_items, judge))
+    # Stop early for a judge that never gives a score.
+    certain = requests[0][about(requests[0], first_items).to_numpy()]
+    few = certain.iloc[:: max(1, len(certain) // _FIRST)]
+    check_answered(ask(few))
+    who = judge.slug, judge.identity, settings, refused, looks
+    asked = ask_in_looks(
+        requests, first_items, ask, lambda found, of: findings(found, of, *who).rows
+    )
+    done = findings(asked.answers, items, *who)
+    done.design["calls"] = {"first": asked.first, "second": asked.second}
+    return done
+
+
 def _again(before: Audit, store: Store | str | Path | None) -> int:
-    """Return the run that asks again what an earlier audit asked: within a day, the same one."""
+    """Return the run that asks an earlier audit again: within a day, the same one."""
     with open_store(store) as kept:
         return kept.run_begun(f"again, after {before.judge} {before.asked!r}", _DAY)
 
@@ -162,21 +223,25 @@ def _check_enough(items: pd.DataFrame, force: bool) -> None:
     few = inference.effective_clusters(pd.factorize(items["cluster_id"])[0])
     if few < TOO_FEW and not force:
         raise ValueError(
-            f"{few:.1f} effective clusters (texts that share a prompt count as one): below "
-            f"{TOO_FEW} results do not carry over to other texts. Use texts of more prompts "
-            "(n_prompts, --n-prompts), or run anyway (force=True, --force)"
+            f"{few:.1f} effective clusters (texts that share a prompt count as one): "
+            f"below {TOO_FEW} results do not carry over to other texts. Use texts of "
+            "more prompts (n_prompts, --n-prompts), or run anyway (force=True, "
+            "--force)"
         )
 
 
 def _check_same(before: Audit | None, parts: Mapping[str, Any]) -> None:
-    """Refuse to report a changed judge or changed questions as drift; asks the judge nothing."""
-    if before and (changes := _changes(before.parts, parts)):
-        way_out = "If this is intended, audit the judge and then compare the two audits (--compare)"
+    """Refuse to report a changed judge or changed questions as drift; asks nothing."""
+    if before and (changes := changes_between(before.parts, parts)):
+        way_out = (
+            "If this is intended, audit the judge and then compare the two audits "
+            "(--compare)"
+        )
         raise ValueError(f"{'; '.join(changes)}. {way_out}")
 
 
 def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
-    """Pick the judgments of one judge, template and temperature, by the name of any of these."""
+    """Pick the judgments of one judge, template and temperature, by name."""
     names = ("judge", "template", "temperature")
     known = judgments[[*names]].astype("object").fillna("unknown").astype("str")
     own = (known == str(name)).any(axis=1) if name is not None else known["judge"] != ""
@@ -185,18 +250,24 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
         absent = "" if several else f"nothing in the judgments is named {name!r}; "
         several = several or [f"{c} {v}" for c in names for v in known[c].unique()]
         raise ValueError(
-            f"{absent}an audit is about one judge, template and temperature, and the judgments "
-            f"have {', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
+            f"{absent}an audit is about one judge, template and temperature, and the "
+            f"judgments have {', '.join(several)}: name one (--judge NAME), or two to "
+            "compare (--compare A B)"
         )
     judgments = judgments[own]
     shown = judgments.groupby(["dataset", "criterion"], observed=True)["n_options"]
     if (shown.nunique() > 1).any():
-        (_, criterion), lengths = next((k, own.unique()) for k, own in shown if own.nunique() > 1)
-        raise ValueError(
-            f"an audit is about one scale for each criterion, but the orderings of {criterion!r} "
-            f"list {', '.join(map(str, sorted(lengths)))} options: keep the rows of one length"
+        (_, criterion), lengths = next(
+            (k, own.unique()) for k, own in shown if own.nunique() > 1
         )
-    usual = {c: judgments[c].astype("str").replace("unknown", BASELINE[c]) for c in BASELINE}
+        raise ValueError(
+            "an audit is about one scale for each criterion, but the orderings of "
+            f"{criterion!r} list {', '.join(map(str, sorted(lengths)))} options: keep "
+            "the rows of one length"
+        )
+    usual = {
+        c: judgments[c].astype("str").replace("unknown", BASELINE[c]) for c in BASELINE
+    }
     return judgments.assign(**usual)
 
 

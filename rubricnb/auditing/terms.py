@@ -11,9 +11,16 @@ import pandas as pd
 import yaml
 
 ALPHA = 0.05
-MARGINS = {"score points": 0.1, "points per point": 0.05, "percentage points": 2.0, "r": 0.02,
-           "κ": 0.02, "share of scores": 0.25, "share of texts": 0.25}  # fmt: skip
-"""The smallest effects that matter, by unit; score points: on a scale of five levels."""
+MARGINS = {
+    "score points": 0.1,
+    "points per point": 0.05,
+    "percentage points": 2.0,
+    "r": 0.02,
+    "κ": 0.02,
+    "share of scores": 0.25,
+    "share of texts": 0.25,
+}
+"""The smallest effects that matter, by unit; score points: on five levels."""
 TOO_FEW = 5
 """Effective clusters below which no judge is asked, and no verdict is given."""
 MOSTLY = 0.9
@@ -24,13 +31,14 @@ STRONG, MODERATE, WEAK, REVERSED = "strong", "moderate", "weak", "reversed"
 SHOWN, FAILS, NOTED = "shown", "fails", "measured"
 ADVERSE = (FAILS, REVERSED, WEAK, FOUND)
 """Verdicts that speak against a judge."""
-_WORST_FIRST = (*ADVERSE, UNCLEAR, MODERATE, STRONG, SHOWN, NOTED, SMALL, ABSENT)
+WORST_FIRST = (*ADVERSE, UNCLEAR, MODERATE, STRONG, SHOWN, NOTED, SMALL, ABSENT)
 MEASURES: dict[str, dict[str, str]]
 VERDICTS: list[dict[str, str]]
 MEASURES, VERDICTS = yaml.safe_load_all(
     (files("rubricnb.auditing") / "measures.yml").read_text("utf-8")
 )
-"""What is measured (section, kind, unit, claim, meaning, why it may be missing, advice), and what
+"""What is measured (section, kind, unit, claim, meaning, why it may be missing,
+advice), and what
 a judge must do to get each verdict."""
-_KNOWN = pd.DataFrame.from_dict(MEASURES, orient="index")
-_USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs
+MEASURE_TABLE = pd.DataFrame.from_dict(MEASURES, orient="index")
+USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs

@@ -1,4 +1,4 @@
-"""From rows to verdicts, by the rules that `rubricnb.auditing.terms.VERDICTS` states."""
+"""From rows to verdicts, by the rules in `rubricnb.auditing.terms.VERDICTS`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.rows import _p_mostly_changed
+from rubricnb.auditing import words
+from rubricnb.auditing.rows import p_mostly_changed
 from rubricnb.auditing.terms import (
-    _KNOWN,
-    _USUAL_SPAN,
     ABSENT,
     ADVERSE,
     ALPHA,
@@ -19,6 +18,7 @@ from rubricnb.auditing.terms import (
     FAILS,
     FOUND,
     MARGINS,
+    MEASURE_TABLE,
     MEASURES,
     MODERATE,
     MODERATE_LEVEL,
@@ -30,36 +30,56 @@ from rubricnb.auditing.terms import (
     STRONG_LEVEL,
     TOO_FEW,
     UNCLEAR,
+    USUAL_SPAN,
     WEAK,
 )
-from rubricnb.auditing.words import _WORDS
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.losses import MOST_LOST, losses_of, share_lost
-from rubricnb.statistics.reasons import Reason, Reasons, because_each, collect, join, without
+from rubricnb.statistics.reasons import (
+    Reason,
+    Reasons,
+    because_each,
+    collect,
+    join,
+    without,
+)
 
 _COLUMNS = (
     *("measure", "question", "effect", "low", "high", "se", "df", "placebo", "flips"),
     *("flips_beyond", "p", "p_equivalent", "n_clusters", "reason", "codes"),
-    *("constant", "p_steady", "scrambled", "own_act"),
+    *("constant", "p_steady", "scrambled", "own_act", "looks"),
 )
 
 
-def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.DataFrame:
+def with_verdicts(
+    rows: Sequence[Mapping[str, Any]], few: float, span: float
+) -> pd.DataFrame:
     """Add verdicts, limited to what this number of effective clusters can show.
 
-    `span`: from the lowest score to the highest, of which the margin of a mean is a part.
+    `span`: from the lowest score to the highest, of which the margin of a mean is a
+    part.
     """
-    blank = {**dict.fromkeys(_COLUMNS, np.nan), "criterion": "", "codes": ()}
+    blank = {
+        **dict.fromkeys(_COLUMNS, np.nan),
+        "criterion": "",
+        "codes": (),
+        "looks": 1,
+    }
     table = pd.DataFrame([{**blank, **row} for row in rows])
-    table = table.join(_KNOWN[["section", "unit", "act", "calm"]], on="measure")
+    table = table.join(MEASURE_TABLE[["section", "unit", "act", "calm"]], on="measure")
     points = table["unit"].eq("score points")
-    table["margin"] = table["unit"].map(MARGINS) * np.where(points, span / _USUAL_SPAN, 1.0)
+    table["margin"] = table["unit"].map(MARGINS) * np.where(
+        points, span / USUAL_SPAN, 1.0
+    )
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
-    table["p_equivalent"] = [_equivalent(row) for row in table.to_dict("records")]
-    own = np.minimum(few, table["n_clusters"].replace(0, np.inf))  # a row may have fewer rated
+    steady = table["looks"] * [_equivalent(row) for row in table.to_dict("records")]
+    table["p_equivalent"] = np.minimum(1.0, steady)
+    # A row may have fewer clusters than the audit: of few texts people rated.
+    own = np.minimum(few, table["n_clusters"].replace(0, np.inf))
     table["verdict"] = [
-        _verdict(row, n >= TOO_FEW) for row, n in zip(table.to_dict("records"), own, strict=True)
+        _verdict(row, n >= TOO_FEW)
+        for row, n in zip(table.to_dict("records"), own, strict=True)
     ]
     tested = [*inference.PARTS, "p_adjusted", "p_equivalent"]
     table.loc[own < TOO_FEW, tested] = np.nan
@@ -67,30 +87,37 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     known = zip(table["codes"], own, bare, strict=True)
     table = table.assign(**because_each(*(_doubted(*row) for row in known)))
     table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
-    act, calm = table.pop("own_act").astype("object").fillna(table.pop("act")), table.pop("calm")
+    act, calm = (
+        table.pop("own_act").astype("object").fillna(table.pop("act")),
+        table.pop("calm"),
+    )
     table["advice"] = act.where(table["verdict"].isin(ADVERSE), calm)
-    table.loc[table["verdict"] == UNCLEAR, "advice"] = str(_WORDS.more())
-    table.loc[table["verdict"] == REVERSED, "advice"] = str(_WORDS.turn())
+    table.loc[table["verdict"] == UNCLEAR, "advice"] = words.MORE_TEXTS
+    table.loc[table["verdict"] == REVERSED, "advice"] = words.TURN_SCALE
     return table.drop(columns=["constant", "p_steady", "scrambled"])
 
 
 def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
-    """Say once, and last, that a row has few effective clusters, if it has an interval at all."""
+    """Say once, and last, that a row with an interval has few effective clusters."""
     if n >= inference.FEW_CLUSTERS:
         return codes
     others = without(codes, "few_clusters", "few_clusters_alike")
     if bare:
         return others
     unit = "effective cluster" if round(n) == 1 else "effective clusters"
-    return collect(others, Reason("too_few" if n < TOO_FEW else "few_clusters", n=n, unit=unit))
+    return collect(
+        others, Reason("too_few" if n < TOO_FEW else "few_clusters", n=n, unit=unit)
+    )
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
     """Say a row's result, and after it what it is not about."""
     lost = losses_of(row["codes"])
     known = [code for code in row["codes"] if code not in lost]
-    said = str(_WORDS.sentence({**row, "reason": join(known)})).strip()
-    return " ".join([said, *(f"{c.sentence[0].upper()}{c.sentence[1:]}." for c in lost)])
+    said = words.sentence({**row, "reason": join(known)})
+    return " ".join(
+        [said, *(f"{c.sentence[0].upper()}{c.sentence[1:]}." for c in lost)]
+    )
 
 
 def _verdict(row: Mapping[str, Any], enough: bool) -> str:
@@ -105,7 +132,7 @@ def _verdict(row: Mapping[str, Any], enough: bool) -> str:
     if not enough:
         return UNCLEAR
     if kind == "level":
-        return _level(row["measure"], effect, row["low"], row["high"])
+        return correlation_verdict(row["measure"], effect, row["low"], row["high"])
     small = row["p_equivalent"] < ALPHA and share_lost(row["codes"]) <= MOST_LOST
     if kind == "noise":
         return ABSENT if small else FOUND if row["low"] > row["margin"] else UNCLEAR
@@ -122,14 +149,16 @@ def _verdict(row: Mapping[str, Any], enough: bool) -> str:
 def _may_turn(row: Mapping[str, Any]) -> bool:
     """Whether items without a score on a side could turn the sign of an effect.
 
-    Of a difference of correlations no bound is known, so a loss that is more than a detail counts.
+    Of a difference of correlations no bound is known, so a loss that is more than a
+    detail counts.
     """
     if row["unit"] in ("r", "κ"):
         return share_lost(row["codes"]) > MOST_LOST
     return "open_sign" in row["codes"]
 
 
-def _level(measure: str, effect: float, low: float, high: float) -> str:
+def correlation_verdict(measure: str, effect: float, low: float, high: float) -> str:
+    """Follow the rules about a correlation."""
     if low >= STRONG_LEVEL:
         return STRONG
     if low >= MODERATE_LEVEL:
@@ -140,14 +169,16 @@ def _level(measure: str, effect: float, low: float, high: float) -> str:
 
 
 def _equivalent(row: Mapping[str, Any]) -> float:
-    """The p-value of "at least as large as matters", in size or in the scores that change.
+    """The p-value of "as large as matters", in size or in the scores that change.
 
     Where nothing changes, clusters without an exception bound the rate of changes.
     """
     p = row["p_equivalent"]
     if MEASURES[row["measure"]]["kind"] == "effect" and np.isnan(p):
         if row["effect"] == 0 and np.isnan(row["low"]):
-            p = _p_mostly_changed(Estimate(0.0, se=0.0), row["n_clusters"])
+            p = p_mostly_changed(Estimate(0.0, se=0.0), row["n_clusters"])
         else:
-            p = inference.equivalence(row["effect"], row["se"], row["df"] + 1, row["margin"])
+            p = inference.equivalence(
+                row["effect"], row["se"], row["df"] + 1, row["margin"]
+            )
     return float(np.fmax(p, row["p_steady"])) if np.isfinite(p) else p

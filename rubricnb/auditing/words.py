@@ -1,13 +1,365 @@
-"""How a result is said: ``words.jinja``, as plain text; the page escapes it."""
+"""How a result is said, as plain text; the page escapes it.
+
+A row is a mapping with the columns of `rubricnb.auditing.Audit.rows`. NaN is the only
+number that is not itself, and is printed as a dash.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from rubricnb.auditing.terms import (
+    ABSENT,
+    ALPHA,
+    FAILS,
+    FOUND,
+    MEASURES,
+    MODERATE,
+    MODERATE_LEVEL,
+    NOTED,
+    REVERSED,
+    SMALL,
+    STRONG,
+    UNCLEAR,
+    WEAK,
+)
 
-from rubricnb.auditing.terms import MEASURES
+Row = Mapping[str, Any]
+TITLES = {
+    "texts": "Does it agree with people, and with itself?",
+    "noise": "What changes when nothing should",
+    "order": "The position of an option",
+    "labels": "The names of the scores",
+    "reference": "Which reference is shown",
+    "criteria": "In which order criteria are asked",
+    "against": "What differs from the other audit",
+}
+MORE_TEXTS = "Judge more texts, of more prompts, before relying on either answer."
+TURN_SCALE = (
+    "The scale seems to run the other way: check in the import and in the rubric which "
+    "end is best."
+)
+MOSTLY_TIED = 0.95
+"""Share of tied pairs of texts of one prompt from which the first sentence names it."""
 
-_WORDS: Any = Environment(  # plain text; the page escapes it
-    loader=PackageLoader("rubricnb.auditing", "."), undefined=StrictUndefined, autoescape=False
-).get_template("words.jinja", globals={"measures": MEASURES}).module  # fmt: skip
+
+def number(x: float) -> str:
+    """Write a number with its sign.
+
+    >>> number(-0.456), number(float("nan"))
+    ('−0.46', '–')
+    """
+    return "–" if x != x else f"{x:+.2f}".replace("-", "−")
+
+
+def percent(x: float) -> str:
+    """Write a share.
+
+    >>> percent(0.256)
+    '26 %'
+    """
+    return "–" if x != x else f"{100 * x:.0f} %".replace("-", "−")
+
+
+def p_value(x: float) -> str:
+    """Write a p-value with three decimals."""
+    if x != x:
+        return "–"
+    return "< 0.001" if x < 0.001 else f"{x:.3f}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join with commas and an and.
+
+    >>> listed(["tone", "depth", "accuracy"])
+    'tone, depth and accuracy'
+    """
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def size(row: Row) -> str:
+    """Write an effect in its unit, with its interval if there is one.
+
+    >>> size({"unit": "r", "effect": 0.5, "low": 0.41, "high": 0.58})
+    'r +0.50 [+0.41, +0.58]'
+    >>> size({"unit": "share of scores", "effect": 0.5, "low": float("nan")})
+    '50 % of scores'
+    """
+    write = percent if row["unit"].startswith("share") else number
+    estimate, unit = write(row["effect"]), row["unit"].replace("share ", "")
+    is_symbol = len(unit) == 1  # r, κ, τ stand before their number
+    text = f"{unit} {estimate}" if is_symbol else f"{estimate} {unit}"
+    if row["low"] != row["low"]:
+        return text
+    return f"{text} [{write(row['low'])}, {write(row['high'])}]"
+
+
+def sentence(row: Row) -> str:
+    """Say what was measured, its verdict, and how many scores change."""
+    return (_result(row) + _changed_scores(row)).strip()
+
+
+def _result(row: Row) -> str:
+    verdict, claim, measured = row["verdict"], _claim(row), size(row)
+    why = f" ({row['reason']})" if row["reason"] else ""
+    if verdict == FAILS:
+        return f"Fails: {row['reason']}{_on(row)}."
+    if verdict == NOTED or row["measure"] == "parsed":
+        return f"{claim}: {measured}{why}."
+    if MEASURES[row["measure"]]["kind"] == "noise":
+        return f"{claim}: {measured}{_of_noise(verdict)}{why}."
+    if verdict in (STRONG, MODERATE):
+        return f"{claim}, {verdict}ly: {measured}{why}."
+    if verdict == WEAK:
+        return f"Weak: “{claim}”. Measured: {measured}."
+    if verdict == REVERSED:
+        return f"Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}."
+    if verdict == FOUND and is_shift(row):
+        doubt = f" {row['reason']}." if "one_scale" in row["codes"] else ""
+        return f"{claim}: {measured}.{doubt}"
+    if verdict == FOUND:
+        return (
+            f"With {mover(row)}, scores change in both directions; "
+            f"the average effect is {measured}."
+        )
+    if verdict == SMALL:
+        return f"{claim}, but too little to matter: {measured}."
+    if verdict == ABSENT:
+        return f"Not found: “{claim}”. The effect is {measured}, too small to matter."
+    return f"Inconclusive: “{claim}”. Measured: {measured}{_doubt(row)}."
+
+
+def _claim(row: Row) -> str:
+    does = "avoids" if row["effect"] < 0 else "prefers"
+    return MEASURES[row["measure"]]["claim"].format(row["question"], does) + _on(row)
+
+
+def _on(row: Row) -> str:
+    return f" ({row['criterion']})" if row["criterion"] else ""
+
+
+def _of_noise(verdict: str) -> str:
+    return {
+        FOUND: ", more than a quarter",
+        ABSENT: ", shown to be fewer than a quarter",
+    }.get(verdict, "; too few prompts to say whether it is more than a quarter")
+
+
+def _changed_scores(row: Row) -> str:
+    """Say how many scores change; if none did, how many still may."""
+    if row["flips"] != row["flips"]:
+        return ""
+    if row["flips"] == 0:
+        # Of n prompts none changes with probability (1 − u)ⁿ, if a share u of all do.
+        most = 1 - ALPHA ** (1 / row["n_clusters"])
+        return (
+            f" No score changed in {row['n_clusters']} clusters, so fewer than "
+            f"{percent(most)} of others change (95 %)."
+        )
+    text = f" {percent(row['flips'])} of the scores change"
+    if row["flips_beyond"] == row["flips_beyond"]:
+        text += f", {percent(row['flips'] - row['flips_beyond'])} under neutral edits"
+    return f"{text}."
+
+
+def _doubt(row: Row) -> str:
+    """Say why nothing is decided."""
+    tested, margin = row["p_adjusted"] == row["p_adjusted"], row["margin"]
+    doubt = "the interval includes zero and a moderate correlation"
+    if margin == margin and row["p_adjusted"] < ALPHA:
+        doubt = (
+            f"it is there, and may be smaller or larger than the {margin:.2f} "
+            f"{row['unit']} that matter"
+        )
+    elif row["low"] != row["low"]:
+        doubt = ""
+    elif tested and (row["low"] > 0 or row["high"] < 0):
+        doubt = (
+            "the interval excludes zero, but the p-value, adjusted for all "
+            f"questions, is {p_value(row['p_adjusted'])}"
+        )
+    elif tested and -margin < row["low"] and row["high"] < margin:
+        doubt = (
+            "too few prompts to rule out that more than a quarter of the scores change"
+        )
+    elif tested:
+        doubt = "the interval includes zero and effects that matter"
+    elif row["low"] > 0:
+        doubt = (
+            f"above zero, but not shown to reach the {number(MODERATE_LEVEL)} of a "
+            "moderate correlation"
+        )
+    return "".join(f"; {text}" for text in (doubt, row["reason"]) if text)
+
+
+def is_shift(row: Row) -> bool:
+    """Whether the mean of the scores was moved by as much as matters."""
+    return bool(row["p_adjusted"] < ALPHA and abs(row["effect"]) >= row["margin"])
+
+
+def mover(row: Row) -> str:
+    """Name what moves the scores."""
+    if row["section"] == "criteria":
+        return f"the position of {row['question']}"
+    if row["measure"] == "position" and not is_shift(row):
+        return "the order of the options"
+    return str(row["question"])
+
+
+def headline(
+    judge: str,
+    design: Mapping[str, Any],
+    tied: float | None,
+    first: Mapping[str, list[Row]],
+    effects: list[Row],
+    enough: float,
+) -> str:
+    """Say an audit in one sentence: what is good, what is bad, what is open.
+
+    Parameters
+    ----------
+    judge, design
+        As in `rubricnb.auditing.Audit`.
+    tied
+        Share of pairs of texts of one prompt with the same score, if known.
+    first
+        Measure → what is said of it, on all criteria or on some.
+    effects
+        The rows about what moves its scores.
+    enough
+        Effective clusters below which the audit is a first look.
+    """
+    fails = _with_verdict(
+        [*first.get("discrimination", []), *first.get("agreement", [])], FAILS
+    )
+    if fails and not fails[0]["on"]:
+        why = fails[0]["codes"][0].sentence
+        result = f"{judge} fails: {why}, so it says nothing about the texts."
+    else:
+        result = _whole(judge, design, tied, first, effects, fails)
+    if design["effective_clusters"] < enough:
+        n = f"{design['effective_clusters']:.0f}"
+        unit = "cluster" if n == "1" else "clusters"
+        result += (
+            f" A first look: {n} effective {unit} (texts that share a prompt are one)."
+        )
+    if not design["settings"] and design["alone"]:
+        result += (
+            " Each text counts as a cluster of its own; if texts share a prompt, name "
+            "it in a column group_id."
+        )
+    return result
+
+
+def _whole(
+    judge: str,
+    design: Mapping[str, Any],
+    tied: float | None,
+    first: Mapping[str, list[Row]],
+    effects: list[Row],
+    fails: list[Row],
+) -> str:
+    people = "the designed quality" if design["truth"] == "designed" else "people"
+    found, still_open = _with_verdict(effects, FOUND), _with_verdict(effects, UNCLEAR)
+    good = _in_its_favour(first, people)
+    if effects and not found and not still_open:
+        good.append("moves with nothing that was varied by more than matters")
+    bad = [f"gives every text the same score{row['on']}" for row in fails[:1]]
+    bad += [*_against_its_ranking(first, people), *_against_its_level(first, people)]
+    if tied is not None and tied >= MOSTLY_TIED:
+        bad.append(
+            f"gives the same score to {percent(tied)} of the pairs of texts of one "
+            "prompt"
+        )
+    noisy = [*first.get("edits", []), *first.get("reask", [])]
+    for row in _with_verdict(noisy, FOUND)[:1]:
+        when = (
+            "under neutral edits" if row["measure"] == "edits" else "when asked again"
+        )
+        bad.append(f"changes {percent(row['effect'])} of its scores {when}")
+    if found:
+        bad.append(f"moves with {', '.join(map(mover, found))}")
+    share = first["parsed"][0]["effect"]
+    parsed = f"gave a score in {percent(share)} of its answers, " if share < 1 else ""
+    but = ", but " if good and bad else ""
+    return (
+        f"{judge} {parsed}{listed(good)}{but}{listed(bad)}{_open(still_open, effects)}."
+    )
+
+
+def _in_its_favour(first: Mapping[str, list[Row]], people: str) -> list[str]:
+    agreement = first.get("agreement", [])
+    good = [
+        f"keeps its scores{row['on']} when the prompt is reworded"
+        for row in _with_verdict(first.get("discrimination", []), STRONG, MODERATE)
+    ]
+    good += [
+        f"agrees {row['verdict']}ly with {people}{row['on']} (r {row['sizes']})"
+        for row in _with_verdict(agreement, STRONG, MODERATE)
+    ]
+    return good if agreement else [*good, "was not compared with people"]
+
+
+def _against_its_ranking(first: Mapping[str, list[Row]], people: str) -> list[str]:
+    retest, agreement = first.get("discrimination", []), first.get("agreement", [])
+    bad = [
+        f"gives low scores{row['on']} where {people} would give high ones (r "
+        f"{row['sizes']}: the scale seems to run the other way)"
+        for row in _with_verdict(agreement, REVERSED)
+    ]
+    bad += [
+        f"hardly keeps its scores{row['on']} when the prompt is reworded (r "
+        f"{row['sizes']})"
+        for row in _with_verdict(retest, WEAK)
+    ]
+    bad += [
+        f"was not shown to keep its scores{row['on']} when the prompt is reworded"
+        for row in _with_verdict(retest, UNCLEAR)
+    ]
+    bad += [
+        f"agrees at best weakly with {people}{row['on']} (r {row['sizes']})"
+        for row in _with_verdict(agreement, WEAK)
+    ]
+    for row in _with_verdict(agreement, UNCLEAR):
+        known = row["effect"] == row["effect"]
+        why = f"r {row['sizes']}" if known else row["reason"]
+        bad.append(
+            f"was not shown to agree at least moderately with {people}{row['on']} "
+            f"({why})"
+        )
+    return bad
+
+
+def _against_its_level(first: Mapping[str, list[Row]], people: str) -> list[str]:
+    bad = []
+    agreement = first.get("agreement", [])
+    if len(_with_verdict(agreement, STRONG, MODERATE)) == len(agreement):
+        bad += [
+            f"hardly matches their level{row['on']} (κ {row['sizes']})"
+            for row in _with_verdict(first.get("kappa", []), WEAK)
+        ]
+    for row in _with_verdict(first.get("bias", []), FOUND):
+        points = row["sizes"].replace("+", "").replace("−", "")
+        side = "higher" if row["effect"] > 0 else "lower"
+        doubt = " (are both on one scale?)" if "one_scale" in row["codes"] else ""
+        bad.append(f"scores {points} points {side} than {people}{row['on']}{doubt}")
+    bad += [
+        f"gives {percent(row['effect'])} more texts one score on all criteria than a "
+        "single rater does, beyond chance"
+        for row in _with_verdict(first.get("halo", []), FOUND)
+    ]
+    return bad
+
+
+def _open(still_open: list[Row], effects: list[Row]) -> str:
+    if not effects:
+        return "; it was not asked what moves its scores"
+    if not still_open:
+        return ""
+    n = f"{len(still_open)} of {len(effects)}"
+    return f"; inconclusive: {n} questions about what moves its scores"
+
+
+def _with_verdict(rows: Iterable[Row], *verdicts: str) -> list[Row]:
+    return [row for row in rows if row["verdict"] in verdicts]

@@ -325,11 +325,12 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
         if spec != inner:
             raise ValueError(f"ray: takes no endpoint of typed questions; write {inner}")
         return replace(_of_engine(start()), spec=spec)
+    begun = cache(start)
+    if kind.startswith("simulated") and spec == inner:
+        begun()  # costs nothing, and names an unknown profile at once
     slug = slug_of(spec)
     identity = "" if options else judges().set_index("slug")["identity"].get(slug, "")
-    return Judge(
-        spec, slug, kind, engine.source, engine.readouts, cache(start), identity, host, model
-    )
+    return Judge(spec, slug, kind, engine.source, engine.readouts, begun, identity, host, model)
 
 
 def _of_engine(engine: Engine) -> Judge:

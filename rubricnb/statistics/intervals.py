@@ -202,6 +202,7 @@ def mean_t(
     cluster: IntArray,
     bounds: tuple[float, float] | None = None,
     weight: FloatArray | None = None,
+    level: float = LEVEL,
 ) -> Estimate:
     """Mean with its interval and p (against 0) over clusters.
 
@@ -224,10 +225,10 @@ def mean_t(
     # add up to e_g. (MacKinnon, Nielsen & Webb 2023, J. Econometrics 232, eq. 13.)
     rest = np.bincount(number, weights=weight * (values - mean)) / (1 - size / total)
     se = float(np.sqrt((n - 1) / n * (rest**2).sum()) / total)
-    found = t_estimate(mean, se, float(freedom(rest)))
+    found = t_estimate(mean, se, float(freedom(rest)), level)
     if bounds is None:
         return found
-    t = float(special.stdtrit(found.df, 0.5 + LEVEL / 2))
+    t = float(special.stdtrit(found.df, 0.5 + level / 2))
     low, high = _wilson(mean, se, n, t, bounds)
     return replace(found, low=low, high=high)
 
@@ -305,21 +306,21 @@ def jackknife(
     return interval(value, statistic(total - sums))
 
 
-def fisher_jackknife_t(r: float, leave_out: FloatArray) -> Estimate:
+def fisher_jackknife_t(r: float, leave_out: FloatArray, level: float = LEVEL) -> Estimate:
     """The same for a correlation; its interval, se and df are computed on Fisher's z scale."""
     if not abs(r) < 1 or not (np.abs(leave_out) < 1).all():
         return Estimate(r)  # or perfect
-    z = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out))
+    z = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out), level)
     return replace(z, value=r, low=float(np.tanh(z.low)), high=float(np.tanh(z.high)))
 
 
-def perfect_ends(r: float, n_clusters: int) -> tuple[float, float]:
+def perfect_ends(r: float, n_clusters: int, level: float = LEVEL) -> tuple[float, float]:
     """Interval of a correlation, or share, of exactly ±1 without an exception in n clusters.
 
     If a share u of all clusters had no relation, r would be about 1 − u, and n of the others in a
     row would be seen with probability (1 − u)ⁿ.
     """
-    low, high = np.sort(np.sign(r) * np.array([(1 - LEVEL) ** (1 / n_clusters), 1.0]))
+    low, high = np.sort(np.sign(r) * np.array([(1 - level) ** (1 / n_clusters), 1.0]))
     return float(low), float(high)
 
 

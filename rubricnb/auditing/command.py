@@ -1,0 +1,250 @@
+"""The command ``rubricnb audit``: what was typed, and what is done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rubricnb.auditing.draw import drawn
+from rubricnb.auditing.drift import beside
+from rubricnb.auditing.looks import audit_cost
+from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
+from rubricnb.auditing.run import audit
+from rubricnb.data import judgments as judgments_from
+from rubricnb.data import load
+from rubricnb.data.logs import read_log
+from rubricnb.data.tables import table_of
+from rubricnb.frames import Items
+from rubricnb.pages import configured
+
+Says = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """The options of the command, by the names that they have there.
+
+    ``columns`` and ``option`` are read already: name → new name, and name → value.
+    """
+
+    judge: str = ""
+    data: str = ""
+    path: Path | None = None
+    rubric: Path | None = None
+    judgments: Path | None = None
+    scale: tuple[float, float] | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    scores: str = ""
+    failed: list[float] | None = None
+    n_prompts: int | None = None
+    n_items: int | None = None
+    template: str = ""
+    parser: str = ""
+    option: Mapping[str, Any] = field(default_factory=dict)
+    readout: str | None = None
+    temperature: float | None = None
+    compare: tuple[str, str] | None = None
+    against: Path | None = None
+    fail_on: str | None = None
+    datasheet: Path | None = None
+    check: Path | None = None
+    output: Path = Path("audit.html")
+    force: bool = False
+    looks: int = 2
+    cost: bool = False
+    max_cost: float | None = None
+    max_calls: int | None = None
+    price: tuple[float, float, float] | None = None
+
+    @property
+    def page(self) -> Path:
+        """Where the page goes."""
+        return self.datasheet or self.output
+
+    @property
+    def compares_stored(self) -> bool:
+        """Whether two stored audits are compared, so that nothing is asked or read."""
+        sides = self.compare or ("",)
+        return all(side.endswith(".json") for side in sides)
+
+    def refuse_contradictions(self) -> None:
+        """Refuse options that do not go together, before anything is read or asked."""
+        if self.fail_on is not None:
+            thresholds(self.fail_on)
+        if self.rubric and not (self.path or self.data):
+            raise ValueError(
+                f"{self.rubric} describes the texts in --path: add --path, or --scale "
+                "alone"
+            )
+        if not (self.judge or self.judgments or self.compare):
+            raise ValueError(
+                "no judge given: use --judge embedded, --judge openai:MODEL, or "
+                "--judgments FILE"
+            )
+        others = {
+            "--judgments": self.judgments,
+            "--compare": self.compare,
+            "--against": self.against,
+            "--check": self.datasheet and self.check,
+        }
+        wrong = [name for name, given in others.items() if given]
+        if (self.datasheet or self.check) and wrong:
+            raise ValueError(
+                f"a datasheet is about one --judge: leave out {', '.join(wrong)}"
+            )
+        inputs = [self.path, self.rubric, self.judgments, self.template, self.against]
+        inputs += [self.check, *(self.compare or ())]
+        check_files(self.page, [*inputs, self.judge.removeprefix("embedded:")])
+        if self.judgments and self.cost:
+            raise ValueError(
+                "with --judgments no judge is asked, so there is no cost: leave out "
+                "--cost"
+            )
+        describes_log = self.scores or self.failed or (self.columns and not self.path)
+        if not self.judgments and describes_log:
+            raise ValueError(
+                "--columns, --scores and --failed describe --judgments FILE (--columns "
+                "also --path FILE): add it"
+            )
+
+    def checked(self) -> tuple[list[Audit], list[str]]:
+        """Return the datasheet in --check, and what differs from it; asks no judge."""
+        assert self.check is not None
+        audited = read_audit(self.check)
+        changes = audited.changes(
+            self.judge,
+            self._texts(),
+            self.option,
+            template=self.template,
+            parser=self.parser,
+            **self._how,
+        )
+        return [audited], changes
+
+    def audits(self, says: Says) -> list[Audit]:
+        """Audit each side and save the page; `says` is given what each side would cost.
+
+        With --cost nothing is asked, and no audit returned.
+        """
+        done = [audited for audited in self._sides(says) if audited is not None]
+        if self.cost:
+            return []
+        if self.compare:
+            done[-1] = beside(*done)
+        done[-1].save(self.page, *done[:-1], datasheet=bool(self.datasheet))
+        return done
+
+    def _sides(self, says: Says) -> Iterator[Audit | None]:
+        if self.compares_stored:
+            yield from map(read_audit, self.compare or ())
+            return
+        items = self._texts()
+        table = self._judgments(items)
+        for side in self.compare or (self.judge,):
+            # With --judge the two sides are templates, else they are judges.
+            is_template = self.compare and self.judge and not self.judgments
+            judge, template = (
+                (self.judge, side) if is_template else (side, self.template)
+            )
+            if table is None:
+                yield self._asked(judge, items, template, says)
+            else:
+                yield self._read(judge, table)
+
+    def _asked(
+        self, judge: str, items: Items | None, template: str, says: Says
+    ) -> Audit | None:
+        own = {"template": template, "parser": self.parser}
+        options = {**self.option, **{k: given for k, given in own.items() if given}}
+        assert items is not None  # there are texts unless there are judgments
+        if self.cost:
+            described, settings = configured(judge, options)
+            few = drawn(items, self.n_items, self.n_prompts)
+            how = self._how | settings
+            says(audit_cost(described, few, self.price, self.looks, **how))
+            return None
+        return audit(
+            judge or None,
+            items,
+            against=self.against,
+            options=options,
+            force=self.force,
+            looks=self.looks,
+            max_calls=self.max_calls,
+            max_cost=self.max_cost,
+            price=self.price,
+            n_items=self.n_items,
+            n_prompts=self.n_prompts,
+            on_cost=says,
+            **self._how,
+        )
+
+    def _read(self, judge: str, table: pd.DataFrame) -> Audit:
+        return audit(
+            judge or None,
+            judgments=table,
+            scale=self.scale,
+            against=self.against,
+            force=self.force,
+            n_items=self.n_items,
+            n_prompts=self.n_prompts,
+            max_calls=self.max_calls,
+            max_cost=self.max_cost,
+            options={
+                **self.option,
+                **({"template": self.template} if self.template else {}),
+            },
+            **self._how,
+        )
+
+    @property
+    def _own_prompt(self) -> dict[str, str]:
+        return {"template": self.template} if self.template else {}
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        given = {"readout": self.readout, "temperature": self.temperature}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _texts(self) -> Items | None:
+        """The texts: a dataset, the user's file, or none beside --judgments alone."""
+        if self.judgments and not (self.data or self.path):
+            return None
+        return load(
+            self.data or ("csv" if self.path else "minibench"),
+            path=self.path,
+            rubric=self.rubric,
+            columns=self._columns()[0] or None,
+        )
+
+    def _judgments(self, items: Items | None) -> pd.DataFrame | None:
+        if not self.judgments:
+            return None
+        return judgments_from(
+            self.judgments,
+            items,
+            self.scale,
+            columns=self._columns()[1],
+            scores=self.scores.split(",") if self.scores else (),
+            failed=self.failed or None,
+            parser=self.parser or None,
+        )
+
+    def _columns(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Tell the columns' names of the texts from those of the judgments."""
+        named = dict(self.columns)
+        if not (self.path and self.judgments and named):
+            return (named if self.path and not self.judgments else {}), named
+        is_log = self.judgments.suffix.lower() in (".json", ".eval")
+        scored = read_log(self.judgments) if is_log else table_of(self.judgments)[0]
+        known = table_of(self.path)[0]
+        of_texts = {old: new for old, new in named.items() if old in known}
+        return of_texts, {
+            old: new
+            for old, new in named.items()
+            if old in scored or old not in of_texts
+        }

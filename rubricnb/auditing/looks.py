@@ -1,0 +1,266 @@
+"""Two looks: what the first prompts decide is not asked of the others.
+
+The plain prompt is asked about every text at once: agreement with people has one look.
+What moves the scores is asked about a third of the prompts first, and about the others
+only as far as a question is open then. A question that is looked at twice has two
+chances to be wrong, so both looks share its 5 % evenly (Bonferroni): interval and
+verdict of either are at 97.5 %. If A₁ and A₂ are the events that the first and that the
+second look are wrong, the look at which one stops is wrong with probability at most
+P(A₁) + P(A₂) = 2.5 % + 2.5 %, whenever one stops and however the looks depend on one
+another. Pocock's (1977) bounds for two looks, 2.94 % each, would need normal estimates
+and looks of known sizes; clusters of unequal size have neither.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from rubricnb.auditing.draw import first_look
+from rubricnb.auditing.plan import audit_requests
+from rubricnb.auditing.terms import UNCLEAR
+from rubricnb.data.rubrics import scales_of
+from rubricnb.frames import Items, Requests
+from rubricnb.judging.cost import estimate_cost
+from rubricnb.judging.judge import Judge, JudgeLike, describe
+from rubricnb.judging.judgments import join
+from rubricnb.judging.rendering import askable
+
+PLAIN_PROMPT, EDITS = "the plain prompt", "neutral edits"
+TURNED, DESCENDING = "balanced orders", "descending order"
+LETTERS, ROMAN = "letters", "Roman numerals"
+GRADED, FULL = "references", "full-mark references"
+TOGETHER = "several criteria in a call"
+
+Ask = Callable[[Requests], pd.DataFrame]
+
+
+class Asked(NamedTuple):
+    """What was asked in both looks, and the number of prompts by purpose."""
+
+    answers: list[pd.DataFrame]
+    first: dict[str, int]
+    second: dict[str, int]
+
+
+def purposes(requests: Requests) -> pd.Series:
+    """Name what each request is asked for."""
+    source: Items = requests.source
+    which, scales = scales_of(source)
+    top = dict(
+        zip(source["item_id"], (f"{scales[k][-1]:g}" for k in which), strict=True)
+    )
+    design = requests["design"].astype("str")
+    shown = requests["reference_score"].astype("str")
+    full = shown.isin(["auto"]) | (
+        shown == requests["item_id"].astype("object").map(top)
+    )
+    purpose = design.map(
+        {
+            "fixed": PLAIN_PROMPT,
+            "placebo": EDITS,
+            "balanced": TURNED,
+            "descending": DESCENDING,
+        }
+    )
+    labels = requests["labels"].astype("str")
+    purpose = purpose.mask(labels == "letter", LETTERS).mask(labels == "roman", ROMAN)
+    purpose = purpose.mask(shown != "none", GRADED).mask((shown != "none") & full, FULL)
+    return purpose.mask(requests["template"].astype("str") == "criteria", TOGETHER)
+
+
+def still_open(rows: pd.DataFrame) -> set[str]:
+    """Name what must be asked about more texts, from the rows that are inconclusive."""
+    needed = set()
+    for row in rows[rows["verdict"] == UNCLEAR].to_dict("records"):
+        needed |= {*_NEEDS.get(row["measure"], ())}
+        if row["measure"] == "labels":
+            needed |= {row["question"]}
+    return needed
+
+
+_NEEDS = {
+    "discrimination": (EDITS,),
+    "edits": (EDITS,),
+    "position": (EDITS, TURNED),
+    "order": (EDITS, DESCENDING),
+    "labels": (EDITS,),  # and the labels that the question names
+    "full_mark": (EDITS, FULL),
+    "reference": (GRADED,),
+    "criteria": (TOGETHER,),
+}
+
+
+def ask_in_looks(
+    planned: Sequence[Requests],
+    first_items: Items,
+    ask: Ask,
+    rows_of: Callable[[list[pd.DataFrame], Items], pd.DataFrame],
+) -> Asked:
+    """Ask about the first items in every way, and about the others as far as needed.
+
+    Parameters
+    ----------
+    planned
+        All that may be asked, of the parts of `audit_requests`, with their readout.
+    first_items
+        From `first_look`.
+    ask
+        Requests → judgments.
+    rows_of
+        Judgments of the first items → the rows of their audit.
+    """
+    named = [purposes(part) for part in planned]
+    is_first = [about(part, first_items) for part in planned]
+    at_once = [
+        own | (name == PLAIN_PROMPT) for own, name in zip(is_first, named, strict=True)
+    ]
+    now = [part[own.to_numpy()] for part, own in zip(planned, at_once, strict=True)]
+    answers = [ask(part) for part in now]
+    first = _counted(answers, now, named)
+    if all(own.all() for own in at_once):
+        return Asked(answers, first, {})
+    seen = [
+        found[found["request_id"].isin(part["request_id"][own.to_numpy()])]
+        for found, part, own in zip(answers, planned, is_first, strict=True)
+    ]
+    needed = still_open(rows_of(seen, first_items))
+    second: Counter[str] = Counter()
+    for k, (part, name) in enumerate(zip(planned, named, strict=True)):
+        later = part[(~at_once[k] & name.isin(needed)).to_numpy()]
+        if len(later):
+            more = ask(later)
+            second.update(_counted([more], [later], [name]))
+            both = part[(at_once[k] | name.isin(needed)).to_numpy()]
+            answers[k] = join(both, answers[k], more)
+    return Asked(answers, first, dict(second))
+
+
+def about(requests: Requests, items: Items) -> pd.Series:
+    """Which requests are about some items; those of several criteria name the text."""
+    names = {*items["item_id"], *items["text_id"]}
+    return requests["item_id"].astype("object").isin(names)
+
+
+def _counted(
+    answers: Iterable[pd.DataFrame],
+    asked: Iterable[Requests],
+    named: Iterable[pd.Series],
+) -> dict[str, int]:
+    """Number of distinct prompts by purpose; a copy of a greedy answer is none."""
+    counts: Counter[str] = Counter()
+    for found, part, name in zip(answers, asked, named, strict=True):
+        of = dict(zip(part["request_id"], name[part.index], strict=True))
+        once = found.drop_duplicates("key")["request_id"]
+        counts.update(Counter(once.map(of)))
+    return dict(counts)
+
+
+def audit_cost(
+    judge: JudgeLike,
+    items: Items,
+    price: tuple[float, float, float] | None = None,
+    looks: int = 2,
+    **how: Any,
+) -> pd.DataFrame:
+    """Estimate what an audit would cost, as `estimate_cost`, before anything is sent.
+
+    Returns
+    -------
+    DataFrame
+        A row for each setting and look. ``look`` 2 is what the second look costs if the
+        first decides nothing; ``purposes`` has the calls by what they are for.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> cost = audit_cost("openai:gpt-4.1", rb.load("minibench", n_items=15))
+    >>> int(cost.requests.sum()), cost.look.unique().tolist()
+    (391, [1])
+    """
+    described = describe(judge, price)
+    planned = [askable(p, described)[0] for p in audit_requests(items, looks, **how)]
+    first_items = first_look(items, looks, how.get("seed", 0))
+    return estimated([p for p in planned if len(p)], first_items, described)
+
+
+def estimated(
+    planned: Sequence[Requests], first_items: Items, judge: Judge
+) -> pd.DataFrame:
+    """Estimate the cost of both looks at all that may be asked."""
+    rows = []
+    for part in planned:
+        name = purposes(part)
+        at_once = about(part, first_items) | (name == PLAIN_PROMPT)
+        for look, asked in ((1, at_once), (2, ~at_once)):
+            if asked.any():
+                own = part[asked.to_numpy()]
+                cost = estimate_cost(own, judge)
+                counts = _calls_by_purpose(own, name, int(cost["calls"].iloc[0]))
+                rows.append(cost.assign(look=look, purposes=[counts]))
+    return pd.concat(rows, ignore_index=True)
+
+
+def _calls_by_purpose(
+    requests: Requests, name: pd.Series, calls: int
+) -> dict[str, int]:
+    """Split so many calls by purpose.
+
+    The ascending list is one of the balanced orders, and a deterministic judge is asked
+    once for a repeated prompt: these are one call.
+    """
+    edit = requests["ordering_index"].where(requests["design"] == "placebo", 0)
+    columns = ["item_id", "ordering", "criterion_ordering", "labels", "reference_score"]
+    prompts = requests[[c for c in [*columns, "template"] if c in requests]]
+    prompts = prompts.assign(edit=edit)
+    every = ~prompts.assign(replicate=requests["replicate"]).duplicated()
+    once = ~prompts.duplicated()
+    asked = min((every, once), key=lambda kept: abs(int(kept.sum()) - calls))
+    return {str(k): int(n) for k, n in name[asked[asked].index].value_counts().items()}
+
+
+def cost_in_words(cost: pd.DataFrame) -> str:
+    """Say for what the calls of an estimate are made."""
+    counts: list[Counter[str]] = [Counter(), Counter()]
+    for look, purpose in zip(cost["look"], cost["purposes"], strict=True):
+        counts[look - 1].update(purpose)
+    return in_words(counts[0], counts[1], "at most ")
+
+
+def in_words(
+    first: Mapping[str, int], second: Mapping[str, int], most: str = ""
+) -> str:
+    """Say for what so many calls are made.
+
+    >>> in_words({"the plain prompt": 90, "neutral edits": 40}, {"letters": 80})
+    '90 for the plain prompt, 40 for neutral edits, 80 for a second look (letters)'
+    """
+    said = [f"{n:,} for {purpose}" for purpose, n in first.items()]
+    if second:
+        what = ", ".join(second)
+        said.append(f"{most}{sum(second.values()):,} for a second look ({what})")
+    return ", ".join(said)
+
+
+def calls_in_words(design: Mapping[str, Any]) -> str:
+    """Say how many prompts were asked for what, and how two looks share their 5 %.
+
+    >>> calls = {"first": {"letters": 1200}, "second": {}}
+    >>> calls_in_words({"looks": 1, "calls": calls})
+    '1,200 different prompts: 1,200 for letters.'
+    """
+    first, second = design["calls"]["first"], design["calls"]["second"]
+    n = sum(first.values()) + sum(second.values())
+    text = f"{n:,} different prompts: {in_words(first, second)}."
+    return text if design["looks"] == 1 else f"{text} {_TWICE}"
+
+
+_TWICE = (
+    "What moves the scores was looked at twice: first on a part of the prompts, and "
+    "then, where that was inconclusive, on all. These intervals are at 97.5 %, and "
+    "these p are doubled, so that both looks together are wrong as rarely as one look "
+    "at 95 %."
+)
