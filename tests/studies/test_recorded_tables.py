@@ -299,3 +299,13 @@ def test_the_recorded_frame_of_validity_is_what_its_tallies_say():
     kept = pd.read_csv(folder / "validity.csv").query("cell == 'size/duplicated'")
     again = validity.validity(["size/duplicated"], folder=folder)
     pd.testing.assert_frame_equal(again, kept.reset_index(drop=True), rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", validity.cell_names())
+def test_the_first_hundred_studies_of_a_cell_are_those_recorded(cell, tmp_path):
+    kept = pd.read_csv(results_folder() / "validity" / f"{cell.replace('/', '-')}.csv")
+    validity.validity([cell], replications=validity.PIECE, folder=tmp_path)
+    [path] = tmp_path.glob("*.csv")
+    first = kept[kept["piece"] == f"0-{validity.PIECE}"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.read_csv(path), first, rtol=1e-6, check_dtype=False)
