@@ -331,7 +331,7 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
         rest = arrays.by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
         if n_clusters > 1:
             weight = arrays.by_cluster(size, cluster) / size.sum()
-            rest = rest / (1 - weight)[:, None]  # CR3, as in `mean_t`
+            rest = rest / (1 - weight)[:, None]  # CR3: eq-share-interval
             se = np.sqrt((n_clusters - 1) / n_clusters * (rest**2).sum(axis=0)) / size.sum()
             ways = zip(share, se, infer.freedom(rest), strict=True)
             found = [infer.t_estimate(*map(float, way)) for way in ways]
