@@ -22,8 +22,9 @@ from rubricnb.statistics.intervals import (
     fisher_jackknife_t,
     jackknife_t,
 )
-from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
-from studies.intervals import ENDS, bounded, mean_row
+from rubricnb.statistics.losses import left_out, lost_scores
+from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster, item_means
+from studies.intervals import ENDS, bounded, loss_row, mean_row
 from studies.recording import write_tables
 
 ALL = "all forms"  # the mean of an item's scores over the forms
@@ -50,6 +51,7 @@ def tables(loaded: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
             who = {"recording": name, "judge": judge}
             with_people, contrasts = agreement(once, items)
             for table, found in (
+                ("lost", losses(once)),
                 ("components", components(once)),
                 ("spread", spread(once)),
                 ("agreement", with_people),
@@ -85,11 +87,31 @@ def first_reads(judgments: pd.DataFrame) -> pd.DataFrame:
 
 def crossed(judgments: pd.DataFrame) -> tuple[pd.DataFrame, FloatArray, list[str]]:
     """Return items with a score in every form: their keys, items × forms, and the forms."""
+    wide = _in_forms(judgments).dropna()
+    return wide.index.to_frame(index=False), wide.to_numpy(np.float64), list(wide.columns)
+
+
+def _in_forms(judgments: pd.DataFrame) -> pd.DataFrame:
     keys = ["criterion", "cluster_id", "candidate", "item_id"]
     names = [k for k in keys if k in judgments]
     text = judgments.astype(dict.fromkeys([*names, "template"], str))
-    wide = text.pivot(index=names, columns="template", values="score").dropna()
-    return wide.index.to_frame(index=False), wide.to_numpy(np.float64), list(wide.columns)
+    return text.pivot(index=names, columns="template", values="score")
+
+
+def losses(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Count the items that a form has no score for, and those left out for want of any of them.
+
+    ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how the other forms score them.
+    """
+    wide = _in_forms(judgments)
+    x = wide.to_numpy(np.float64, na_value=np.nan)
+    rows = [{"form": ALL, **loss_row(len(x), *left_out(x, ~np.isnan(x).any(axis=1)))}]
+    for j, form in enumerate(wide.columns):
+        others = item_means(np.delete(x, j, axis=1))
+        why = lost_scores(x[:, j], others, (form, "the others"))
+        own = [reason for reason in why if reason.numbers["lacking"] == form]
+        rows.append({"form": form, **loss_row(len(x), *own)})
+    return pd.DataFrame(rows)
 
 
 def components(judgments: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from rubricnb.statistics.intervals import Estimate, jackknife_t, mean_t
 from rubricnb.statistics.reads import FloatArray, IntArray
+from rubricnb.statistics.reasons import Reason
 
 Row = dict[str, float]
 
@@ -25,6 +26,15 @@ def recorded_columns(table: pd.DataFrame) -> pd.DataFrame:
     """Keep what recorded tables have of a statistic's: neither se and df, nor codes of reasons."""
     basis = [c for c in table if c == "codes" or c.endswith(("_se", "_df"))]
     return table.drop(columns=[*basis, *(("se", "df") if "se" in table else ())])
+
+
+def loss_row(asked: int, lost: Reason | None = None) -> Row:
+    """Return how many of those asked are lost, and the mean scores of these and of the kept ones.
+
+    `lost`: a reason of `rubricnb.statistics.losses`; None where nothing is lost.
+    """
+    row: Row = {"lost": 0, "asked": asked, "lost_mean": float("nan"), "kept_mean": float("nan")}
+    return row | {name: lost.numbers[name] for name in row if lost and name != "asked"}
 
 
 def mean_row(

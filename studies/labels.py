@@ -20,8 +20,9 @@ from scipy import special, stats
 import rubricnb as rb
 from rubricnb.statistics.intervals import correlation, moments
 from rubricnb.statistics.labels import estimate_systems
+from rubricnb.statistics.losses import lost_scores
 from rubricnb.statistics.reads import FloatArray, IntArray
-from studies.intervals import jackknife_row
+from studies.intervals import jackknife_row, loss_row
 from studies.recording import write_tables
 
 DRAWS = 1_000
@@ -97,6 +98,20 @@ def cells(scores: pd.DataFrame) -> list[Cell]:
         human, score = wide["human"].to_numpy(), wide["score"].to_numpy()
         found.append(Cell(judge, dataset, criterion, human, score, tuple(map(str, wide.index))))
     return found
+
+
+def losses(scores: pd.DataFrame) -> pd.DataFrame:
+    """Count the rated texts without a score, for which `cells` leaves out a whole cluster.
+
+    ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how people rate them.
+    """
+    rows = []
+    keys = ["judge", "dataset", "criterion"]
+    for names, part in scores.groupby(keys, sort=False):
+        human, score = (part[name].to_numpy(np.float64) for name in ("human", "score"))
+        why = lost_scores(score, human, ("judge", "people"))
+        rows.append({**dict(zip(keys, names, strict=True)), **loss_row(len(part), *why)})
+    return pd.DataFrame(rows)
 
 
 # ---- draws -------------------------------------------------------------------------------------
@@ -482,8 +497,10 @@ def _mean_tau(of: list[Cell], without: str = "") -> float:
 
 def compute(draws: int = DRAWS, of: list[Cell] | None = None) -> dict[str, pd.DataFrame]:
     """All tables of the chapter, by name of file. Every cell and table has a stream of its own."""
-    recorded = of is None
-    of = cells(loaded()) if of is None else of
+    more: dict[str, pd.DataFrame] = {}
+    if of is None:
+        scores = loaded()
+        of, more = cells(scores), {"labels_forms": forms(), "labels_lost": losses(scores)}
 
     def stream(cell: Cell, table: int) -> np.random.Generator:
         name = "/".join(cell.names.values()).encode()
@@ -500,7 +517,7 @@ def compute(draws: int = DRAWS, of: list[Cell] | None = None) -> dict[str, pd.Da
         "labels_plans": each(by_plan, 1),
         "labels_share": each(share, 2),
         "labels_systems": each(systems, 3),
-    } | ({"labels_forms": forms()} if recorded else {})
+    } | more
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from rubricnb.data import load_recording
 from rubricnb.statistics import within_item_sd
-from studies.intervals import mean_row, ratio_row
+from rubricnb.statistics.losses import left_out
+from studies.intervals import loss_row, mean_row, ratio_row
 from studies.recording import write_tables
 
 Array = NDArray[np.float64]
@@ -170,6 +171,27 @@ def reads(judgments: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def losses(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Count the prompts that lack a read, which all but `noise` and `leads` leave out.
+
+    ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: the mean of their other scores. Arm NaN:
+    of all arms of a judge, whose requests are compared on the prompts that none of them lacks.
+    """
+    rows = []
+    for (judge, temperature), arm in arms(judgments).items():
+        scores, _ = scores_of(arm)
+        rows.append({"judge": judge, "temperature": temperature, **_loss(scores)})
+    every = np.concatenate(list(_on_common_prompts(judgments, "gpt-5.4").values()), axis=2)
+    rows.append({"judge": "gpt-5.4", "temperature": np.nan, **_loss(every)})
+    return pd.DataFrame(rows)
+
+
+def _loss(scores: Array) -> dict[str, float]:
+    flat = scores.reshape(len(scores), -1)
+    whole = np.asarray(np.isfinite(flat).all(axis=1))
+    return loss_row(len(flat), *left_out(flat, whole, "prompts"))
+
+
 def leads(judgments: pd.DataFrame, most: int = 4) -> pd.DataFrame:
     """Tell what another read says of a lead: of the same response, of neither, of the other.
 
@@ -302,11 +324,15 @@ def commonest(scores: Array) -> Array:
 
 def together(judgments: pd.DataFrame, judge: str) -> dict[float, Array]:
     """Return a judge's scores by temperature, on the prompts that all have in full."""
-    found = {t: scores_of(arm) for (name, t), arm in arms(judgments).items() if name == judge}
-    common = sorted(set.intersection(*(set(prompts) for _, prompts in found.values())))
-    cells = {t: s[pd.Index(p).get_indexer(common)] for t, (s, p) in found.items()}
+    cells = _on_common_prompts(judgments, judge)
     whole = np.isfinite(np.stack(list(cells.values()))).all(axis=(0, 2, 3))
     return {t: s[whole] for t, s in sorted(cells.items())}
+
+
+def _on_common_prompts(judgments: pd.DataFrame, judge: str) -> dict[float, Array]:
+    found = {t: scores_of(arm) for (name, t), arm in arms(judgments).items() if name == judge}
+    common = sorted(set.intersection(*(set(prompts) for _, prompts in found.values())))
+    return {t: s[pd.Index(p).get_indexer(common)] for t, (s, p) in found.items()}
 
 
 def differences(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -400,7 +426,7 @@ def compute() -> dict[str, pd.DataFrame]:
     rewardbench = load_recording("rewardbench-reads")
     tables: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
         "noisy_reads": noise, "noisy_means": reads, "noisy_leads": leads,
-        "noisy_requests": requests, "noisy_differences": differences,
+        "noisy_requests": requests, "noisy_differences": differences, "noisy_lost": losses,
     }  # fmt: skip
     found = {name: table(rewardbench) for name, table in tables.items()}
     found["noisy_reask"] = asked_again(load_recording("summeval-gpt"))

@@ -15,8 +15,9 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
+from rubricnb.statistics.losses import lost_scores
 from rubricnb.statistics.reads import FloatArray, by_cluster
-from studies.intervals import jackknife_row, recorded_columns
+from studies.intervals import jackknife_row, loss_row, recorded_columns
 from studies.recording import write_tables
 
 SETS = ("summeval-six", "summeval-gpt")
@@ -255,6 +256,22 @@ def effective(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def losses(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Count the items that a judge has no score for, and those that the eleven leave out for it.
+
+    ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how the experts rate them.
+    """
+    scores = wide(judgments, items)
+    names = eleven(scores)
+    human = items["human"].to_numpy(float)
+    sides = {"eleven judges": np.where(scores[names].notna().all(axis=1), 0.0, np.nan)}
+    sides |= {name: scores[name].to_numpy(float) for name in scores}
+    return pd.DataFrame(
+        {"judge": name, **loss_row(len(human), *lost_scores(side, human, (name, "experts")))}
+        for name, side in sides.items()
+    )
+
+
 def covariances(scores: pd.DataFrame, items: pd.DataFrame, used: np.ndarray) -> FloatArray:
     """Covariance of judges and experts on the items used, then without each cluster."""
     rated = items[used]
@@ -307,6 +324,7 @@ def compute() -> dict[str, pd.DataFrame]:
     return {
         "replace_judges": by_judge(everyone, items),
         "replace_epsilon": by_epsilon(everyone, items),
+        "replace_lost": losses(judgments, items),
         "replace_panels": effective(judgments, items),
         "replace_subsets": subsets(judgments, items),
         "replace_labels": labels_saved(panels, items),

@@ -1,6 +1,11 @@
-"""Every table of ``results/recordings`` is what its study computes, as a whole or in part."""
+"""Every table of ``results/recordings`` is what its study computes, as a whole or in part.
+
+`TABLES` says which part computes which tables; a new table must be there, or say in `NOT_AGAIN` why
+it is not computed again. Parts that take minutes are slow; the others have their turn.
+"""
 
 from functools import cache, partial
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -40,6 +45,7 @@ KEYS = {
     "labels_cells": PAIR, "labels_share": PAIR, "labels_expected": ["group", "n_labels"],
     "labels_random": [*PAIR, "n_labels"], "labels_plans": [*PAIR, "plan", "about"],
     "labels_systems": [*PAIR, "per_system", "prompts"], "labels_forms": ["form"],
+    "labels_lost": PAIR, "replace_lost": ["judge"],
     "need_ten_recorded": [*CELL, "readout", "pilot"], "need_ten_votes": [*CELL, "lead", "most"],
     "need_ten_directions": [*CELL, "readout"], "need_ten_pairs": [*CELL, "reads"],
     "one_read_agreement": [*CELL, "quantity"], "one_read_corrections": [*CELL, "way"],
@@ -80,13 +86,13 @@ def all_cells_of_labels():
         "labels_cells": pd.DataFrame(map(labels.described, labelled())),
         "labels_expected": labels.expectations(labelled()),
         "labels_forms": labels.forms(),
+        "labels_lost": labels.losses(labels.loaded()),
     }
 
 
 def drawn_labels():
     found = labels.compute(of=[c for c in labelled() if c.criterion in ("relevance", "empathy")])
-    del found["labels_expected"]
-    return found
+    return {name: table for name, table in found.items() if name in TABLES["labels, drawn"]}
 
 
 def read_once(*cell):
@@ -143,6 +149,9 @@ def replaced():
     return {
         "replace_panels": replace.effective(judgments, items),
         "replace_subsets": replace.subsets(judgments, items),
+        "replace_lost": replace.losses(judgments, items),
+        "replace_epsilon": replace.by_epsilon(some, items),
+        "replace_draws": replace.labels_drawn(everyone, items),
         "replace_judges": replace.by_judge(some, items),
         "replace_labels": replace.labels_saved(some[some["judge"] != replace.CONSTANT], items),
     }
@@ -163,7 +172,20 @@ def simulated_training():
 
 def followed_once():
     found = followed.compute(splits=1)
-    return {name: found[name] for name in ("followed", "followed_ways", "followed_systems")}
+    return {name: found[name] for name in TABLES["followed"]}
+
+
+def followed_often():
+    return {"followed_splits": followed.compute()["followed_splits"]}
+
+
+def simulated_pilots():
+    return {
+        "need_ten_pilots": need_ten.pilots(),
+        "need_ten_decisions": need_ten.simulated_decisions(),
+        "need_ten_sequential": need_ten.sequential(),
+        "need_ten_skewed": need_ten.skewed(),
+    }
 
 
 def named(prefix, tables):
@@ -192,7 +214,64 @@ SLOW = {
     "noisy": noisy.compute,
     "replace": replaced,
     "training, simulated": simulated_training,
+    "followed, all splits": followed_often,
+    "need ten, simulated": simulated_pilots,
+    "one read, planted": lambda: {"one_read_planted": one_read.planted()},
+    "error budget": error_budget.compute,
     **{f"training on {' '.join(c)}": partial(trained, *c) for c in training.CELLS if c != QWEN},
+}
+
+OF_ONE_READ = [f"one_read_{name}" for name in ("agreement", "levels", "systems", "shared")]
+TRAINING = [f"training_{name}" for name in ("policies", "budgets", "transforms", "best_of_n")]
+TABLES = {
+    "error budget of five forms": ["error_budget_parts", "error_budget_prices"],
+    "labels, all cells": [f"labels_{name}" for name in ("cells", "expected", "forms", "lost")],
+    "one read of Qwen": OF_ONE_READ,
+    "one read of Gemma": OF_ONE_READ,
+    "need ten": [
+        *(f"need_ten_{n}" for n in ("recorded", "votes", "directions", "pairs", "exact", "first")),
+        "one_read_null_levels",
+    ],
+    "probes": [
+        f"probes_{name}"
+        for name in ("changes", "controls", "deltas", "plausible", "labels", "open", "small")
+    ],
+    "chunks": ["chunks_ways", "chunks_gaps"],
+    "first answer": [f"first_answer_{name}" for name in ("slots", "shares", "gaps")],
+    "readouts": [f"readouts_{name}" for name in ("status", "pairs", "position", "missing")],
+    "followed": ["followed", "followed_ways", "followed_systems"],
+    "forms": [
+        f"forms_{name}"
+        for name in (
+            *("status", "lost", "components", "spread", "agreement", "contrasts", "systems"),
+            *("ranks", "reask", "pairs"),
+        )
+    ],
+    "labels, drawn": [
+        f"labels_{name}" for name in ("cells", "random", "plans", "share", "systems")
+    ],
+    "noisy": [
+        f"noisy_{name}"
+        for name in (
+            *("reads", "means", "leads", "requests", "differences", "lost", "reask", "gpt4"),
+        )
+    ],
+    "replace": [
+        f"replace_{name}"
+        for name in ("panels", "subsets", "judges", "labels", "lost", "epsilon", "draws")
+    ],
+    "training, simulated": ["training_speed", "training_planted"],
+    "followed, all splits": ["followed_splits"],
+    "need ten, simulated": [
+        f"need_ten_{name}" for name in ("pilots", "decisions", "sequential", "skewed")
+    ],
+    "one read, planted": ["one_read_planted"],
+    "error budget": [f"error_budget_{name}" for name in ("parts", "prices", "coverage")],
+    **{f"training on {' '.join(cell)}": TRAINING for cell in training.CELLS if cell != QWEN},
+    "training on Qwen": TRAINING,
+}
+NOT_AGAIN = {
+    "one_read_null": "answers of a judge, which need its weights",
 }
 
 
@@ -218,8 +297,16 @@ def compare(found, name):
     "part", [*COMPUTED, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 )
 def test_recorded_tables_recompute(part, mirror):
-    for name, table in (COMPUTED | SLOW)[part]().items():
+    found = (COMPUTED | SLOW)[part]()
+    assert {*found} == {*TABLES[part]}
+    for name, table in found.items():
         compare(table, name)
+
+
+def test_every_stored_table_is_computed_again_or_says_why_not():
+    stored = {path.stem for path in (results_folder() / "recordings").glob("*.csv")}
+    assert {*TABLES} == {*COMPUTED, *SLOW}
+    assert stored == {*chain(*TABLES.values()), *NOT_AGAIN}
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -240,3 +327,13 @@ def test_the_recorded_frame_of_validity_is_what_its_tallies_say():
     kept = pd.read_csv(folder / "validity.csv").query("cell == 'size/duplicated'")
     again = validity.validity(["size/duplicated"], folder=folder)
     pd.testing.assert_frame_equal(again, kept.reset_index(drop=True), rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", validity.cell_names())
+def test_the_first_hundred_studies_of_a_cell_are_those_recorded(cell, tmp_path):
+    kept = pd.read_csv(results_folder() / "validity" / f"{cell.replace('/', '-')}.csv")
+    validity.validity([cell], replications=validity.PIECE, folder=tmp_path)
+    [path] = tmp_path.glob("*.csv")
+    first = kept[kept["piece"] == f"0-{validity.PIECE}"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.read_csv(path), first, rtol=1e-6, check_dtype=False)
