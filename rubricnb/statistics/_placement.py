@@ -86,7 +86,8 @@ class Placement:
 
         The permutation mean of few orderings contains part of a preference, which then shows too
         small: by a half for two drawn orderings an item, by a tenth for ten. To first order in the
-        preference this undoes it; under a balanced design without losses nothing changes.
+        preference this undoes it, if all scores are equally probable; under a balanced design
+        without losses nothing changes. (eq-visible-share: d becomes W⁻ d.)
         """
         widen = np.linalg.pinv(self.sight, rcond=1e-9)
         deviation, variance = self.deviation @ widen.T, widen @ self.variance @ widen.T
@@ -194,16 +195,16 @@ def _permutation_mean(block: Block) -> FloatArray:
 
 
 def _visible_share(block: Block) -> FloatArray:
-    """How much of a preference the reads show: Σ count (1 − P̄′ₖ P̄), P̄ the scores' mean place."""
+    """How much of a preference the reads show: M W of eq-visible-share, Σ m_ik (I − P_ik P̄_iᵀ)."""
     n = block.shown.shape[2]
     place_of = (block.shown[..., None] == np.arange(1, n + 1)).astype(np.float64)
     has = (block.count > 0).astype(np.float64)
     weights = np.stack([block.count, has / np.maximum(has.sum(axis=1, keepdims=True), 1)])
     if len(place_of) == 1:
-        own, mean = np.tensordot(weights, place_of[0], axes=1)  # (items, positions, scores)
+        total, mean = np.tensordot(weights, place_of[0], axes=1)  # (items, positions, scores)
     else:
-        own, mean = np.einsum("wik,ikps->wips", weights, place_of)
-    return np.asarray(block.count.sum() * np.eye(n) - np.tensordot(own, mean, ((0, 2), (0, 2))))
+        total, mean = np.einsum("wik,ikps->wips", weights, place_of)
+    return np.asarray(block.count.sum() * np.eye(n) - np.tensordot(total, mean, ((0, 2), (0, 2))))
 
 
 def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
@@ -211,8 +212,8 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     if n_slots < 2:
         return np.zeros((n, n))
     count, profile, shown, owner = _pool(block, cluster)
-    # A[r, j, k, p]: what was answered under slot j, placed under slot k. Worked on in place: with
-    # a cluster an item, this array is most of the test's time.
+    # eq-placement: A[r, j, k, p], what was answered under slot j, placed under slot k, times the
+    # reads of k. Worked on in place: with a cluster an item, this array is most of the test's time.
     if len(shown) == 1:
         placed = np.take(profile, shown[0] - 1, axis=2)
     else:
@@ -226,11 +227,12 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     placed -= over_j[:, None]
     placed -= (over_k - overall[:, None])[:, :, None]
     # An item that lost reads permutes those it has; the factor turns 1/(slots - 1) into 1/(its
-    # own slots - 1). It is 1 without losses.
+    # own slots - 1). It is 1 without losses, exact where the items of a cluster have the same slots
+    # left, and an approximation where they have lost different ones.
     weight = np.sqrt((n_slots - 1) / np.maximum(occupied - 1, 1))
     placed *= (has[:, :, None] * has[:, None, :] * weight)[..., None]
     flat = _sum_sorted(placed, owner).reshape(-1, n)
-    return np.asarray(flat.T @ flat / (n_slots - 1))
+    return np.asarray(flat.T @ flat / (n_slots - 1))  # V of eq-permutation-moments
 
 
 def _pool(block: Block, cluster: IntArray) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:

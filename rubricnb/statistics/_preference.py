@@ -71,6 +71,7 @@ def _preference(reads: Reads, fit: Any, cluster: IntArray) -> Preference:
         gamma = contrasts @ theta
         if n_clusters > 1:
             se = _cluster_se(score, information, cluster, contrasts)
+            why = (Reason("log_preference.no_interval"),) if np.isnan(se).any() else ()
     out: dict[str, float] = {}
     for p, own in enumerate(zip(gamma, se, strict=True), start=1):
         out |= t_estimate(*own, n_clusters - 1).named(f"log_preference_{p}", *UNTESTED)

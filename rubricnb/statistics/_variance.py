@@ -49,6 +49,7 @@ def henderson(
 
     NaN where sources cannot be told apart, with all clusters or without one of few.
     """
+    # eq-henderson: T_a − T_0 = Σ_b σ_b² (k_ab − k_0b)
     square, expected = _squares([np.zeros_like(cluster), *sources], cluster, x)
     left, right = square[:, 1:] - square[:, :1], expected[:, 1:] - expected[:, :1]
     told_apart = np.linalg.matrix_rank(right) == len(sources)

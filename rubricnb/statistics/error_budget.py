@@ -253,8 +253,9 @@ def design_for(
 
     Notes
     -----
-    The variance of the difference is 2[(σ²(item) + Σ σ²(f × item)/k + σ²(re-read)/reads)/n +
-    Σ σ²(f × candidate)/k] over the facets f, k levels of each: the last sum does not fall with n.
+    The variance of the difference is 2[(σ²(item) + Σ σ²(f × item)/k + σ²(re-read)/calls)/n +
+    Σ σ²(f × candidate)/k] over the facets f, k levels of each, and all calls about a text: the last
+    sum does not fall with n.
     It is planned with only where its interval lies above 0: noise would otherwise buy orders, or
     call every number of prompts too small. `reason` says what its upper end would leave undetected.
 
@@ -299,6 +300,7 @@ def _designs(
         calls = int(np.prod(ks)) * reads
         one, floor = variance_of_difference(sources, variances, k, calls)
         n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
+        # One ratio for both parts: the interval is of their sum at the n that is planned.
         ends = _ratios(one / np.minimum(n, _MOST) + floor)
         low, high = (_prompts(one[0] * r, floor[0] * r, difference) for r in ends)
         row: dict[str, Any] = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
@@ -357,7 +359,7 @@ def variance_of_difference(
 
     What both share, prompts and the shift of a form, cancels from their difference.
     """
-    falls, stays = np.zeros((2, len(sources)))
+    falls, stays = np.zeros((2, len(sources)))  # the two sums of eq-difference
     for i, source in enumerate(sources):
         facet, _, text = source.partition(" × ")
         if source == _AGAIN:

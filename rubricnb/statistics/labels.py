@@ -266,8 +266,8 @@ def sampling_variance(
     Returns
     -------
     Sampling
-        ``variance``, its Satterthwaite degrees of freedom ``df`` (both NaN where labels share
-        fewer than three clusters) and the ``unit`` most of it is between.
+        ``variance``, its Satterthwaite degrees of freedom ``df`` (both NaN with no more
+        than 1 + `lost` clusters to share) and the ``unit`` most of it is between.
 
     Examples
     --------
@@ -293,7 +293,9 @@ def sampling_variance(
     square = np.diff(((sums / size) ** 2).sum(axis=1)) / df
     # What a variance between the units of a column adds to the sum of squares of a row.
     adds = np.stack([np.minimum(size[1:] / own, 1).sum(axis=1) for own in size])
-    share = np.linalg.solve((np.diff(adds, axis=0) / np.diff(units)[:, None]).T, weights)
+    expected = np.diff(adds, axis=0) / np.diff(units)[:, None]
+    # eq-sampling: E s = C σ², so ω'σ² = (C⁻ᵀ ω)'s; no level lowers it.
+    share = np.linalg.solve(expected.T, weights)
     parts = np.maximum(share, 0) * square
     variance = float(parts.sum())
     df_of = variance**2 / (parts**2 / free).sum() if variance > 0 else free[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,8 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     bias
         From `position_bias` (with ``n_options``), scores (not probabilities), balanced design.
     n_reads
-        Reads of the other study, for all rows or for each.
+        Reads of the other study, for all rows or for each in their order (a Series' index does not
+        count).
 
     Returns
     -------
@@ -170,6 +172,11 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
         ``n_reads, chi2, chi2_low, chi2_high, cramers_v, cramers_v_low, cramers_v_high``: their
         means in studies of ``n_reads`` reads of texts like these. V²_U stays, what V² is above it
         falls as one over the reads. With as many reads as `bias` has, its own numbers.
+
+    Raises
+    ------
+    ValueError
+        A number of reads is not above 0, or there are neither one nor as many as rows.
 
     Examples
     --------
@@ -180,8 +187,15 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     >>> bool(np.isclose(at_reads(bias, bias.n_reads).chi2, bias.chi2).all())
     True
     """
-    n_reads = pd.Series(n_reads, bias.index)
-    return pd.DataFrame({"n_reads": n_reads} | _carried(bias, n_reads, bias["n_options"], _ENDS))
+    given = np.asarray(n_reads)
+    if given.ndim and given.shape != (len(bias),):
+        raise ValueError(
+            f"{given.size} numbers of reads for {len(bias)} rows: give one for all or one for each"
+        )
+    if not (given > 0).all():
+        raise ValueError(f"n_reads: {given[~(given > 0)].flat[0]} is not a number above 0")
+    each = pd.Series(np.broadcast_to(given, len(bias)), bias.index)
+    return pd.DataFrame({"n_reads": each} | _carried(bias, each, bias["n_options"], _ENDS))
 
 
 def _carried(bias: Any, n_reads: Any, n_options: Any, ends: Sequence[str]) -> dict[str, Any]:
@@ -226,7 +240,7 @@ def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
     row |= _cluster_test(placement, n_clusters, reasons)
     row |= _shares(placement, reads, n_clusters)
     if seen < n - 1:
-        reasons.append(Reason("blind") if seen == 0 else Reason("half_blind"))
+        reasons.append(_why_uncompared(reads, seen))
         sizes = ("share_", "v2_unbiased", "p_equivalent")
         row |= dict.fromkeys([c for c in row if c.startswith(sizes)], np.nan)
     elif row["df"] == 0:  # nothing varied: the sizes have no standard error
@@ -235,13 +249,26 @@ def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
         )
         row["p_equivalent"] = np.nan
     row |= _carried(row, max(n_reads, 1), n, _ENDS[1:])
+    if row["df"] > 0:
+        reasons += infer.alike(row)
     row |= preference.columns
-    reasons += preference.why if seen else ()
+    reasons += preference.why if seen and n_reads else ()
     if n_clusters > 1:
         reasons += infer.few_clusters(cluster[placement.reads > 0])
     able = n_clusters > 1 and seen == n - 1 and row["df"] > 0
     row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
     return row | because(reasons)
+
+
+def _why_uncompared(reads: Reads, comparable: int) -> Reason:
+    """Return why some or all positions cannot be compared: the orderings, or lost reads."""
+    code = "half_blind" if comparable else "blind"
+    if not reads.parsed[reads.order >= 0].all():
+        first = np.where(reads.order >= 0, 1.0, np.nan)  # as if every read had been parsed
+        whole = place(replace(reads, value=first, probability=None, scale=None))
+        if whole.comparable > comparable:
+            code += ".lost"
+    return Reason(code)
 
 
 def _papers_test(reads: Reads, placement: Placement, reasons: list[Reason]) -> dict[str, float]:
@@ -304,7 +331,7 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
         rest = arrays.by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
         if n_clusters > 1:
             weight = arrays.by_cluster(size, cluster) / size.sum()
-            rest = rest / (1 - weight)[:, None]  # CR3, as in `mean_t`
+            rest = rest / (1 - weight)[:, None]  # CR3: eq-share-interval
             se = np.sqrt((n_clusters - 1) / n_clusters * (rest**2).sum(axis=0)) / size.sum()
             ways = zip(share, se, infer.freedom(rest), strict=True)
             found = [infer.t_estimate(*map(float, way)) for way in ways]
@@ -376,10 +403,11 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     answers = read_profiles(reads)[reads.parsed]
     given = answers.sum(axis=0)
     shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
-    blind = bool(given.any()) and place(reads).comparable == 0
+    is_blind = bool(given.any()) and place(reads).comparable == 0
+    blind = _why_uncompared(reads, 0) if is_blind else None
     cells = zip(np.repeat(given, n), shown.ravel(), strict=True)
     why = [_why_no_share(count, bool(there), blind) for count, there in cells]
-    size = np.where(shown & (given > 0)[:, None] & ~blind, given[:, None], np.nan)
+    size = np.where(shown & (given > 0)[:, None] & (not is_blind), given[:, None], np.nan)
     found = [place(reads, score=s) for s in range(1, n + 1)]
     count = np.stack([placement.count.sum(axis=0) for placement in found])
     null = np.stack([placement.expected.sum(axis=0) for placement in found])
@@ -397,9 +425,9 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     ).to_dict("records")
 
 
-def _why_no_share(given: float, shown: bool, blind: bool) -> Reason | None:
+def _why_no_share(given: float, shown: bool, blind: Reason | None) -> Reason | None:
     if given == 0:
         return Reason("never_given")
     if not shown:
         return Reason("never_shown")
-    return Reason("blind") if blind else None
+    return blind

@@ -163,6 +163,14 @@ SENTENCES: dict[str, str] = {
         "these orderings leave some positions uncompared: p_within is about the others, and sizes "
         "need more orderings (balanced)"
     ),
+    "blind.lost": (
+        "so many reads are lost that no text has answers under two orderings to exchange: nothing "
+        "can be permuted"
+    ),
+    "half_blind.lost": (
+        "lost reads leave some positions uncompared: p_within is about the others, and sizes need "
+        "more answers"
+    ),
     "log_preference.many_reads": (
         "log preference: too many reads per item for the exact likelihood"
     ),
@@ -173,6 +181,9 @@ SENTENCES: dict[str, str] = {
     "log_preference.certain": "log preference: every answer is certain or the same",
     "log_preference.no_convergence": "log preference: no convergence",
     "log_preference.unchanged": "log preference: no answer changes with the ordering",
+    "log_preference.no_interval": (
+        "log preference: no interval, as without one of the clusters there is no estimate"
+    ),
     "log_preference.blind": "log preference: some positions cannot be compared",
     "never_shown": "this score never stood at this position",
     "never_given": "this score was never given",

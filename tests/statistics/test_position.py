@@ -168,6 +168,60 @@ def test_positions_that_are_never_exchanged_are_tested_but_not_measured():
     assert "leave some positions uncompared" in row.reason
 
 
+def always_first(n_clusters=25):
+    """A judge that takes the first option of every ordering."""
+    judgments = make_judgments(n_clusters)
+    return judgments.assign(score=judgments["ordering"].astype(str).str[0].astype(int), position=1)
+
+
+def test_a_judge_that_always_takes_the_first_place_has_no_interval_and_is_told_why():
+    row = one(always_first())
+    assert row.share_1 == pytest.approx(1)
+    assert row[["share_1_low", "v2_unbiased_low", "cramers_v_low", "p_equivalent"]].isna().all()
+    (alike,) = (code for code in row.codes if code == "no_interval.alike")
+    assert {*SHARES, "v2_unbiased", "chi2", "cramers_v"} == {*alike.numbers["names"].split(", ")}
+
+
+def test_a_group_without_a_parsed_read_has_this_reason_alone():
+    judgments = make_judgments(25)
+    judgments["score"] = judgments["score"].mask(judgments["score"].notna())
+    assert one(judgments).codes == ("no_read",)
+
+
+def test_log_preferences_that_one_cluster_alone_shows_have_no_interval_and_a_reason():
+    judgments = make_judgments(6, 30, gamma=FIRST)
+    first = judgments["cluster_id"] == "c0"
+    row = one(judgments.assign(score=judgments["score"].where(first, 3)))
+    assert row[GAMMAS].notna().all()
+    assert row[[f"{name}_low" for name in GAMMAS]].isna().all()
+    assert "log_preference.no_interval" in row.codes
+
+
+@pytest.mark.parametrize(
+    ("is_kept", "code"),
+    [
+        (lambda j: np.arange(len(j)) % 40 == 3, "blind.lost"),  # a read of each fourth text
+        (lambda j: j["score"].isin([1, 2]) & j["ordering_index"].le(2), "half_blind.lost"),
+    ],
+)
+def test_losses_are_not_blamed_on_the_orderings(is_kept, code):
+    """Orderings that cannot compare positions are called `blind`, whatever is lost."""
+    orders = ["1-2-3-4-5", "2-1-3-4-5", "3-4-5-1-2"]
+    rows = [
+        plain(np.arange(30) % 2 + 1, ordering=order, ordering_index=k + 1)
+        for k, order in enumerate(orders)
+    ]
+    judgments = make_judgments(40) if code == "blind.lost" else pd.concat(rows)
+    lost = judgments.assign(score=judgments["score"].where(is_kept(judgments)))
+    assert code in one(lost).codes
+    asked = judgments[np.asarray(is_kept(judgments))]
+    if code == "blind.lost":
+        table = rb.score_position(lost)
+        assert set(table["codes"].explode()) == {"never_shown", "blind.lost"}
+    else:
+        assert "half_blind" in one(asked).codes
+
+
 @pytest.mark.parametrize("n_orderings", [2, 3])
 def test_equivalence_is_not_claimed_because_few_orderings_show_little(n_orderings):
     """Two rotations show a third of some preferences, three about seven tenths."""
@@ -410,6 +464,18 @@ def test_chi2_is_compared_at_the_papers_number_of_reads():
     assert verdict["as it is"].count("does not") >= 6
     assert "does not" not in verdict["at the paper's reads"]
     assert np.mean(values) == pytest.approx(printed, rel=0.25)
+
+
+def test_other_numbers_of_reads_belong_to_the_rows_in_their_order():
+    parts = [make_judgments(20, gamma=FIRST, seed=s).assign(judge=f"j{s}") for s in (1, 2)]
+    bias = rb.position_bias(pd.concat(parts), by=["judge", "n_options"])
+    wanted = at_reads(bias, [400, 900])
+    names = pd.Series([400, 900], index=["x", "y"])
+    pd.testing.assert_frame_equal(at_reads(bias, names), wanted)
+    assert wanted.notna().all(axis=None)
+    for wrong in (0, [400, -1], np.nan, [400], [1, 2, 3]):
+        with pytest.raises(ValueError, match="reads"):
+            at_reads(bias, wrong)
 
 
 def test_with_the_same_reads_nothing_changes_and_without_bias_only_the_floor_does():
