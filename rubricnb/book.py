@@ -503,10 +503,13 @@ def glued_text(name: str, values: Mapping[str, Mapping[str, Any]]) -> str | None
     >>> glued_text("share:.1%", {"share": {"text/plain": "0.25"}})
     '25.0%'
     """
+    from rubricnb.pages import is_unknown
+
     name, _, form = name.partition(":")
     if "text/plain" not in values.get(name, {}):
         return None
     text = "".join(values[name]["text/plain"])
     if text[:1] in ("'", '"'):
         text = str(ast.literal_eval(text))
-    return format(float(text), form) if form and form != "s" else text
+    # What is not known says so, in words that no format fits.
+    return text if form in ("", "s") or is_unknown(text) else format(float(text), form)

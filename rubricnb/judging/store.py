@@ -196,7 +196,7 @@ class Store:
             intact = {row[0]: row[-1] == checksum(row[:-1]) for row in rows}
             (order,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
         if changed := [key for key, is_intact in intact.items() if not is_intact]:
-            why = f"{len(changed):,} of {len(intact):,} answers have changed, first {changed[0]!r}"
+            why = f"{len(changed):,} of {len(intact):,} answers have changed, first {changed[0]}"
             raise DamagedStore(_damaged(self.path, why))
         if order != "ok":
             raise DamagedStore(_damaged(self.path, order))
