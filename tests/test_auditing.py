@@ -226,7 +226,7 @@ def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
     wide = answers[0].pivot(index="item_id", columns=read, values="score").astype("Int64")
     one = wide["fixed", "numeric", "none", 1]
     again = (one != wide["fixed", "numeric", "none", 2]).mean()
-    edited = wide["placebo", "numeric", "none"]  # each item has one of the five
+    edited = wide.sort_index(axis=1)["placebo", "numeric", "none"]  # one of five for each item
     edits = edited.ne(one, axis=0)[edited.notna()].stack().mean()
     letters = (wide["fixed", "letter", "none", 1] != one).mean()
     own = answers[1][answers[1].criterion == "clarity"].pivot(

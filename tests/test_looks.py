@@ -12,6 +12,7 @@ from scipy.stats import binom, t
 import rubricnb as rb
 from rubricnb.auditing import audit_cost, audit_requests, beside, findings, page
 from rubricnb.auditing.draw import FIRST_LOOK, first_look
+from rubricnb.auditing.looks import ask_in_looks
 from rubricnb.auditing.plan import edit_reads
 from rubricnb.folders import results_folder
 from studies import looks as study
@@ -100,6 +101,36 @@ def test_a_budget_spans_both_looks_and_a_stopped_audit_goes_on(items, tmp_path, 
     found = rb.audit(judge, items, **how)
     calls = found.design["calls"]
     assert len(clerk.asked) == sum(calls["first"].values()) + sum(calls["second"].values())
+
+
+@pytest.mark.in_turn
+def test_several_criteria_and_references_have_two_looks_as_well():
+    """The planted effect of the criteria's position is found at once, and not asked again."""
+    quality = np.random.default_rng(0).integers(1, 6, PROMPTS)
+    rows = [
+        {"instruction": f"Question {i}?", "response": f"Text {i}.", "human_tone": int(quality[i]),
+         "human_depth": int(quality[-1 - i]), "reference": "Best.", "reference_2": "Poor.",
+         "reference_4": "Good.", "reference_5": "Great."}
+        for i in range(PROMPTS)
+    ]  # fmt: skip
+    levels = {1: "Bad.", 2: "Poor.", 3: "Fair.", 4: "Good.", 5: "Great."}
+    rubric = [{"criterion": c, "definition": "?", "levels": levels} for c in ("tone", "depth")]
+    items = rb.load("csv", path=rows, rubric=rubric)
+    asked = ask_in_looks(
+        audit_requests(items, readout="score"),
+        first_look(items),
+        lambda requests: rb.simulate(requests, items, "criterion-biased"),
+        lambda answers, of: findings(answers, of, settings={}, looks=2).rows,
+    )
+    table = findings(asked.answers, items, settings={}, looks=2).rows
+    rows = table[table.criterion == ""].set_index("question")
+    assert rows.verdict[["tone", "depth"]].tolist() == ["found"] * 2
+    assert rows.n_clusters[["tone", "depth"]].tolist() == [FIRST_LOOK] * 2
+    assert "several criteria in a call" not in asked.second
+    assert asked.first["references"] == 2 * 2 * FIRST_LOOK
+    again = rows.n_clusters == PROMPTS
+    for question, purpose in (("letters", "letters"), ("reference 4 against 2", "references")):
+        assert again[question] == (purpose in asked.second)
 
 
 def test_one_look_asks_everything_about_every_text(items):

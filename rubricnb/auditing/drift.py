@@ -50,39 +50,19 @@ def beside(before: Audit, now: Audit) -> Audit:
         for side in sides
     )
 
-    names = ("this audit", "the other")
     # What moves the scores was looked at as often as either audit did.
     looks = max(audit.design.get("looks", 1) for audit in (before, now))
-
-    def drift(
-        name: str, question: str, then: pd.Series, now: pd.Series, looks: int = 1
-    ) -> dict[str, Any]:
-        means = {"a": then.mean(), "b": now.mean()}
-        row = mean_row(f"drift_{name}", question, now - then, looks=looks, **means)
-        row["codes"] += lost_to_both(now, then, names, row)
-        return row
-
-    x, y, human = a[PLAIN], b[PLAIN], b["human"]
-    rows = [drift("score", "mean score", x, y)]
-    rows += _systems(b.get("candidate"), x, y)
-    rows.append(_answers_that_differ(a, b))
-    rows[-1]["codes"] += lost_to_both(y, x, names)
-    rated = lost_to_both(y[human.notna()], x[human.notna()], names)
-    three = where_both_vary(pd.concat([human, x, y], axis=1, keys=["human", "x", "y"]))
-    if len(three) > 2:
-        for name, sums_of, statistic in (
-            ("agreement", inference.moments, inference.correlation),
-            ("kappa", kappa_sums, kappa_of_sums),
-        ):
-            found, ends = mean_over_criteria(
-                sums_of, statistic, *(three[name] for name in three)
-            )
-            n = three.index.get_level_values("cluster_id").nunique()
-            rows.append(new_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1]))
-            rows[-1]["codes"] += rated
+    x, y = a[PLAIN], b[PLAIN]
+    rows = [
+        _drift("score", "mean score", x, y),
+        *_systems(b.get("candidate"), x, y),
+        _answers_that_differ(a, b),
+        *_agreement_rows(x, y, b["human"]),
+    ]
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
-        then, today = (side[name] - side["placebo"] for side in (a, b))
-        row = drift("effect", name, then, today, looks)
+        # An effect is what a condition moves beyond neutral edits, as in each audit.
+        effects = [side[name] - side["placebo"] for side in (a, b)]
+        row = _drift("effect", name, effects[0], effects[1], looks)
         rows += [row] * (row["n_clusters"] > 0)
     both = b.index[(y - x).notna()]
     few = inference.effective_clusters(both.get_level_values("cluster_id"))
@@ -96,15 +76,42 @@ def beside(before: Audit, now: Audit) -> Audit:
     )
 
 
-_NO_CONDITION = (
-    PLAIN,
-    "placebo",
-    "balanced",
-    "human",
-    "candidate",
-    "cluster_id",
-    *TWO_ANSWERS,
-)
+_SIDES = ("this audit", "the other")
+
+
+def _drift(
+    name: str, question: str, then: pd.Series, now: pd.Series, looks: int = 1
+) -> dict[str, Any]:
+    """A row about the mean difference of two audits, text by text."""
+    means = {"a": then.mean(), "b": now.mean()}
+    row = mean_row(f"drift_{name}", question, now - then, looks=looks, **means)
+    row["codes"] += lost_to_both(now, then, _SIDES, row)
+    return row
+
+
+def _agreement_rows(
+    then: pd.Series, now: pd.Series, human: pd.Series
+) -> list[dict[str, Any]]:
+    """Rows about the difference of the agreements with people, over the same texts."""
+    known = {"human": human, "then": then, "now": now}
+    both = where_both_vary(pd.concat(known, axis=1))
+    if len(both) <= 2:
+        return []
+    is_rated = human.notna()
+    lost = lost_to_both(now[is_rated], then[is_rated], _SIDES)
+    n = both.index.get_level_values("cluster_id").nunique()
+    rows = []
+    for name, sums_of, statistic in (
+        ("agreement", inference.moments, inference.correlation),
+        ("kappa", kappa_sums, kappa_of_sums),
+    ):
+        found, ends = mean_over_criteria(
+            sums_of, statistic, both["human"], both["then"], both["now"]
+        )
+        row = new_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1])
+        row["codes"] += lost
+        rows.append(row)
+    return rows
 
 
 def _systems(
@@ -129,6 +136,17 @@ def _systems(
             "drift_systems", f"{found['n_systems']} systems", n, shift, why=why, **means
         )
     ]
+
+
+_NO_CONDITION = (
+    PLAIN,
+    "placebo",
+    "balanced",
+    "human",
+    "candidate",
+    "cluster_id",
+    *TWO_ANSWERS,
+)
 
 
 def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any]:
@@ -156,4 +174,5 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any
     )
     if np.isnan(within).all() and not np.isnan(between).all():
         row["codes"] = (Reason("not_asked_twice"),)
+    row["codes"] += lost_to_both(now[PLAIN], then[PLAIN], _SIDES)
     return row

@@ -15,7 +15,7 @@ from rubricnb.pages import truth_of
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.losses import left_out
 from rubricnb.statistics.reads import FloatArray, matched
-from rubricnb.statistics.reasons import Reason
+from rubricnb.statistics.reasons import Reason, Reasons
 
 
 def halo_rows(answers: Answers) -> list[dict[str, Any]]:
@@ -33,39 +33,13 @@ def halo_rows(answers: Answers) -> list[dict[str, Any]]:
         raise ValueError(
             "the ratings are designed, and a text was designed alike on all criteria"
         )
-    step = span_and_step(answers.judgments)[1]
-    first = (
-        answers.usual.dropna(subset=["whole"])
-        .drop_duplicates(ITEM)
-        .set_index(KEYS)["whole"]
-    )
-    raters = _single_raters(rated.index, answers.items, step)
-    text = matched(rated.index.to_frame(), answers.items, "text_id").set_axis(
-        rated.index
-    )
-    wide = [
-        rounded(side, step)
-        .set_axis(
-            pd.MultiIndex.from_frame(
-                side.index.to_frame(index=False)[["cluster_id", "criterion"]].assign(
-                    text=text[side.index].to_numpy()
-                )
-            )
-        )
-        .unstack("criterion")
-        for side in (first[first.index.isin(rated.index)], *raters)
-    ]
-    judged = wide[0].dropna() if wide[0].shape[1] == n_criteria else wide[0].head(0)
-    lost = left_out(wide[0].to_numpy(), wide[0].notna().all(axis=1).to_numpy(), "texts")
-    people = [side.reindex(judged.index).to_numpy() for side in wide[1:]]
-    scores = np.stack(
-        [judged.to_numpy(), *people], axis=1
-    )  # texts, judge and raters, criteria
-    by_rater = ~np.isnan(scores[:, 1:]).any(axis=2)
-    scores = scores[by_rater.any(axis=1)]
+    scores, clusters, lost = _whole_texts(answers, rated, n_criteria)
+    # A text counts if some rater rated it on all criteria.
+    by_rater = np.asarray(~np.isnan(scores[:, 1:]).any(axis=2))
+    is_rated = by_rater.any(axis=1)
+    scores, cluster = scores[is_rated], clusters[is_rated]
     if not len(scores):
         return []
-    cluster = judged.index.get_level_values("cluster_id")[by_rater.any(axis=1)]
     alike, chance = alike_and_chance(alike_sums(scores).sum(axis=0), n_criteria)
     found = inference.jackknife(
         alike_sums(scores),
@@ -82,6 +56,39 @@ def halo_rows(answers: Answers) -> list[dict[str, Any]]:
     templates = set(answers.judgments["template"].astype("str"))
     apart = "act_apart" if answers.asked or templates == {"rubric"} else "act"
     return [row | {"p_equivalent": same, "own_act": MEASURES["halo"][apart]}]
+
+
+def _whole_texts(
+    answers: Answers, rated: pd.Series, n_criteria: int
+) -> tuple[FloatArray, pd.Index, Reasons]:
+    """Scores of the texts that are judged on all criteria, and which are left out.
+
+    Shape (texts, sides, criteria): first the judge's, then each rater's. With the
+    cluster of every text.
+    """
+    step = span_and_step(answers.judgments)[1]
+    known = answers.usual.dropna(subset=["whole"]).drop_duplicates(ITEM)
+    first = known.set_index(KEYS)["whole"]
+    raters = _single_raters(rated.index, answers.items, step)
+    text = matched(rated.index.to_frame(), answers.items, "text_id")
+    text = text.set_axis(rated.index)
+    wide = [
+        _by_criterion(rounded(side, step), text[side.index])
+        for side in (first[first.index.isin(rated.index)], *raters)
+    ]
+    is_whole = wide[0].notna().all(axis=1).to_numpy()
+    lost = left_out(wide[0].to_numpy(), is_whole, "texts")
+    judged = wide[0].dropna() if wide[0].shape[1] == n_criteria else wide[0].head(0)
+    people = [side.reindex(judged.index).to_numpy() for side in wide[1:]]
+    scores = np.stack([judged.to_numpy(), *people], axis=1)
+    return scores, judged.index.get_level_values("cluster_id"), lost
+
+
+def _by_criterion(scores: pd.Series, text: pd.Series) -> pd.DataFrame:
+    """Put the scores of a text in a row, with a column for each criterion."""
+    keys = scores.index.to_frame(index=False)[["cluster_id", "criterion"]]
+    keys = keys.assign(text=text.to_numpy())
+    return scores.set_axis(pd.MultiIndex.from_frame(keys)).unstack("criterion")
 
 
 def _single_raters(
