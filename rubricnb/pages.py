@@ -46,6 +46,7 @@ def say(values: Mapping[str, Any] | None = None, /, needs: str = "", **named: An
 
     dashed = {name.replace("_", "-"): value for name, value in named.items()}
     for name, value in {**(values or {}), **dashed}.items():
+        value = value.item() if isinstance(value, np.generic) else value  # not "np.int64(3)"
         glue(name, _missing(needs) if is_unknown(str(value)) else value, display=False)
 
 

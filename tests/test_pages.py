@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 
 import rubricnb as rb
@@ -23,6 +24,15 @@ def test_an_estimate_that_is_not_known_says_why():
     row = rb.agreement(judgments, items.assign(human=3.0)).iloc[0]
     assert pages.estimate(row, "r") == f"({row.reason})"
     assert "nan" not in pages.estimate(row, "rho", scale=100, unit=" %")
+
+
+def test_a_number_of_numpy_is_said_as_a_number(monkeypatch):
+    import myst_nb
+
+    said = {}
+    monkeypatch.setattr(myst_nb, "glue", lambda name, value, display: said.update({name: value}))
+    rb.say({"share": np.float64(0.5)}, n_texts=np.int64(3), judge="GPT-4o")
+    assert [*map(repr, said.values())] == ["0.5", "3", "'GPT-4o'"]
 
 
 def test_line_lists_every_judge_and_source():

@@ -10,8 +10,9 @@ from scipy import stats
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
+from rubricnb.statistics._sides import shared_items
 from rubricnb.statistics.agreement import rated, ratings_of, row_with_people, unscored
-from rubricnb.statistics.losses import lost_scores
+from rubricnb.statistics.losses import absent, lost_reads, lost_scores
 from rubricnb.statistics.ranking import kendall_tau, pair_signs
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because
@@ -327,8 +328,9 @@ def system_shift(before: pd.DataFrame, after: pd.DataFrame, value: Value = "scor
     Parameters
     ----------
     before, after
-        Judgments by two judges, or with two prompts, of the same texts, with ``candidate``. An
-        item's score is the mean of its parsed reads; only items that both scored count.
+        Judgments by two judges, or with two prompts, of the same texts, with ``candidate``; each of
+        one condition. An item's score is the mean of its parsed reads; only items that both scored
+        count.
     value
         ``score`` or ``expected_score``.
 
@@ -357,29 +359,31 @@ def system_shift(before: pd.DataFrame, after: pd.DataFrame, value: Value = "scor
     >>> import pandas as pd
     >>> names = [f"{s}{p}" for p in "12" for s in "abc"]
     >>> before = pd.DataFrame({
-    ...     "item_id": names, "candidate": [n[0] for n in names], "score": [1, 2, 4, 1, 3, 4]})
+    ...     "item_id": names, "cluster_id": [n[1] for n in names],
+    ...     "candidate": [n[0] for n in names], "score": [1, 2, 4, 1, 3, 4]})
     >>> after = before.assign(score=[2, 3, 4, 2, 4, 5])
     >>> found = system_shift(before, after)
     >>> found[["n_systems", "tau", "shift", "shift_low", "shift_high"]].round(2)
        n_systems  tau  shift  shift_low  shift_high
     0          3  1.0   0.83       -0.6        2.27
     """
-    sides = []
     for judgments, what in ((before, "the judgments before"), (after, "the judgments after")):
-        arrays.require(judgments, ["item_id", "candidate", value], what)
-        keys = [c for c in ("dataset", "item_id", "criterion", "candidate") if c in judgments]
-        number = judgments[value].astype("Float64")
-        sides.append(number.groupby([judgments[c].astype(object) for c in keys]).mean())
-    both = pd.concat(sides, axis=1, join="inner", keys=["before", "after"]).astype("Float64")
-    scores = both.to_numpy(np.float64, na_value=np.nan).T
-    if not (~np.isnan(scores).any(axis=0)).any():
+        arrays.require(judgments, ["item_id", "cluster_id", "candidate", value], what)
+    a, b = (arrays.reads(side.reset_index(drop=True), value) for side in (before, after))
+    rows_a, rows_b = shared_items(a, b)
+    scores = arrays.item_means(a.value)[rows_a], arrays.item_means(b.value)[rows_b]
+    if not (~np.isnan(scores[0] + scores[1])).any():
         raise ValueError("the two sides have no scored item in common: nothing can be compared")
-    return pd.DataFrame([shift_of_systems(both.index.get_level_values("candidate"), *scores)])
+    names = ("the first judge", "the second")
+    why = lost_reads(a, b, names) + absent(a, b, names)
+    return pd.DataFrame([shift_of_systems(a.items["candidate"].iloc[rows_a], *scores, why)])
 
 
-def shift_of_systems(system: Any, before: FloatArray, after: FloatArray) -> dict[str, Any]:
+def shift_of_systems(
+    system: Any, before: FloatArray, after: FloatArray, why: Reasons = ()
+) -> dict[str, Any]:
     """The row of `system_shift`, from the system of each item and its two scores (NaN: none)."""
-    lost = lost_scores(before, after, ("the first judge", "the second"))
+    lost = lost_scores(before, after, ("the first judge", "the second")) + why
     used = ~np.isnan(before + after) & pd.notna(system)
     code, names = pd.factorize(np.asarray(system)[used])
     n = len(names)

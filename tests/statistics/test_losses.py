@@ -101,6 +101,11 @@ def rulers_sides():
     return pd.DataFrame([label_contrast(table, HUMAN, *sides)])
 
 
+def named_systems(table):
+    """Give each text one of ten systems."""
+    return table.assign(candidate=table["item_id"].astype(str).str[-1])
+
+
 LABELS = {"labels": "numeric"}
 TWO_SIDED = {
     "stability": lambda: statistics.stability(two("labels", "numeric", "letter"), LABELS),
@@ -127,10 +132,7 @@ TWO_SIDED = {
     "judge_bias": lambda: statistics.judge_bias(unscored(), HUMAN),
     "system_agreement": lambda: statistics.system_agreement(unscored(), HUMAN),
     "system_shift": lambda: statistics.system_shift(
-        *(
-            reads(of).assign(candidate=np.arange(N) % 4)
-            for of in (np.where(HIGH, np.nan, BASE), BASE)
-        )
+        *(named_systems(reads(of)) for of in (np.where(HIGH, np.nan, BASE), BASE))
     ),
     "alternative_annotator": lambda: statistics.alternative_annotator(unscored(), HUMAN),
     "mean_with_labels": lambda: statistics.mean_with_labels(unscored(), HUMAN),
@@ -166,7 +168,7 @@ def test_a_statistic_says_how_many_it_lost_and_what_the_other_side_says_of_them(
 
 ASKED_APART = (
     *("stability", "tendency_shift", "reference_pull", "strategy_contrast", "rank_reversal"),
-    "reversal_effect",
+    *("reversal_effect", "system_shift"),
 )
 """What compares items of two prompts, and so cannot see a row that is not there."""
 
@@ -228,6 +230,10 @@ LOST_READS = {
     ),
     "rank_reversal": lambda: statistics.rank_reversal(
         with_low_reads_lost("labels", "letter"), "numeric", "letter"
+    ),
+    "system_shift": lambda: statistics.system_shift(
+        *(named_systems(table)
+          for _, table in with_low_reads_lost("labels", "letter").groupby("labels", sort=False))
     ),
     "order_effect": lambda: statistics.order_effect(repeated()),
     "variance_components": lambda: statistics.variance_components(repeated()),

@@ -148,7 +148,7 @@ def swapped(shifts, n_texts, rng, noise=0.5):
     after = before + np.asarray(shifts)[system] + rng.normal(0, noise, k * n_texts)
     return [
         pd.DataFrame({"item_id": [f"{s}/{t}" for s, t in zip(system, text, strict=True)],
-                      "candidate": system, "score": score})
+                      "cluster_id": text, "candidate": system, "score": score})
         for score in (before, after)
     ]  # fmt: skip
 
