@@ -432,3 +432,36 @@ def test_refused_and_empty_slots_are_told_apart():
     request = Request(1, "", (), ("[A]", "\n[B]"), ("1", "2"), "logprobs")
     readings = read(request, Reply(1, "[A] 1\n[B] 1", probabilities=((), (0.0, 0.0))))
     assert [reading.status for reading in readings] == ["refused", "unparsed"]
+
+
+def two_of_each_prompt():
+    items = rb.load("minibench")
+    return items[(items.criterion == "helpfulness") & items.candidate.isin(["A", "C"])]
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("kind", ["score", "choice"])
+def test_an_audit_asks_what_the_judge_can_see_and_does_not_praise_a_judge_of_no_use(sparrow, kind):
+    """Sparrow hardly moves, and its scores do not agree with the designed quality."""
+    own = rb.open_judge(f"decision:{SPARROW}@{sparrow}", kind=kind)
+    report = rb.audit(own, two_of_each_prompt())
+    assert "was not shown to agree" in report.sentence
+    assert ("labels" in report.unseen) == (kind == "score")
+    assert "cannot be asked" in report.unseen["reference"]
+
+
+@pytest.mark.in_turn
+def test_an_audit_of_openai_s_shape_finds_a_planted_numbering():
+    def answer(body, headers):
+        names = [name for name, _ in levels(body)]
+        quality = len(body["input"]) % 5 + 1
+        number = np.array([int(name.removeprefix("level ")) for name in names])
+        logits = np.array([1.5, 0, 0, 0, 0]) - 0.5 * (number - quality) ** 2
+        probabilities = np.exp(logits) / np.exp(logits).sum()
+        return 200, decided(body, probabilities.tolist()), {}
+
+    with endpoint(answer) as (url, bodies):
+        report = rb.audit(judge(url, shape="decisions"), two_of_each_prompt())
+    (found,) = report.rows.query("measure == 'position' and criterion == ''").itertuples()
+    assert found.p < 0.001
+    assert {tuple(sorted(body)) for body in bodies} == {("input", "model", "questions")}
