@@ -262,13 +262,15 @@ def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
 
 def _why_uncompared(reads: Reads, comparable: int) -> Reason:
     """Return why some or all positions cannot be compared: the orderings, or lost reads."""
-    code = "half_blind" if comparable else "blind"
+    by_design, by_losses = (
+        ("half_blind", "half_blind.lost") if comparable else ("blind", "blind.lost")
+    )
     if not reads.parsed[reads.order >= 0].all():
         first = np.where(reads.order >= 0, 1.0, np.nan)  # as if every read had been parsed
         whole = place(replace(reads, value=first, probability=None, scale=None))
         if whole.comparable > comparable:
-            code += ".lost"
-    return Reason(code)
+            return Reason(by_losses)
+    return Reason(by_design)
 
 
 def _papers_test(reads: Reads, placement: Placement, reasons: list[Reason]) -> dict[str, float]:

@@ -216,12 +216,11 @@ SLOW = {
     "training, simulated": simulated_training,
     "followed, all splits": followed_often,
     "need ten, simulated": simulated_pilots,
-    "one read, planted": lambda: {"one_read_planted": one_read.planted()},
     "error budget": error_budget.compute,
     **{f"training on {' '.join(c)}": partial(trained, *c) for c in training.CELLS if c != QWEN},
 }
 
-OF_ONE_READ = [f"one_read_{name}" for name in ("agreement", "levels", "systems", "shared")]
+OF_ONE_READ = [f"one_read_{name}" for name in ("agreement", "corrections", "systems", "shared")]
 TRAINING = [f"training_{name}" for name in ("policies", "budgets", "transforms", "best_of_n")]
 TABLES = {
     "error budget of five forms": ["error_budget_parts", "error_budget_prices"],
@@ -229,9 +228,13 @@ TABLES = {
     "one read of Qwen": OF_ONE_READ,
     "one read of Gemma": OF_ONE_READ,
     "need ten": [
-        *(f"need_ten_{n}" for n in ("recorded", "votes", "directions", "pairs", "exact", "first")),
-        "one_read_null_levels",
+        f"need_ten_{name}"
+        for name in ("recorded", "votes", "directions", "pairs", "exact", "first")
     ],
+    "questionnaires": [
+        f"questionnaire_{name}" for name in ("positions", "changes", "moments", "likeness")
+    ],
+    "questionnaires, simulated": ["questionnaire_groups", "questionnaire_single"],
     "probes": [
         f"probes_{name}"
         for name in ("changes", "controls", "deltas", "plausible", "labels", "open", "small")
@@ -265,7 +268,7 @@ TABLES = {
     "need ten, simulated": [
         f"need_ten_{name}" for name in ("pilots", "decisions", "sequential", "skewed")
     ],
-    "one read, planted": ["one_read_planted"],
+    "one read, simulated": ["one_read_planted", "one_read_shapes"],
     "error budget": [f"error_budget_{name}" for name in ("parts", "prices", "coverage")],
     **{f"training on {' '.join(cell)}": TRAINING for cell in training.CELLS if cell != QWEN},
     "training on Qwen": TRAINING,
