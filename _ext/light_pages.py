@@ -9,6 +9,7 @@ near.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -116,12 +117,12 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
             if "fontawesome.js" in page or "<i class=" in page:
                 path.write_text(lighter(page, icons), "utf-8")
     styles = static / "styles" / "pydata-sphinx-theme.css"
-    cut_font(static / "vendor" / "fontawesome" / "webfonts" / "fa-solid-900.ttf", named(static))
-    rules = ICON_RULES.sub("", styles.read_text("utf-8"))
+    rules = ICON_RULES.sub("", styles.read_text("utf-8"))  # of all icons there are
     styles.write_text(
         rules.replace('fa-solid-900.woff2) format("woff2")', 'fa-solid-900.woff) format("woff")'),
         "utf-8",
     )
+    cut_font(static / "vendor" / "fontawesome" / "webfonts" / "fa-solid-900.ttf", named(static))
 
 
 def named(static: Path) -> set[int]:
@@ -133,6 +134,7 @@ def named(static: Path) -> set[int]:
 
 def cut_font(font: Path, characters: set[int]) -> None:
     """Write a font of some characters beside a font, as WOFF."""
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells every table
     options = subset.Options(flavor="woff", layout_features=[], notdef_outline=True)
     whole = subset.load_font(str(font), options)
     cutter = subset.Subsetter(options)
