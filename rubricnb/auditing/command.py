@@ -194,10 +194,7 @@ class AuditOptions:
             n_prompts=self.n_prompts,
             max_calls=self.max_calls,
             max_cost=self.max_cost,
-            options={
-                **self.option,
-                **({"template": self.template} if self.template else {}),
-            },
+            options={**self.option, **self._own_prompt},
             **self._how,
         )
 

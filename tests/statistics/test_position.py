@@ -56,6 +56,13 @@ def _placed(judgments, assignment):
     return counts
 
 
+def _enumerated(judgments, orderings):
+    """Mean (n,) and covariance (n, n) of the position counts over all permutations of orderings."""
+    every = permutations(orderings)
+    draws = [_placed(judgments, dict(zip(orderings, p, strict=True))) for p in every]
+    return np.mean(draws, axis=0), np.cov(np.transpose(draws), bias=True)
+
+
 @pytest.mark.parametrize("design", [balanced(3), balanced(2), williams(4), balanced(4)])
 def test_mean_and_variance_equal_full_enumeration(design):
     judgments = make_judgments(3, 2, design=design, text_noise=1.0, reverse_shift=1.0, seed=4)
@@ -69,11 +76,8 @@ def test_mean_and_variance_equal_full_enumeration(design):
     for _, cluster in judgments.groupby("cluster_id", observed=True):
         for stratum in strata:
             part = cluster[cluster["ordering"].isin(stratum)]
-            draws = np.array(
-                [_placed(part, dict(zip(stratum, p, strict=True))) for p in permutations(stratum)]
-            )
-            mean += draws.mean(axis=0)
-            variance += np.cov(draws.T, bias=True)
+            of_part = _enumerated(part, stratum)
+            mean, variance = mean + of_part[0], variance + of_part[1]
     placement = place(reads(judgments))
     assert placement.expected.sum(axis=0) == pytest.approx(mean)
     assert placement.variance == pytest.approx(variance)
@@ -133,12 +137,8 @@ def test_repeats_of_an_items_own_orderings_move_together(n_orderings):
     judgments = read_again(first, second)
     mean, variance = np.zeros(5), np.zeros((5, 5))
     for _, item in judgments.groupby("item_id", observed=True):
-        orderings = item["ordering"].astype(str).unique()
-        draws = np.array(
-            [_placed(item, dict(zip(orderings, p, strict=True))) for p in permutations(orderings)]
-        )
-        mean += draws.mean(axis=0)
-        variance += np.cov(draws.T, bias=True)
+        of_item = _enumerated(item, item["ordering"].astype(str).unique())
+        mean, variance = mean + of_item[0], variance + of_item[1]
     placement = place(reads(judgments))
     assert placement.expected.sum(axis=0) == pytest.approx(mean)
     assert placement.variance == pytest.approx(variance)
