@@ -203,8 +203,8 @@ class Session:
         self.key_of.clear()
         if lost and last:
             raise JudgeError(
-                f"{self.judge.slug} gave no reply to {len(lost):,} requests, asked twice: look "
-                "into its own messages, then run again"
+                f"{self.judge.slug} was asked twice and gave no reply (requests: {len(lost):,}); "
+                "look into its own messages, then run again"
             )
         return lost
 
