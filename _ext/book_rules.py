@@ -1,14 +1,19 @@
 """Rules for every page, and the line and table about its execution.
 
-* A glued frame with a caption is numbered as a table, not as a figure (jupyter-book#1585).
-* An image without a description for those who cannot see it is a warning, so the build fails.
-* What a cell shows as HTML is a table and nothing else, without styles of its own: a text under
-  judgment cannot act on a page. nh3 has the last word; it reads HTML as browsers do.
-* Vector figures are transparent and follow the dark theme; wide tables scroll by themselves.
-* No script but the theme's and ours: what `_static/vendor` holds is loaded where it is used.
+* A glued frame with a caption is numbered as a table, not as a figure
+  (jupyter-book#1585).
+* An image without a description for those who cannot see it is a warning, so the build
+  fails.
+* What a cell shows as HTML is a table and nothing else, without styles of its own: a
+  text under judgment cannot act on a page. nh3 has the last word; it reads HTML as
+  browsers do.
+* Vector figures are transparent and follow the dark theme; wide tables scroll by
+  themselves.
+* No script but the theme's and ours: what `_static/vendor` holds is loaded where it is
+  used.
 * A per cent sign stays with its number; an appendix numbers its figures by its letter.
-* The search shows the page first whose title or name was asked for, and finds words with accents
-  without them: "Cramer" is Cramér.
+* The search shows the page first whose title or name was asked for, and finds words
+  with accents without them: "Cramer" is Cramér.
 """
 
 from __future__ import annotations
@@ -40,26 +45,48 @@ from sphinx.writers.html5 import HTML5Translator
 from rubricnb.judging.results import judges
 
 LOGGER = logging.getLogger(__name__)
-# A number as a table prints it, an empty cell included: 1,234 · −0.12 · 5 % · 0.3 [0.2, 0.4] · NaN
+# A number as a table prints it, an empty cell included: 1,234 · −0.12 · 5 % · 0.3 [0.2,
+# 0.4] · NaN
 NUMBER = re.compile(
     r"|[–—-]|nan|NaN|<NA>|[<>≤≥=]?\s*[-+−]?[\d.,]+\s*%?(\s*[\[(].*[\])])?(e[-+]\d+)?"
 )
 SENTENCE = 40  # characters; what is longer may wrap
 WORDS = dict.fromkeys(("nan", "NaN", "None", "<NA>", "NaT"), "–") | {
-    "True": "yes", "False": "no", "cannot say": "inconclusive",  # the value in code and records
-}  # fmt: skip
+    # the value in code and records
+    "True": "yes",
+    "False": "no",
+    "cannot say": "inconclusive",
+}
 COLUMN = re.compile(r"[a-z]+(_[a-z0-9]+)+")  # of a frame, such as item_id
-BRACKETS = re.compile(r"[\[(][-+−\d][^a-zA-Z\])]*(?:inf)?[\])]")  # an interval: on one line
+# an interval: on one line
+BRACKETS = re.compile(r"[\[(][-+−\d][^a-zA-Z\])]*(?:inf)?[\])]")
 PERCENT = re.compile(r"(?:^|(?<=[\d\])])) %(?!\w)")  # of a number: on its line
 PLAYABLE = ('<div class="explorable"', '<div class="picture"')
-LONG_NAME = re.compile(r"[^\s,]*-[^\s,]*(?<=[^\s,]{20})(,|$)")  # a judge's, say; it may wrap too
+# a judge's, say; it may wrap too
+LONG_NAME = re.compile(r"[^\s,]*-[^\s,]*(?<=[^\s,]{20})(,|$)")
 # All that a frame's HTML is made of, and what is added here.
 TABLE_TAGS = {
-    "br", "caption", "col", "colgroup", "div", "p", "table", "tbody", "td", "tfoot", "th", "thead",
+    "br",
+    "caption",
+    "col",
+    "colgroup",
+    "div",
+    "p",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
     "tr",
-}  # fmt: skip
+}
 TABLE_ATTRIBUTES = {"class", "colspan", "rowspan", "scope"}
-SCROLLS = {"class": "table-scroll", "tabindex": "0", "role": "region", "aria-label": "table"}
+SCROLLS = {
+    "class": "table-scroll",
+    "tabindex": "0",
+    "role": "region",
+    "aria-label": "table",
+}
 ACCENT = re.compile("[\u0300-\u036f]")
 APPENDIX = re.compile("notebooks/([A-Z])_")
 WIDE = 480  # points; what a phone cannot show whole with letters that can be read
@@ -71,7 +98,9 @@ class captioned_table(nodes.figure):
 
 
 class table_caption(nodes.caption):
-    """Its caption, which stands above the table; a figure's is closed after all that follows."""
+    """Its caption, which stands above the table;
+    a figure's is closed after all that follows.
+    """
 
 
 class wide_figure(nodes.General, nodes.Element):
@@ -95,7 +124,9 @@ class TablesAmongFigures(SphinxTransform):
 
 
 class DescribedImages(SphinxPostTransform):
-    """Ask for a description of every image; let vector figures follow the dark theme."""
+    """Ask for a description of every image;
+    let vector figures follow the dark theme.
+    """
 
     default_priority = 900
     formats = ("html",)
@@ -112,11 +143,15 @@ class DescribedImages(SphinxPostTransform):
 
 
 def number_appendix(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Number figures and tables of an appendix by its letter: it has no number among chapters."""
+    """Number figures and tables of an appendix by its letter:
+    it has no number among chapters.
+    """
     for page, kinds in env.toc_fignumbers.items():
         if letter := APPENDIX.match(page):
             for numbered in kinds.values():
-                numbered.update((key, (letter[1], k)) for k, key in enumerate(numbered, 1))
+                numbered.update(
+                    (key, (letter[1], k)) for k, key in enumerate(numbered, 1)
+                )
     return []
 
 
@@ -134,13 +169,17 @@ class NumbersWithTheirUnit(SphinxPostTransform):
 
     def run(self) -> None:
         for text in list(self.document.findall(nodes.Text)):
-            verbatim = isinstance(text.parent, nodes.literal | nodes.FixedTextElement | nodes.raw)
+            verbatim = isinstance(
+                text.parent, nodes.literal | nodes.FixedTextElement | nodes.raw
+            )
             if " %" in text and not verbatim:
                 text.parent.replace(text, nodes.Text(PERCENT.sub("\u00a0%", text)))
 
 
 class JournalTables(SphinxPostTransform):
-    """Frames as HTML: no inline style, numbers to the right, reachable by the keyboard."""
+    """Frames as HTML: no inline style, numbers to the right,
+    reachable by the keyboard.
+    """
 
     default_priority = 910
     formats = ("html",)
@@ -177,7 +216,10 @@ def journal(html: str) -> str:
         head = [row.find_all(["th", "td"]) for row in table.select("thead tr")]
         for index, column in enumerate(zip(*body, strict=False)):
             if all(NUMBER.fullmatch(cell.get_text(strip=True)) for cell in column):
-                for cell in (*column, *(row[index] for row in head if index < len(row))):
+                for cell in (
+                    *column,
+                    *(row[index] for row in head if index < len(row)),
+                ):
                     cell["class"] = [*cell.get("class", []), "number"]
         for cell in table.find_all("td"):
             text = cell.get_text(strip=True)
@@ -194,14 +236,18 @@ def journal(html: str) -> str:
 
 
 def _reworded(cell: Tag) -> None:
-    """Say in words what only a program calls by its name; keep what stands in brackets together."""
+    """Say in words what only a program calls by its name;
+    keep what stands in brackets together.
+    """
     for text in cell.find_all(string=True):
         said = WORDS.get(text.strip(), str(text))
         if cell.name == "th" and COLUMN.fullmatch(said.strip()):
             said = said.replace("_", " ")
         for slug, name in short_names().items():
             said = said.replace(slug, name)
-        said = BRACKETS.sub(lambda found: found[0].replace(" ", "\u00a0").replace("inf", "∞"), said)
+        said = BRACKETS.sub(
+            lambda found: found[0].replace(" ", "\u00a0").replace("inf", "∞"), said
+        )
         if said != text:
             text.replace_with(said)
 
@@ -214,7 +260,9 @@ def short_names() -> dict[str, str]:
 
 
 def _stackable(table: Tag, names: list[str]) -> None:
-    """Let a phone show a row as a block: cells carry their column's name and keep their role."""
+    """Let a phone show a row as a block:
+    cells carry their column's name and keep their role.
+    """
     table["class"] = [*table.get("class", []), "stacks"]
     table["role"] = "table"
     for row in table.find_all("tr"):
@@ -228,8 +276,8 @@ def _stackable(table: Tag, names: list[str]) -> None:
 class ExecutionRecord(SphinxDirective):
     """The table of what was executed: notebook, day, seconds, memory, parameters.
 
-    With ``:only: 01 05`` what these notebooks asked of the machine, for someone who plans a class.
-    """
+    With ``:only: 01 05`` what these notebooks asked of the machine, for someone who
+    plans a class."""
 
     option_spec = {"only": directives.unchanged_required}  # noqa: RUF012
 
@@ -239,18 +287,29 @@ class ExecutionRecord(SphinxDirective):
         runs = json.loads(path.read_text("utf-8"))
         only = self.options.get("only", "").split()
         if unknown := set(only) - {_number(run) for run in runs}:
-            raise self.error(f"no notebook was executed with number {', '.join(sorted(unknown))}")
-        runs = sorted((run for run in runs if not only or _number(run) in only), key=_in(only))
-        columns = _COLUMNS if not only else {k: _COLUMNS[k] for k in ("notebook", *_NUMBERS)}
+            raise self.error(
+                f"no notebook was executed with number {', '.join(sorted(unknown))}"
+            )
+        runs = sorted(
+            (run for run in runs if not only or _number(run) in only), key=_in(only)
+        )
+        columns = (
+            _COLUMNS if not only else {k: _COLUMNS[k] for k in ("notebook", *_NUMBERS)}
+        )
         rows = [[show(run) for show in columns.values()] for run in runs]
         right = [i for i, name in enumerate(columns) if name in _NUMBERS]
         cells = [code, *[plain] * (len(columns) - 1)]
         table = plain_table(list(columns), rows, cells, right=right)
-        machines = sorted({f"Python {run['python']}, {run['platform']}" for run in runs})
+        machines = sorted(
+            {f"Python {run['python']}, {run['platform']}" for run in runs}
+        )
         versions = sorted({run["version"] for run in runs})
         text = f"rubricnb {', '.join(versions)}; {'; '.join(machines)}."
         seconds = sum(run["seconds"] for run in runs)
-        total = f"{len(runs)} notebook{'s' * (len(runs) != 1)}, {seconds:.0f} seconds; {text}"
+        total = (
+            f"{len(runs)} notebook{'s' * (len(runs) != 1)}, {seconds:.0f} seconds; "
+            f"{text}"
+        )
         return [table, nodes.paragraph("", total)]
 
 
@@ -267,7 +326,9 @@ def _memory(run: dict) -> str:
 
 
 def _parameters(run: dict) -> str:
-    given = ", ".join(f"{name} = {value!r}" for name, value in run["parameters"].items())
+    given = ", ".join(
+        f"{name} = {value!r}" for name, value in run["parameters"].items()
+    )
     return given or "defaults"
 
 
@@ -284,7 +345,9 @@ _COLUMNS: dict[str, Callable[[dict], str]] = {
 def plain_citations(
     app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None
 ) -> None:
-    """docutils calls the bibliography a list without list items in it; a screen reader stumbles."""
+    """docutils calls the bibliography a list without list items in it;
+    a screen reader stumbles.
+    """
     if "body" in context:
         context["body"] = context["body"].replace(
             '<div role="list" class="citation-list">', '<div class="citation-list">'
@@ -300,7 +363,9 @@ def only_staged(app: Sphinx, config: Config) -> None:
 
 
 def rank_search(app: Sphinx, config: Config) -> None:
-    """Let our scorer rank what the search finds; Sphinx looks for it where it was started."""
+    """Let our scorer rank what the search finds;
+    Sphinx looks for it where it was started.
+    """
     config.html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
 
 
@@ -329,13 +394,17 @@ function splitQuery(query) {
 
 
 def drop_vendored(app: Sphinx, config: Config) -> None:
-    """Jupyter Book adds all that is below _static to every page; these load where needed."""
+    """Jupyter Book adds all that is below _static to every page;
+    these load where needed.
+    """
     for name in ("html_js_files", "html_css_files"):
         files = getattr(config, name)
         files[:] = [
             f
             for f in files
-            if not str(f[0] if isinstance(f, tuple) else f).startswith(("vendor/", "slides/"))
+            if not str(f[0] if isinstance(f, tuple) else f).startswith(
+                ("vendor/", "slides/")
+            )
         ]
 
 
@@ -371,8 +440,11 @@ def _caption(node: nodes.Node) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_enumerable_node(captioned_table, "table", _caption, html=(visit_table, depart_table))
-    app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it for sphinx_comments
+    app.add_enumerable_node(
+        captioned_table, "table", _caption, html=(visit_table, depart_table)
+    )
+    # Jupyter Book sets it for sphinx_comments
+    app.add_config_value("comments_config", {}, "html")
     app.add_node(table_caption, html=(visit_caption, depart_caption))
     app.add_node(wide_figure, html=(visit_wide, depart_wide))
     app.add_transform(TablesAmongFigures)
@@ -382,7 +454,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("execution-record", ExecutionRecord)
     app.add_search_language(Unaccented)
     app.connect("html-page-context", plain_citations)
-    app.connect("env-get-updated", number_appendix, priority=900)  # Sphinx numbers them first
+    # Sphinx numbers them first
+    app.connect("env-get-updated", number_appendix, priority=900)
     app.connect("config-inited", only_staged)
     app.connect("config-inited", rank_search)
     app.connect("config-inited", drop_vendored, priority=900)

@@ -30,7 +30,11 @@ class ChapterFigure(SphinxDirective):
         folder = Path(self.env.srcdir, "chapter-figures")
         folder.mkdir(exist_ok=True)
         (folder / f"{stem}-{name}.svg").write_text("".join(svg), "utf-8")
-        return [nodes.image(uri=f"/chapter-figures/{stem}-{name}.svg", alt=self.options["alt"])]
+        return [
+            nodes.image(
+                uri=f"/chapter-figures/{stem}-{name}.svg", alt=self.options["alt"]
+            )
+        ]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

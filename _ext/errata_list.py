@@ -30,7 +30,8 @@ CONSEQUENCES = ("contradicted", "reading", "slip")
 STRONGEST = 10  # the first rows of errata.csv
 _WORDS = ["consequence", "quote", "meaning"]
 
-# Before the value that a statement asks for: the paper's own, or what our reading of it amounts to.
+# Before the value that a statement asks for: the paper's own,
+# or what our reading of it amounts to.
 _EXPECTED = {
     "contradicted": "by the sentence",
     "reading": "as we read it",
@@ -46,13 +47,14 @@ def errata() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The identities of `rubricnb.data.claims` with value, verdict (``the arithmetic holds`` or
-        ``the arithmetic fails``, with ``, as we read it`` for a reading) and, for those that fail,
-        consequence, quote (of the paper; an ellipsis marks what is left out) and meaning. These
-        come first: the ten strongest paper by paper, then the others. Consequence is
-        ``contradicted`` (a table of the paper, or arithmetic, says otherwise), ``slip`` (a count, a
-        label or a last digit) or ``reading`` (whatever depends on how we read the sentence: with a
-        correction, like for like, or with a word such as "substantial" given a number).
+        The identities of `rubricnb.data.claims` with value, verdict (``the arithmetic
+        holds`` or ``the arithmetic fails``, with ``, as we read it`` for a reading)
+        and, for those that fail, consequence, quote (of the paper; an ellipsis marks
+        what is left out) and meaning. These come first: the ten strongest paper by
+        paper, then the others. Consequence is ``contradicted`` (a table of the paper,
+        or arithmetic, says otherwise), ``slip`` (a count, a label or a last digit) or
+        ``reading`` (whatever depends on how we read the sentence: with a correction,
+        like for like, or with a word such as "substantial" given a number).
 
     Raises
     ------
@@ -71,7 +73,9 @@ def errata() -> pd.DataFrame:
     meanings = pd.read_csv(ERRATA)
     silent = set(checked["claim_id"][~holds]) - set(meanings["claim_id"])
     if silent:
-        raise ValueError(f"{ERRATA.name} does not give a meaning for these failures: {silent}")
+        raise ValueError(
+            f"{ERRATA.name} does not give a meaning for these failures: {silent}"
+        )
     failing = meanings.merge(checked[~holds], on="claim_id")
     return pd.concat([failing, checked[holds]], ignore_index=True)[
         [*checked.columns, *_WORDS]
@@ -93,7 +97,9 @@ class Count(Errata):
         rows = []
         for paper in ("position bias v1", "position bias v2", "scoring bias", "RULERS"):
             group = checked[checked["paper"] == paper]
-            failing = [int((group["consequence"] == name).sum()) for name in CONSEQUENCES]
+            failing = [
+                int((group["consequence"] == name).sum()) for name in CONSEQUENCES
+            ]
             counts = [len(group), len(group) - sum(failing), *failing]
             rows.append([paper, *map(str, counts)])
         header = ["paper", "recomputed", "hold", *CONSEQUENCES]
@@ -101,7 +107,9 @@ class Count(Errata):
 
 
 class List(Errata):
-    """The statements that fail, by paper: the strongest or the others, each with an anchor."""
+    """The statements that fail, by paper: the strongest or the others,
+    each with an anchor.
+    """
 
     required_arguments = 1
 
@@ -112,8 +120,12 @@ class List(Errata):
         failing = self.checked().query("consequence != ''")[_PARTS[name]]
         out: list[nodes.Node] = []
         for paper, group in failing.groupby("paper", sort=False):
-            entries = zip(group.itertuples(), says_finds(group).itertuples(), strict=True)
-            listed = nodes.definition_list("", *[_entry(*e) for e in entries], classes=["errata"])
+            entries = zip(
+                group.itertuples(), says_finds(group).itertuples(), strict=True
+            )
+            listed = nodes.definition_list(
+                "", *[_entry(*e) for e in entries], classes=["errata"]
+            )
             out += [nodes.rubric("", str(paper)), listed]
         return out
 
@@ -145,7 +157,9 @@ class Cells(Errata):
 def _entry(row: tuple, line: tuple) -> nodes.definition_list_item:
     anchor = nodes.make_id(f"erratum-{row.claim_id}")
     term = nodes.term("", f"“{row.quote}” ({row.section})", ids=[anchor])
-    link = nodes.reference("", "", nodes.literal("", row.claim_id), refid=anchor, internal=True)
+    link = nodes.reference(
+        "", "", nodes.literal("", row.claim_id), refid=anchor, internal=True
+    )
     asked = line._2.removeprefix("= ").replace(" ± ", ", give or take ")
     what = f"{row.quantity} ({row.judge})" if row.judge else row.quantity
     numbers = nodes.paragraph(
@@ -153,7 +167,8 @@ def _entry(row: tuple, line: tuple) -> nodes.definition_list_item:
         "",
         nodes.emphasis("", row.consequence.capitalize()),
         nodes.Text(
-            f". {what[0].upper()}{what[1:]}: {_EXPECTED[row.consequence]} {asked}; by the tables "
+            f". {what[0].upper()}{what[1:]}: {_EXPECTED[row.consequence]} {asked}; by "
+            "the tables "
         ),
         nodes.strong("", line._3),
         nodes.Text(". "),

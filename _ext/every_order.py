@@ -1,8 +1,8 @@
-"""``every-order``: one answer under all 120 orders of its rubric, for the reader to try.
+"""``every-order``: one answer under all 120 orders of its rubric,
+for the reader to try.
 
-The recorded scores come from ``results/every-order``; without scripts the page shows a table of
-three orders and how often each score is given.
-"""
+The recorded scores come from ``results/every-order``; without scripts the page shows a
+table of three orders and how often each score is given."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class EveryOrder(SphinxDirective):
         for path in (results_folder() / STUDY).rglob("*.*"):
             self.env.note_dependency(str(path))
         data = experiment()
-        carried = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+        carried = json.dumps(data, ensure_ascii=False, allow_nan=False).replace(
+            "<", "\\u003c"
+        )
         html = (
             '<div class="explorable" data-name="orders">'
             f'<script type="application/json">{carried}</script>'
@@ -48,13 +50,14 @@ class EveryOrder(SphinxDirective):
 def experiment() -> dict[str, Any]:
     """Return what the page needs.
 
-    ``scores`` maps an order, such as "31254", to the score under it; ``probabilities`` maps it to
-    the probability of each score, from 1 up.
+    ``scores`` maps an order, such as "31254", to the score under it; ``probabilities``
+    maps it to the probability of each score, from 1 up.
 
     Raises
     ------
     ValueError
-        Two of `ORDERS` give the answer the same score: their buttons would change nothing.
+        Two of `ORDERS` give the answer the same score: their buttons would change
+        nothing.
     """
     study = read_study(STUDY)
     items = items_of(study["plans"][0])
@@ -72,8 +75,8 @@ def experiment() -> dict[str, Any]:
         probabilities[order] = [round(by_score[score], 4) for score in sorted(order)]
     if len({scores[order] for order in ORDERS}) < len(ORDERS):
         raise ValueError(
-            f"answer {SHOWN} does not get different scores under {', '.join(ORDERS)}: choose "
-            "different ORDERS in _ext/every_order.py"
+            f"answer {SHOWN} does not get different scores under {', '.join(ORDERS)}: "
+            "choose different ORDERS in _ext/every_order.py"
         )
     return {
         "judge": "Qwen2.5-Coder-1.5B",
@@ -88,13 +91,18 @@ def experiment() -> dict[str, Any]:
 
 
 def _table(data: dict[str, Any]) -> str:
-    """Tabulate the score under three orders, for readers without scripts and for paper."""
+    """Tabulate the score under three orders,
+    for readers without scripts and for paper.
+    """
     scores = data["scores"]
     rows = "".join(
         f"<tr><td>{'-'.join(order)}, {name}</td><td>{scores[order]}</td></tr>"
         for order, name in data["named"].items()
     )
-    counts = {score: list(scores.values()).count(score) for score in sorted({*scores.values()})}
+    counts = {
+        score: list(scores.values()).count(score)
+        for score in sorted({*scores.values()})
+    }
     said = ", ".join(f"{score} under {count}" for score, count in counts.items())
     return (
         f"<p>The question: <em>{escape(data['question'])}</em></p>"

@@ -13,7 +13,9 @@ OPEN = (
 
 
 class FoldedEvidence(SphinxPostTransform):
-    """Put everything between the story and the section "Next" into one ``<details>``."""
+    """Put everything between the story and the section "Next"
+    into one ``<details>``.
+    """
 
     default_priority = 900
     formats = ("html",)
@@ -35,7 +37,9 @@ def _is_story(node: nodes.Node) -> bool:
 
 
 def _title(node: nodes.Node) -> str:
-    return node.next_node(nodes.title).astext() if isinstance(node, nodes.section) else ""
+    return (
+        node.next_node(nodes.title).astext() if isinstance(node, nodes.section) else ""
+    )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,8 +1,9 @@
 """Findings to cite: every chapter's answer has the chapter's number.
 
-The answer of ``05_position_bias`` is Finding 5.1: the block has the anchor ``finding-5-1``, the
-line of its judges ends with the number and leads to its entry on the page about citing. On that
-page, all of it made from CITATION.cff, the executed notebooks and the package:
+The answer of ``05_position_bias`` is Finding 5.1: the block has the anchor
+``finding-5-1``, the line of its judges ends with the number and leads to its entry on
+the page about citing. On that page, all of it made from CITATION.cff, the executed
+notebooks and the package:
 
 ```{cite-book}
 ```
@@ -71,31 +72,51 @@ def anchor_of(number: str) -> str:
 
 
 def findings(folder: Path) -> Iterator[Finding]:
-    """Yield the findings of the executed notebooks in a folder, in the order of their names."""
+    """Yield the findings of the executed notebooks in a folder,
+    in the order of their names.
+    """
     for path in sorted(folder.glob("*.ipynb")):
         notebook = nbformat.read(path, 4)
-        text = "\n\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+        text = "\n\n".join(
+            c.source for c in notebook.cells if c.cell_type == "markdown"
+        )
         if answer := ANSWER.search(text):
-            values = {name: shown.get("text/plain", "") for name, shown in glued(notebook).items()}
+            values = {
+                name: shown.get("text/plain", "")
+                for name, shown in glued(notebook).items()
+            }
             says, judge = (_plain(part, values) for part in answer.groups())
             title = re.search(r"^# (.+)$", text, re.M)[1]
             run = notebook.metadata.rubricnb
             yield Finding(
-                number_of(path.stem), path.stem, title, says, judge, str(run["executed"]),
+                number_of(path.stem),
+                path.stem,
+                title,
+                says,
+                judge,
+                str(run["executed"]),
                 run.get("commit", ""),
-            )  # fmt: skip
+            )
 
 
 def _plain(text: str, values: dict[str, Any]) -> str:
-    """Fill in what was glued and take the emphasis off; of a paragraph with bold, the bold."""
-    text = main[1] if (main := MAIN.match(text)) else text.removesuffix(".").removesuffix(".*")
+    """Fill in what was glued and take the emphasis off;
+    of a paragraph with bold, the bold.
+    """
+    text = (
+        main[1]
+        if (main := MAIN.match(text))
+        else text.removesuffix(".").removesuffix(".*")
+    )
     text = GLUED.sub(lambda name: "".join(values[name[1]]).strip("'\""), text)
     text = re.sub(r"(?<!\\)\*", "", text)
     return " ".join(re.sub(r"\\([\\`$*{])", r"\1", text).split())
 
 
 class Numbered(SphinxTransform):
-    """Number a chapter's answer, give it an anchor, and let the search know the chapter's name."""
+    """Number a chapter's answer, give it an anchor,
+    and let the search know the chapter's name.
+    """
 
     default_priority = 700
 
@@ -103,27 +124,44 @@ class Numbered(SphinxTransform):
         folder, _, stem = self.env.docname.rpartition("/")
         if folder != "notebooks":
             return
-        # A chapter is found by the words of its name too, where its title is a question.
+        # A chapter is found by the words of its name too,
+        # where its title is a question.
         words = ", ".join(stem.split("_")[1:])
         self.document.insert(0, nodes.meta("", name="keywords", content=words))
         number, standard = number_of(stem), self.env.get_domain("std")
         anchor = anchor_of(number)
         for answer in self.document.findall(_is_answer):
             answer["ids"].append(anchor)
-            standard.note_hyperlink_target(anchor, self.env.docname, anchor, f"Finding {number}")
-            line = [child for child in answer if isinstance(child, nodes.paragraph)][:2][-1]
+            standard.note_hyperlink_target(
+                anchor, self.env.docname, anchor, f"Finding {number}"
+            )
+            line = [child for child in answer if isinstance(child, nodes.paragraph)][
+                :2
+            ][-1]
             name = nodes.reference("", f"Finding {number}", refid=anchor, internal=True)
             cite = _link("how to cite", f"cite-{anchor}", self.env.docname)
             line += nodes.inline(
-                "", "", nodes.Text(" · "), name, nodes.Text(", "), cite, classes=["finding"]
+                "",
+                "",
+                nodes.Text(" · "),
+                name,
+                nodes.Text(", "),
+                cite,
+                classes=["finding"],
             )
 
 
 def _link(text: str, label: str, page: str) -> nodes.Node:
     return addnodes.pending_xref(
-        "", nodes.inline("", text), refdomain="std", reftype="ref", reftarget=label,
-        refexplicit=True, refdoc=page, refwarn=True,
-    )  # fmt: skip
+        "",
+        nodes.inline("", text),
+        refdomain="std",
+        reftype="ref",
+        reftarget=label,
+        refexplicit=True,
+        refdoc=page,
+        refwarn=True,
+    )
 
 
 def _is_answer(node: nodes.Node) -> bool:
@@ -154,9 +192,13 @@ class CiteBook(Citing):
         if commit := commit_of(Path(self.env.srcdir)):
             book["version"] = f"{book['version']} (commit {commit})"
         entry = bibtex(
-            "rubricnb", author=names(book, "{{{}}}"), title=f"{{{book['title']}}}",
-            year=book["year"], note=f"Version {book['version']}", url=book["url"],
-        )  # fmt: skip
+            "rubricnb",
+            author=names(book, "{{{}}}"),
+            title=f"{{{book['title']}}}",
+            year=book["year"],
+            note=f"Version {book['version']}",
+            url=book["url"],
+        )
         return [nodes.paragraph("", in_words(book)), _code(entry)]
 
 
@@ -164,7 +206,9 @@ def commit_of(folder: Path) -> str:
     """Return the commit that a folder is of; empty without git."""
     command = ["git", "rev-parse", "--short=10", "HEAD"]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False
+        )
     except FileNotFoundError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -190,27 +234,34 @@ class CiteFindings(Citing):
             fold = '<details class="bibtex"><summary>Cite {0}</summary>'
             shown += [
                 nodes.container(
-                    "", says, about,
-                    nodes.raw("", fold.format(f"Finding {found.number}"), format="html"),
+                    "",
+                    says,
+                    about,
+                    nodes.raw(
+                        "", fold.format(f"Finding {found.number}"), format="html"
+                    ),
                     nodes.paragraph("", finding_in_words(book, found)),
                     _code(finding_bibtex(book, found)),
                     nodes.raw("", "</details>", format="html"),
-                    ids=[anchor], classes=["citable"],
+                    ids=[anchor],
+                    classes=["citable"],
                 )
-            ]  # fmt: skip
+            ]
         return shown
 
 
 class CitePapers(Citing):
     def run(self) -> list[nodes.Node]:
-        return self.written("\n".join(f"* {in_words(p)}" for p in self.citation()["references"]))
+        return self.written(
+            "\n".join(f"* {in_words(p)}" for p in self.citation()["references"])
+        )
 
 
 class CiteRecordings(Citing):
     def run(self) -> list[nodes.Node]:
         rows = [
-            f"* `{r.name}`: {r.judges}, asked by {r.asked_by}. [Source]({_page(r.source)}), "
-            f"licence: {r.licence}."
+            f"* `{r.name}`: {r.judges}, asked by {r.asked_by}. "
+            f"[Source]({_page(r.source)}), licence: {r.licence}."
             for r in rb.recordings().itertuples()
         ]
         return self.written("\n".join(rows))
@@ -226,9 +277,13 @@ def _page(source: str) -> str:
 
 
 def names(work: dict[str, Any], whole: str = "{}") -> str:
-    """Name the authors as BibTeX does; `whole` is how a name that is no person's is written."""
+    """Name the authors as BibTeX does;
+    `whole` is how a name that is no person's is written.
+    """
     return " and ".join(
-        whole.format(a["name"]) if "name" in a else f"{a['family-names']}, {a['given-names']}"
+        whole.format(a["name"])
+        if "name" in a
+        else f"{a['family-names']}, {a['given-names']}"
         for a in work["authors"]
     )
 
@@ -245,19 +300,22 @@ def finding_in_words(book: dict[str, Any], found: Finding) -> str:
     return (
         f"{names(book)} ({book['year']}). Finding {found.number}: “{found.says}” "
         f"{found.judge}; executed on {found.executed}. In: {book['title']} Version "
-        f"{book['version']}{_at(found)}, chapter {found.number.split('.')[0]}, “{found.title}” "
-        f"{_address(book, found)}"
+        f"{book['version']}{_at(found)}, chapter {found.number.split('.')[0]}, "
+        f"“{found.title}” {_address(book, found)}"
     )
 
 
 def finding_bibtex(book: dict[str, Any], found: Finding) -> str:
     return bibtex(
-        f"rubricnb-{found.number}", author=names(book, "{{{}}}"),
-        title=f"{{{found.title} (Finding {found.number})}}", year=book["year"],
+        f"rubricnb-{found.number}",
+        author=names(book, "{{{}}}"),
+        title=f"{{{found.title} (Finding {found.number})}}",
+        year=book["year"],
         howpublished=f"In: {{{book['title']}}} version {book['version']}{_at(found)}",
-        note=f"{found.judge}; executed on {found.executed}", url=_address(book, found),
+        note=f"{found.judge}; executed on {found.executed}",
+        url=_address(book, found),
         abstract=found.says,
-    )  # fmt: skip
+    )
 
 
 def _address(book: dict[str, Any], found: Finding) -> str:
@@ -277,7 +335,9 @@ def bibtex(key: str, **fields: object) -> str:
       note = {5 \%},
     }
     """
-    lines = [f"  {name} = {{{_tex(str(value), name)}}},\n" for name, value in fields.items()]
+    lines = [
+        f"  {name} = {{{_tex(str(value), name)}}},\n" for name, value in fields.items()
+    ]
     return f"@misc{{{key},\n{''.join(lines)}}}"
 
 

@@ -1,4 +1,5 @@
-"""``frame-columns``: the columns of a frame as the package defines them; no page types them.
+"""``frame-columns``: the columns of a frame as the package defines them;
+no page types them.
 
 ```{frame-columns} judgments
 ```
@@ -20,15 +21,24 @@ class FrameColumns(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         if name not in frames.FRAMES:
-            raise self.error(f"no frame {name!r}; there are: {', '.join(frames.FRAMES)}")
+            raise self.error(
+                f"no frame {name!r}; there are: {', '.join(frames.FRAMES)}"
+            )
         self.env.note_dependency(frames.__file__.replace(".py", ".csv"))
         rows = [
-            (column.name, column.dtype, "yes" if column.required else "no", column.meaning)
+            (
+                column.name,
+                column.dtype,
+                "yes" if column.required else "no",
+                column.meaning,
+            )
             for column in frames.FRAMES[name]
         ]
         return [
             plain_table(
-                ["column", "dtype", "required", "meaning"], rows, [code, code, plain, plain]
+                ["column", "dtype", "required", "meaning"],
+                rows,
+                [code, code, plain, plain],
             )
         ]
 

@@ -1,4 +1,5 @@
-"""``gpu-hours``: what a study asks of a GPU, computed; ``gpu-speed``: what one GPU did, measured.
+"""``gpu-hours``: what a study asks of a GPU, computed;
+``gpu-speed``: what one GPU did, measured.
 
 ```{gpu-hours} paper_study
 :name: gpu-hours
@@ -52,7 +53,8 @@ SPEED = [
 ]
 
 
-OURS = ("rubricnb", "ours")  # how the benchmark called the package's own way, then and now
+# how the benchmark called the package's own way, then and now
+OURS = ("rubricnb", "ours")
 
 
 class GPUHours(SphinxDirective):
@@ -64,7 +66,10 @@ class GPUHours(SphinxDirective):
         study = self.arguments[0]
         for path in (f"params/{study}.yml", f"results/{study}.csv"):
             self.env.note_dependency(str(results_folder().parent / path))
-        rows = [[_text(value) for value in row] for row in gpu_hours(study)[[*HEADER]].to_numpy()]
+        rows = [
+            [_text(value) for value in row]
+            for row in gpu_hours(study)[[*HEADER]].to_numpy()
+        ]
         table = plain_table(list(HEADER.values()), rows, right=range(1, len(HEADER)))
         text, messages = self.state.inline_text(" ".join(self.content), self.lineno)
         table.insert(0, nodes.title("", "", *text, *messages))
@@ -81,7 +86,9 @@ class GPUSpeed(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         path = results_folder() / "gpu" / "throughput.csv"
         self.env.note_dependency(str(path))
-        table = plain_table(SPEED, measured_speed(pd.read_csv(path)), right=range(2, len(SPEED)))
+        table = plain_table(
+            SPEED, measured_speed(pd.read_csv(path)), right=range(2, len(SPEED))
+        )
         text, messages = self.state.inline_text(" ".join(self.content), self.lineno)
         table.insert(0, nodes.title("", "", *text, *messages))
         self.add_name(table)
@@ -93,10 +100,14 @@ def measured_speed(arms: pd.DataFrame) -> list[list[str]]:
     rate = arms["judgments"] / arms["seconds"]
     condition = ["readout", "layout", "max_tokens", "commit"]
     is_floor = arms["arm"] == "floor"
-    floors = rate[is_floor].set_axis(pd.MultiIndex.from_frame(arms.loc[is_floor, condition]))
+    floors = rate[is_floor].set_axis(
+        pd.MultiIndex.from_frame(arms.loc[is_floor, condition])
+    )
     return [
         [
-            f"{arm.readout}, {arm.max_tokens:,} tokens" if arm.max_tokens else arm.readout,
+            f"{arm.readout}, {arm.max_tokens:,} tokens"
+            if arm.max_tokens
+            else arm.readout,
             arm.layout,
             f"{arm.judgments / arm.seconds:,.0f}",
             _floor(floors.get(tuple(getattr(arm, name) for name in condition))),
@@ -105,7 +116,9 @@ def measured_speed(arms: pd.DataFrame) -> list[list[str]]:
             f"{arm.limit / arm.judgments:,.0f}",
             f"{arm.computed / arm.limit:.2f}",
             f"{arm.answered / arm.judgments:,.0f}",
-            f"{arm.commit}, replaced" if isinstance(arm.replaced, str) else str(arm.commit),
+            f"{arm.commit}, replaced"
+            if isinstance(arm.replaced, str)
+            else str(arm.commit),
         ]
         for arm in arms[arms["arm"].isin(OURS)].itertuples()
     ]

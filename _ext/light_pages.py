@@ -1,11 +1,11 @@
-"""Pages load what they use: icons as SVG, mathematics and experiments only where there are any.
+"""Pages load what they use: icons as SVG,
+mathematics and experiments only where there are any.
 
-The theme loads Font Awesome (1.5 MB) for a dozen icons, and the search with its index on every
-page, although only the page of results searches. Both are taken off the finished pages, with the
-scripts of what a page does not have. The icons that style sheets draw themselves come from a font
-of 1,400; it is cut to those that they name. Pictures below the first screen load when they come
-near.
-"""
+The theme loads Font Awesome (1.5 MB) for a dozen icons, and the search with its index
+on every page, although only the page of results searches. Both are taken off the
+finished pages, with the scripts of what a page does not have. The icons that style
+sheets draw themselves come from a font of 1,400; it is cut to those that they name.
+Pictures below the first screen load when they come near."""
 
 from __future__ import annotations
 
@@ -26,12 +26,17 @@ LINK = re.compile(
     r'<link\b[^>]*rel="(?:preload|stylesheet)"[^>]*>\s*|<link\b[^>]*href="[^"]*\.css[^"]*"[^>]*>\s*'
 )
 IMAGE = re.compile(r"<img\b(?![^>]*\bloading=)")
-DRAWN = re.compile(r'[,{]"?([a-z][a-z0-9-]*)"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f]+","([^"]*)"\]')
+DRAWN = re.compile(
+    r'[,{]"?([a-z][a-z0-9-]*)"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f]+","([^"]*)"\]'
+)
 ICON_RULES = re.compile(r"(?:\.fa-[\w-]+:before,?)+\{content:[^{}]*\}")
-# An icon in a style sheet, as itself or by its number: the private characters of a font of icons.
+# An icon in a style sheet, as itself or by its number:
+# the private characters of a font of icons.
 IN_STYLES = re.compile(r"[\ue000-\uf8ff]|\\(f[0-9a-f]{3})\b")
 # Browsers break a line behind every hyphen, those of --output included.
-COMMANDS = re.compile(r'<div class="highlight-(?:bash|shell|console|text|none) .*?</pre>', re.S)
+COMMANDS = re.compile(
+    r'<div class="highlight-(?:bash|shell|console|text|none) .*?</pre>', re.S
+)
 HYPHENED = re.compile(r"(?<!\"pre\">)(?<=[\s>])[^\s<>]*-[^\s<>]*(?=[\s<])")
 EAGER = 2  # pictures of the first screen, the logo among them
 # What a script or a style sheet needs on a page to do anything there.
@@ -42,7 +47,9 @@ NEEDED: dict[str, Callable[[str], bool]] = {
     "searchindex.js": lambda page: 'id="search-results"' in page,
     "mathjax": lambda page: 'class="math' in page,
     "MathJax": lambda page: 'class="math' in page,
-    "explorables.js": lambda page: bool(re.search('class="(?:explorable|picture)"', page)),
+    "explorables.js": lambda page: bool(
+        re.search('class="(?:explorable|picture)"', page)
+    ),
     "pictures.js": lambda page: 'class="picture"' in page,
     "clipboard.min.js": lambda page: 'class="highlight"' in page,
     "copybutton.js": lambda page: 'class="highlight"' in page,
@@ -52,7 +59,7 @@ NEEDED: dict[str, Callable[[str], bool]] = {
     "mystnb.": lambda page: 'class="cell' in page,
     "proof.css": lambda page: 'class="proof' in page,
     "exercise.css": lambda page: "exercise" in page or "solution" in page,
-}  # fmt: skip
+}
 
 
 def lighter(page: str, icons: Mapping[str, str]) -> str:
@@ -73,13 +80,16 @@ def lighter(page: str, icons: Mapping[str, str]) -> str:
     page = COMMANDS.sub(_unbroken, page)
     parts = IMAGE.split(page)
     return "".join(
-        part + ("" if k == len(parts) - 1 else "<img" + ' loading="lazy"' * (k >= EAGER))
+        part
+        + ("" if k == len(parts) - 1 else "<img" + ' loading="lazy"' * (k >= EAGER))
         for k, part in enumerate(parts)
     )
 
 
 def _unbroken(commands: re.Match[str]) -> str:
-    """Keep each word of a command on one line; the style sheet has the rule for ``pre``."""
+    """Keep each word of a command on one line;
+    the style sheet has the rule for ``pre``.
+    """
     tag, pre, code = commands[0].partition("<pre>")
     return tag + pre + HYPHENED.sub(r'<span class="pre">\g<0></span>', code)
 
@@ -93,7 +103,8 @@ def _icon(icons: Mapping[str, str], tag: re.Match[str]) -> str:
 
 
 def drawings(script: str) -> dict[str, str]:
-    """Return the icons that Font Awesome's script draws: name → SVG; solid ones before outlines.
+    """Return the icons that Font Awesome's script draws:
+    name → SVG; solid ones before outlines.
 
     >>> drawings('{bars:[448,512,["navicon"],"f0c9","M0 96z"]}')["bars"]
     '<svg viewBox="0 0 448 512" aria-hidden="true"><path d="M0 96z"/></svg>'
@@ -119,16 +130,25 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
     styles = static / "styles" / "pydata-sphinx-theme.css"
     rules = ICON_RULES.sub("", styles.read_text("utf-8"))  # of all icons there are
     styles.write_text(
-        rules.replace('fa-solid-900.woff2) format("woff2")', 'fa-solid-900.woff) format("woff")'),
+        rules.replace(
+            'fa-solid-900.woff2) format("woff2")', 'fa-solid-900.woff) format("woff")'
+        ),
         "utf-8",
     )
-    cut_font(static / "vendor" / "fontawesome" / "webfonts" / "fa-solid-900.ttf", named(static))
+    cut_font(
+        static / "vendor" / "fontawesome" / "webfonts" / "fa-solid-900.ttf",
+        named(static),
+    )
 
 
 def named(static: Path) -> set[int]:
     """Return the icons that style sheets draw, by their number in Unicode."""
     sheets = [path for path in static.rglob("*.css") if "fontawesome" not in path.parts]
-    icons = [icon for sheet in sheets for icon in IN_STYLES.finditer(sheet.read_text("utf-8"))]
+    icons = [
+        icon
+        for sheet in sheets
+        for icon in IN_STYLES.finditer(sheet.read_text("utf-8"))
+    ]
     return {int(icon[1], 16) if icon[1] else ord(icon[0]) for icon in icons}
 
 

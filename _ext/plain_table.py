@@ -1,4 +1,6 @@
-"""A docutils table from rows of strings; shared by the directives that print frames and files."""
+"""A docutils table from rows of strings;
+shared by the directives that print frames and files.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def plain_table(
     cells: Sequence[Cell] | None = None,
     right: Sequence[int] = (),
 ) -> nodes.table:
-    """Build a table; `cells` renders each column, `right` lists the columns aligned right."""
+    """Build a table; `cells` renders each column,
+    `right` lists the columns aligned right.
+    """
     cells = cells or [plain] * len(header)
     group = nodes.tgroup("", cols=len(header))
     group += [nodes.colspec("", colwidth=1) for _ in header]
@@ -32,7 +36,9 @@ def plain_table(
     return nodes.table("", group, classes=["colwidths-auto"])
 
 
-def _row(texts: Sequence[str], cells: Sequence[Cell], right: Sequence[int]) -> nodes.row:
+def _row(
+    texts: Sequence[str], cells: Sequence[Cell], right: Sequence[int]
+) -> nodes.row:
     row = nodes.row()
     for index, (text, cell) in enumerate(zip(texts, cells, strict=True)):
         entry = nodes.entry("", nodes.paragraph("", "", cell(text)))

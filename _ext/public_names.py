@@ -1,15 +1,15 @@
-"""``public-names``: the public names of one module, documented by autodoc from their docstrings.
+"""``public-names``: the public names of one module,
+documented by autodoc from their docstrings.
 
-The only list is in ``rubricnb/__init__.py``. The directive writes reStructuredText, so a
-MyST page wraps it:
+The only list is in ``rubricnb/__init__.py``. The directive writes reStructuredText, so
+a MyST page wraps it:
 
     ```{eval-rst}
     .. public-names:: permutation
     ```
 
-``public-index`` lists the names of several modules instead, one line a name, each with the anchor
-that the name has where it is documented.
-"""
+``public-index`` lists the names of several modules instead, one line a name, each with
+the anchor that the name has where it is documented."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class PublicIndex(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         names = [pair for module in self.arguments for pair in public(module)]
         lines = [
-            f"* :py:obj:`{name.removeprefix('rubricnb.')} <{name}>`: {said}" for name, said in names
+            f"* :py:obj:`{name.removeprefix('rubricnb.')} <{name}>`: {said}"
+            for name, said in names
         ]
         node = nodes.container()
         self.state.nested_parse(StringList(lines, source="<index>"), 0, node)
@@ -58,7 +59,8 @@ class PublicIndex(SphinxDirective):
 
 
 def public(module: str) -> Iterator[tuple[str, str]]:
-    """Yield what ``public-names`` documents of a module: full name, first line of its docstring.
+    """Yield what ``public-names`` documents of a module:
+    full name, first line of its docstring.
 
     >>> dict(public("testing"))
     {'rubricnb.testing.assert_judge': 'Stop with an AssertionError that names every threshold...'}
@@ -68,7 +70,9 @@ def public(module: str) -> Iterator[tuple[str, str]]:
     names = [f"rubricnb.{name}" for name in top]
     if not top or module in rubricnb._MODULES:
         own = (
-            n for n, what in vars(home).items() if getattr(what, "__module__", "") == home.__name__
+            n
+            for n, what in vars(home).items()
+            if getattr(what, "__module__", "") == home.__name__
         )
         rest = getattr(home, "__all__", [n for n in own if not n.startswith("_")])
         names += [f"{home.__name__}.{name}" for name in rest if name not in top]

@@ -1,4 +1,5 @@
-"""``published-table``: one of the papers' tables from its CSV, with a link to download the file.
+"""``published-table``: one of the papers' tables from its CSV,
+with a link to download the file.
 
 ```{published-table} position_bias_2602.02219v2_table2
 :name: pub-position-bias
@@ -39,7 +40,9 @@ class PublishedTable(SphinxDirective):
         with path.open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
         rows = [[YES_NO.get(cell, cell) for cell in row] for row in rows]
-        right = [i for i in range(len(header)) if rows and all(_numeric(r[i]) for r in rows)]
+        right = [
+            i for i in range(len(header)) if rows and all(_numeric(r[i]) for r in rows)
+        ]
         table = plain_table([h.replace("_", " ") for h in header], rows, right=right)
         if self.content:
             text, messages = self.state.inline_text(" ".join(self.content), self.lineno)

@@ -56,14 +56,19 @@ class AuditHead(SphinxDirective):
         title, said, header, rows = head(path.read_text("utf-8"))
         return [
             nodes.container(
-                "", nodes.paragraph("", "", nodes.strong("", title)), nodes.paragraph("", said),
-                plain_table(header, rows, [plain] * len(header)), classes=["sample"],
+                "",
+                nodes.paragraph("", "", nodes.strong("", title)),
+                nodes.paragraph("", said),
+                plain_table(header, rows, [plain] * len(header)),
+                classes=["sample"],
             )
-        ]  # fmt: skip
+        ]
 
 
 def head(html: str) -> tuple[str, str, list[str], list[list[str]]]:
-    """Return an audit page's title, its sentence, and its first table: header and rows."""
+    """Return an audit page's title, its sentence,
+    and its first table: header and rows.
+    """
     page = BeautifulSoup(html, "html.parser")
     for doubt in page.select("td .small"):
         doubt.decompose()

@@ -1,11 +1,12 @@
 """Every captioned table of a chapter as a CSV file, and a link to it in the caption.
 
-The file is made from the table as it is printed, so that what is downloaded is what is read. A
-caption that links a CSV of its own keeps that one: the data behind the table, not the table.
+The file is made from the table as it is printed, so that what is downloaded is what is
+read. A caption that links a CSV of its own keeps that one: the data behind the table,
+not the table.
 
-A page shows eight rows of a table, those that matter most, and the rest if the reader asks for it.
-A table of a paper (``:figclass: paper``) is shown whole, and so is every table on paper.
-"""
+A page shows eight rows of a table, those that matter most, and the rest if the reader
+asks for it. A table of a paper (``:figclass: paper``) is shown whole, and so is every
+table on paper."""
 
 from __future__ import annotations
 
@@ -25,8 +26,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 FOLDER = "tables"  # below _downloads
 ROWS = 8  # of a table that a page shows at once
 ALL_ROWS = '<label class="all-rows"><input type="checkbox"/> show all {} rows</label>'
-VERDICTS = ("does not", "fails", "replicates", "holds")  # by how much they matter to a reader
-FORMULA = re.compile(r"[=@]|[-+](?=.*[^\W\d_]|.*[|!])", re.S)  # a sign before words or a command
+# by how much they matter to a reader
+VERDICTS = ("does not", "fails", "replicates", "holds")
+# a sign before words or a command
+FORMULA = re.compile(r"[=@]|[-+](?=.*[^\W\d_]|.*[|!])", re.S)
 NUMBER = re.compile(r"[-+−]?(\d{1,3}(,\d{3})+|\d*)(\.\d+|(?<=\d))(e[-+−]?\d+)?")
 
 
@@ -53,7 +56,9 @@ class TableFiles(SphinxPostTransform):
     def _link(self, figure: nodes.Element, name: str, what: str) -> nodes.inline:
         numbers = self.env.toc_fignumbers.get(self.env.docname, {}).get("table", {})
         number = ".".join(map(str, numbers.get(figure["ids"][0], ())))
-        which = nodes.inline("", f" of Table {number}".rstrip(), classes=["visually-hidden"])
+        which = nodes.inline(
+            "", f" of Table {number}".rstrip(), classes=["visually-hidden"]
+        )
         link = addnodes.download_reference(
             "", "", nodes.Text("CSV"), which, filename=name, reftarget=name
         )
@@ -69,11 +74,15 @@ def _table(figure: nodes.Element) -> tuple[nodes.raw | None, Tag | None]:
 
 
 def _cut(raw: nodes.raw, table: Tag) -> bool:
-    """Mark the rows that the page leaves to the reader to ask for, and say how many there are."""
+    """Mark the rows that the page leaves to the reader to ask for,
+    and say how many there are.
+    """
     rows = table.select("tbody tr")
     if len(rows) <= ROWS:
         return False
-    names = [cell.get_text(strip=True) for cell in table.select("thead tr:last-child th")]
+    names = [
+        cell.get_text(strip=True) for cell in table.select("thead tr:last-child th")
+    ]
     for row in sorted(rows, key=lambda row: _rank(row, names))[ROWS:]:
         row["class"] = [*row.get("class", []), "rest"]
     asked = nodes.raw("", ALL_ROWS.format(len(rows)), format="html")
@@ -83,12 +92,16 @@ def _cut(raw: nodes.raw, table: Tag) -> bool:
 
 
 def _rank(row: Tag, names: list[str]) -> int:
-    """Say how early a row is shown: statements that fail, judges that read; else as it stands."""
+    """Say how early a row is shown: statements that fail,
+    judges that read; else as it stands.
+    """
     texts = [cell.get_text(strip=True) for cell in row.find_all(["th", "td"])]
     cells = dict(zip(names, texts, strict=False))
     if "paper says" in cells:
         words = enumerate(VERDICTS)
-        return next((k for k, word in words if word in cells.get("verdict", "")), len(VERDICTS))
+        return next(
+            (k for k, word in words if word in cells.get("verdict", "")), len(VERDICTS)
+        )
     known = list(short_names().values())
     judge = short_names().get(cells.get("judge"), cells.get("judge"))
     return -known.index(judge) if judge in known else 0
@@ -96,7 +109,9 @@ def _rank(row: Tag, names: list[str]) -> int:
 
 def _links_csv(caption: nodes.Element) -> bool:
     links = caption.findall(nodes.Element)
-    return any((a.get("reftarget") or a.get("refuri") or "").endswith(".csv") for a in links)
+    return any(
+        (a.get("reftarget") or a.get("refuri") or "").endswith(".csv") for a in links
+    )
 
 
 def _write(path: Path, table: Tag) -> None:
@@ -108,9 +123,9 @@ def _write(path: Path, table: Tag) -> None:
 def records(table: Tag) -> list[list[str]]:
     """Return the header and the rows of an HTML table, as a program wants to read them.
 
-    Columns have one name each, spanned cells are repeated, numbers have a plain minus and no
-    separators of thousands. A text that a spreadsheet would run as a formula is led by an
-    apostrophe.
+    Columns have one name each, spanned cells are repeated, numbers have a plain minus
+    and no separators of thousands. A text that a spreadsheet would run as a formula is
+    led by an apostrophe.
 
     >>> html = "<table><thead><tr><th></th><th>r</th></tr></thead><tr><td>a</td><td>−.5</td></tr>"
     >>> records(BeautifulSoup(html, "html.parser").table)

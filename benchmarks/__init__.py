@@ -2,10 +2,9 @@
 
     python -m benchmarks [NAME …] [--json FILE]
 
-A benchmark is a module of this folder whose ``measure()`` yields rows made by `row`. It runs in a
-process of its own. Calls are timed by `timed`; those that are compared take turns in one run, so
-that a busy machine slows both alike.
-"""
+A benchmark is a module of this folder whose ``measure()`` yields rows made by `row`. It
+runs in a process of its own. Calls are timed by `timed`; those that are compared take
+turns in one run, so that a busy machine slows both alike."""
 
 from __future__ import annotations
 
@@ -20,7 +19,9 @@ _HOLDS = {"<": operator.lt, "<=": operator.le, ">=": operator.ge, ">": operator.
 
 
 def row(what: str, value: Any, unit: str = "", limit: str = "") -> dict[str, Any]:
-    """One figure. `met`: whether it keeps its limit, such as "<= 120"; None without a limit."""
+    """One figure. `met`: whether it keeps its limit, such as "<=
+    120"; None without a limit.
+    """
     met = None
     if limit:
         sign, bound = limit.split()

@@ -1,4 +1,5 @@
-"""Run the benchmarks: a table on the screen, JSON in a file, 1 as status if a limit is missed.
+"""Run the benchmarks: a table on the screen, JSON in a file,
+1 as status if a limit is missed.
 
 A benchmark whose datasets cannot be had is left out, and named.
 """
@@ -24,8 +25,12 @@ WRITTEN = HERE.parent / "_build" / "benchmarks.json"
 def main() -> int:
     known = sorted(path.stem for path in HERE.glob("[!_]*.py"))
     options = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    options.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}")
-    options.add_argument("--json", type=Path, default=WRITTEN, help="default: %(default)s")
+    options.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}"
+    )
+    options.add_argument(
+        "--json", type=Path, default=WRITTEN, help="default: %(default)s"
+    )
     chosen = options.parse_args()
     if unknown := set(chosen.names) - set(known):
         options.error(f"no benchmark {min(unknown)!r}; there are: {', '.join(known)}")
@@ -35,7 +40,8 @@ def main() -> int:
         print(f"\n{name}")
         try:
             found = apart(name)
-        except (ConnectionError, FileNotFoundError) as problem:  # a dataset that is not here
+        # a dataset that is not here
+        except (ConnectionError, FileNotFoundError) as problem:
             left_out.append(name)
             print(f"  left out: {problem}", flush=True)
             continue
@@ -43,15 +49,22 @@ def main() -> int:
             rows.append({"benchmark": name, **row})
             print(line(row), flush=True)
         write(rows, chosen.json)  # at once: a later one may fail
-    missed = [f"{row['benchmark']}: {row['what']}" for row in rows if row["met"] is False]
+    missed = [
+        f"{row['benchmark']}: {row['what']}" for row in rows if row["met"] is False
+    ]
     print(f"\nmissed: {'; '.join(missed)}" if missed else "\nevery limit is kept")
     if left_out:
-        print(f"left out, for want of datasets: {', '.join(left_out)} (set RUBRICNB_MIRROR)")
+        print(
+            f"left out, for want of datasets: {', '.join(left_out)} (set "
+            "RUBRICNB_MIRROR)"
+        )
     return 1 if missed else 0
 
 
 def apart(name: str) -> list[dict[str, Any]]:
-    """Measure in a fresh process: neither memory nor caches of other benchmarks count."""
+    """Measure in a fresh process:
+    neither memory nor caches of other benchmarks count.
+    """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(rows_of, name).result()
 

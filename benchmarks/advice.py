@@ -1,4 +1,6 @@
-"""Advice and the budget curve of 200,000 judgments, every text rated, in three shapes."""
+"""Advice and the budget curve of 200,000 judgments,
+every text rated, in three shapes.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,28 @@ def measure() -> Iterator[dict[str, Any]]:
         yield row(f"budget_curve, {name}", curve.cpu, "s", "< 5")
 
 
-def study(prompts: int, texts: int, n: int, repeats: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Judgments of some texts of each prompt in balanced orders, and ratings of all texts."""
+def study(
+    prompts: int, texts: int, n: int, repeats: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Judgments of some texts of each prompt in balanced orders,
+    and ratings of all texts.
+    """
     rng = np.random.default_rng(0)
     orders = np.tile(code(rb.balanced(n).orderings()), repeats)
     quality = rng.normal(size=(prompts, 1)) + rng.normal(size=(prompts, texts))
     reads = quality[..., None] + rng.normal(size=(prompts, texts, len(orders)))
     prompt, text, read = (a.ravel() for a in np.indices(reads.shape))
-    judgments = pd.DataFrame({
-        "item_id": prompt * texts + text, "cluster_id": prompt, "candidate": text,
-        "design": "balanced", "ordering_index": read % (2 * n) + 1,
-        "replicate": read // (2 * n) + 1, "ordering": orders[read],
-        "score": np.clip(np.round(3 + reads.ravel()), 1, 5),
-    })  # fmt: skip
+    judgments = pd.DataFrame(
+        {
+            "item_id": prompt * texts + text,
+            "cluster_id": prompt,
+            "candidate": text,
+            "design": "balanced",
+            "ordering_index": read % (2 * n) + 1,
+            "replicate": read // (2 * n) + 1,
+            "ordering": orders[read],
+            "score": np.clip(np.round(3 + reads.ravel()), 1, 5),
+        }
+    )
     human = quality.ravel() + rng.normal(size=quality.size)
     return judgments, pd.DataFrame({"item_id": np.arange(human.size), "human": human})

@@ -1,9 +1,10 @@
-"""What an engine gives for the same plan in three ways, in turns: the floor, ours, and ``rb.run``.
+"""What an engine gives for the same plan in three ways, in turns:
+the floor, ours, and ``rb.run``.
 
-The *floor* is vLLM's ``LLM.generate`` on tokens and parameters that are ready: the engine without
-any work of ours. *ours* renders, tokenizes, asks and reads the answers. *run* also keys, stores and
-parses. Repeats are interleaved, since a machine that slows down must slow all three.
-"""
+The *floor* is vLLM's ``LLM.generate`` on tokens and parameters that are ready: the
+engine without any work of ours. *ours* renders, tokenizes, asks and reads the answers.
+*run* also keys, stores and parses. Repeats are interleaved, since a machine that slows
+down must slow all three."""
 
 from __future__ import annotations
 
@@ -23,16 +24,19 @@ from rubricnb.judging.rendering import rendered
 WAYS = ("floor", "ours", "run")
 
 
-def measured(judge: Any, plan: Any, repeats: int = 3, ways: Sequence[str] = WAYS) -> list[dict]:
+def measured(
+    judge: Any, plan: Any, repeats: int = 3, ways: Sequence[str] = WAYS
+) -> list[dict]:
     """Measure a plan in each way.
 
     Returns
     -------
     list of dict
-        One row a way: ``judgments``; ``seconds``, the median of the repeats, and the fastest and
-        slowest; ``cpu`` and ``cpu_engine``, processor seconds of this process and of the engine's;
-        ``sent`` and ``computed`` prompt tokens and their least number ``limit``; ``answered``
-        tokens; ``longest`` answer; ``at_limit``, the share of answers cut at their token limit.
+        One row a way: ``judgments``; ``seconds``, the median of the repeats, and the
+        fastest and slowest; ``cpu`` and ``cpu_engine``, processor seconds of this
+        process and of the engine's; ``sent`` and ``computed`` prompt tokens and their
+        least number ``limit``; ``answered`` tokens; ``longest`` answer; ``at_limit``,
+        the share of answers cut at their token limit.
     """
     asked = list(rendered(plan, judge, walked=True))
     prompts, sampling = [], []
@@ -54,25 +58,39 @@ def measured(judge: Any, plan: Any, repeats: int = 3, ways: Sequence[str] = WAYS
         replies = list(judge.answer(rendered(plan, judge, walked=True)))
         failed = [reply.error for reply in replies if reply.finish == "error"]
         if failed:
-            raise RuntimeError(f"{len(failed)} of {len(replies)} requests failed: {failed[0]}")
+            raise RuntimeError(
+                f"{len(failed)} of {len(replies)} requests failed: {failed[0]}"
+            )
         cached = sum(reply.cached_tokens for reply in replies)
         lengths = [reply.completion_tokens for reply in replies]
-        return _facts(prompts, cached, lengths, [reply.finish == "length" for reply in replies])
+        return _facts(
+            prompts, cached, lengths, [reply.finish == "length" for reply in replies]
+        )
 
     def run() -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
-            table = rb.run(plan, judge, store=Path(folder) / "answers.sqlite", fresh=True)
+            table = rb.run(
+                plan, judge, store=Path(folder) / "answers.sqlite", fresh=True
+            )
         cut = (table["status"] == "truncated").tolist()
         lengths = table["completion_tokens"].tolist()
         return _facts(prompts, int(table["cached_tokens"].sum()), lengths, cut)
 
-    calls: dict[str, Callable[[], dict[str, Any]]] = {"floor": floor, "ours": ours, "run": run}
+    calls: dict[str, Callable[[], dict[str, Any]]] = {
+        "floor": floor,
+        "ours": ours,
+        "run": run,
+    }
     times: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}
     facts: dict[str, dict[str, Any]] = {}
     for turn in range(repeats + 1):  # the first turn warms up
         for way in ways:
             judge._llm.reset_prefix_cache()
-            start, own, engine = time.perf_counter(), time.process_time(), _engine_seconds()
+            start, own, engine = (
+                time.perf_counter(),
+                time.process_time(),
+                _engine_seconds(),
+            )
             facts[way] = calls[way]()
             if turn:
                 times[way].append(
@@ -83,7 +101,9 @@ def measured(judge: Any, plan: Any, repeats: int = 3, ways: Sequence[str] = WAYS
                     )
                 )
     return [
-        {"arm": way, "judgments": len(asked), "limit": limit} | facts[way] | _seconds(times[way])
+        {"arm": way, "judgments": len(asked), "limit": limit}
+        | facts[way]
+        | _seconds(times[way])
         for way in ways
     ]
 

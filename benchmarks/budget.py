@@ -1,4 +1,6 @@
-"""The budget curve over all 1,023 subsets of ten reads of 1,600 items, with its intervals."""
+"""The budget curve over all 1,023 subsets of ten reads of 1,600 items,
+with its intervals.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A decision model on all of minibench: Sparrow's own server, and what a request costs here.
+"""A decision model on all of minibench: Sparrow's own server,
+and what a request costs here.
 
-The texts are asked as a score in ten orders. The processor time is that of this process: planning
-is left out, and the server has a process of its own.
-"""
+The texts are asked as a score in ten orders. The processor time is that of this
+process: planning is left out, and the server has a process of its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def measure() -> Iterator[dict[str, Any]]:
         wall, own = time.perf_counter() - wall, time.process_time() - own
         judge.close()
     yield row(f"{len(requests):,} requests to Sparrow", round(wall, 1), "s", "<= 30")
-    yield row("own processor time", round(1000 * own / len(requests), 2), "ms/request", "<= 3")
+    yield row(
+        "own processor time", round(1000 * own / len(requests), 2), "ms/request", "<= 3"
+    )
 
 
 @contextmanager
@@ -37,7 +39,14 @@ def sparrow() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "sparrow_decider.cli", "serve", "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "sparrow_decider.cli",
+        "serve",
+        "--port",
+        str(port),
+    ]
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):

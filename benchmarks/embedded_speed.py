@@ -1,9 +1,9 @@
 """What makes the embedded judge faster, and what it does to its answers.
 
-The same requests about minibench, by each way of running the engine: processor time, time on the
-clock, and how far the probabilities are from the recorded ones. A way keeps the answers if none
-differs by more than 0.02 and the argmax is another only where the two best are within 0.05.
-"""
+The same requests about minibench, by each way of running the engine: processor time,
+time on the clock, and how far the probabilities are from the recorded ones. A way keeps
+the answers if none differs by more than 0.02 and the argmax is another only where the
+two best are within 0.05."""
 
 from __future__ import annotations
 
@@ -37,8 +37,12 @@ def measure() -> Iterator[dict[str, Any]]:
     recorded = rb.recorded("embedded", "minibench")
     columns = [f"probability_{k}" for k in range(1, 6)]
     known = recorded.drop_duplicates("request_id").set_index("request_id")[columns]
-    requests = rb.plan(rb.load("minibench", n_items=N_ITEMS), rb.balanced(5), readout="logprobs")
-    requests = requests[requests["item_id"].isin(requests["item_id"].unique()[:N_ITEMS])]
+    requests = rb.plan(
+        rb.load("minibench", n_items=N_ITEMS), rb.balanced(5), readout="logprobs"
+    )
+    requests = requests[
+        requests["item_id"].isin(requests["item_id"].unique()[:N_ITEMS])
+    ]
     for name, options in WAYS.items():
         options = {"threads": 1, **options}
         if kind := options.get("path"):
@@ -68,15 +72,23 @@ def _way(
     yield row(f"{name}: tokens computed ÷ limit", round(computed / least, 3))
     limit = "<= 0.02" if name.startswith("as recorded") else ""
     yield row(
-        f"{name}: largest change of a probability", round(abs(found - there).max(), 4), "", limit
+        f"{name}: largest change of a probability",
+        round(abs(found - there).max(), 4),
+        "",
+        limit,
     )
     yield row(
-        f"{name}: clear argmax changed", int((changed & clear).sum()), f"of {clear.sum()}", "<= 0"
+        f"{name}: clear argmax changed",
+        int((changed & clear).sum()),
+        f"of {clear.sum()}",
+        "<= 0",
     )
 
 
 def requantised(kind: str) -> Path:
-    """The default weights with their quantised matrices in another type; made once, then kept."""
+    """The default weights with their quantised matrices in another type;
+    made once, then kept.
+    """
     weights = default_weights()
     folder = Path(pooch.os_cache("rubricnb")) / "weights" / sha256(weights)[:16]
     copy = folder / f"{weights.name.split('.')[0]}.{kind}.gguf"
@@ -90,9 +102,14 @@ def requantised(kind: str) -> Path:
 
 def _requantise(weights: Path, copy: Path, kind: Any) -> None:
     reader = gguf.GGUFReader(weights)
-    writer = gguf.GGUFWriter(copy, str(reader.fields["general.architecture"].contents()))
+    writer = gguf.GGUFWriter(
+        copy, str(reader.fields["general.architecture"].contents())
+    )
     for name, field in reader.fields.items():
-        if name.startswith("GGUF.") or name in ("general.architecture", "general.file_type"):
+        if name.startswith("GGUF.") or name in (
+            "general.architecture",
+            "general.file_type",
+        ):
             continue
         of = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
         writer.add_key_value(name, field.contents(), field.types[0], sub_type=of)

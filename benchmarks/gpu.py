@@ -2,13 +2,13 @@
 
     python -m benchmarks gpu
 
-Every arm asks about whole articles of SummEval under the ten orderings of balanced(5), 2,080
-requests, in the ways of `benchmarks.arms`, three times in turns. The card, the versions, the commit
-and a fingerprint of the engine's code go into ``results/gpu/throughput.csv`` with the figures.
-``GPU_LOOPS=1`` also gives vLLM's own ``LLM.chat`` the same prompts, one by one and 64 at a time,
-without a prefix cache: what a script does that does not know which prompts share what. That takes
-three minutes more.
-"""
+Every arm asks about whole articles of SummEval under the ten orderings of balanced(5),
+2,080 requests, in the ways of `benchmarks.arms`, three times in turns. The card, the
+versions, the commit and a fingerprint of the engine's code go into
+``results/gpu/throughput.csv`` with the figures. ``GPU_LOOPS=1`` also gives vLLM's own
+``LLM.chat`` the same prompts, one by one and 64 at a time, without a prefix cache: what
+a script does that does not know which prompts share what. That takes three minutes
+more."""
 
 from __future__ import annotations
 
@@ -37,16 +37,28 @@ MODEL = os.environ.get("GPU_MODEL", "checkpoints/qwen2.5-coder-1.5b-instruct")
 N_ITEMS = int(os.environ.get("GPU_ITEMS", "208"))  # 13 articles: 4 systems, 4 criteria
 LOOPS = os.environ.get("GPU_LOOPS") == "1"
 REPEATS = 3
-# What a machine that is lent for minutes is used for first comes first. Written answers that never
-# end take half of all tokens at 1,024, so they are measured once, and at 256 beside it.
+# What a machine that is lent for minutes is used for first comes first. Written answers
+# that never end take half of all tokens at 1,024, so they are measured once, and at 256
+# beside it.
 ARMS: tuple[dict[str, Any], ...] = (
-    {"readout": "logprobs", "layout": "rubric-last", "max_tokens": 0, "repeats": REPEATS},
-    {"readout": "logprobs", "layout": "rubric-first", "max_tokens": 0, "repeats": REPEATS},
+    {
+        "readout": "logprobs",
+        "layout": "rubric-last",
+        "max_tokens": 0,
+        "repeats": REPEATS,
+    },
+    {
+        "readout": "logprobs",
+        "layout": "rubric-first",
+        "max_tokens": 0,
+        "repeats": REPEATS,
+    },
     {"readout": "feedback", "layout": "rubric-last", "max_tokens": 256, "repeats": 1},
     {"readout": "feedback", "layout": "rubric-last", "max_tokens": 1024, "repeats": 1},
     {"readout": "score", "layout": "rubric-last", "max_tokens": 0, "repeats": REPEATS},
 )
-TOGETHER, ALONE = 64, 24  # requests of a loop at once; requests of the loop that sends one
+# requests of a loop at once; requests of the loop that sends one
+TOGETHER, ALONE = 64, 24
 ENGINE: dict[str, Any] = {
     "max_model_len": 8192,
     "max_num_seqs": 1024,
@@ -70,8 +82,12 @@ def measure() -> Iterator[dict[str, Any]]:
     for arm in _arms():
         rows.append(arm | facts)
         _write(rows)  # at once: a later arm may not fit into the time that is left
-        what = f"{arm['arm']}, {arm['readout']} {arm['max_tokens'] or ''}, {arm['layout']}"
-        yield row(f"{what}: judgments", round(arm["judgments"] / arm["seconds"], 1), "/s")
+        what = (
+            f"{arm['arm']}, {arm['readout']} {arm['max_tokens'] or ''}, {arm['layout']}"
+        )
+        yield row(
+            f"{what}: judgments", round(arm["judgments"] / arm["seconds"], 1), "/s"
+        )
         if arm["arm"] == "ours" and arm["cache"] == "on":
             ratio = round(arm["computed"] / arm["limit"], 3)
             bound = "<= 1.1" if arm["layout"] == "rubric-last" else ""
@@ -82,12 +98,17 @@ def measure() -> Iterator[dict[str, Any]]:
         .groupby([table["arm"], table["readout"], table["layout"]])
         .max()
     )
-    ratio = speed["ours", "logprobs", "rubric-last"] / speed["floor", "logprobs", "rubric-last"]
+    ratio = (
+        speed["ours", "logprobs", "rubric-last"]
+        / speed["floor", "logprobs", "rubric-last"]
+    )
     yield row("logprobs, rubric-last: ours / floor", round(ratio, 2), "x", ">= 0.8")
 
 
 def _arms() -> Iterator[dict[str, Any]]:
-    """Measure with, and on request without, the prefix cache: a process each frees its memory."""
+    """Measure with, and on request without, the prefix cache:
+    a process each frees its memory.
+    """
     for arms in (with_cache, loops) if LOOPS else (with_cache,):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             yield from pool.submit(arms).result()
@@ -122,7 +143,9 @@ def loops() -> list[dict[str, Any]]:
             facts = _facts(judge, "off")
             facts |= {"readout": readout, "layout": "rubric-last", "max_tokens": 0}
             for size, sent in ((1, part[:ALONE]), (TOGETHER, part)):
-                rows.append(facts | {"arm": f"loop of {size}"} | _loop(judge, sent, size))
+                rows.append(
+                    facts | {"arm": f"loop of {size}"} | _loop(judge, sent, size)
+                )
     return rows
 
 
@@ -140,11 +163,15 @@ def _loop(judge: Any, asked: Sequence[Request], size: int) -> dict[str, Any]:
         structured = StructuredOutputsParams(choice=list(asked[0].choices))
         options |= {"max_tokens": 4, "structured_outputs": structured}
     sampling = SamplingParams(**options)
-    prompts = [[{"role": m.role, "content": m.content} for m in a.messages] for a in asked]
+    prompts = [
+        [{"role": m.role, "content": m.content} for m in a.messages] for a in asked
+    ]
     start = time.perf_counter()
     outputs: list[Any] = []
     for first in range(0, len(prompts), size):
-        outputs += judge._llm.chat(prompts[first : first + size], sampling, use_tqdm=False)
+        outputs += judge._llm.chat(
+            prompts[first : first + size], sampling, use_tqdm=False
+        )
     seconds = time.perf_counter() - start
     sent = sum(len(output.prompt_token_ids) for output in outputs)
     return {
@@ -159,7 +186,10 @@ def _loop(judge: Any, asked: Sequence[Request], size: int) -> dict[str, Any]:
 def _commit() -> str:
     """The commit that was measured; empty outside a repository."""
     done = subprocess.run(
-        ["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, cwd=ROOT
+        ["git", "rev-parse", "--short=10", "HEAD"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     return done.stdout.strip()
 

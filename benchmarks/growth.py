@@ -1,4 +1,6 @@
-"""Time against size: every step of a study, from plan to table, for 160, 1,600 and 4,800 items."""
+"""Time against size: every step of a study, from plan to table,
+for 160, 1,600 and 4,800 items.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ DESIGNS = [rb.balanced(5), rb.fixed(5, 10)]
 def measure() -> Iterator[dict[str, Any]]:
     studies = [steps(items) for items in (tenth(), stand_in("summeval"), threefold())]
     for name in studies[0]:
-        small, one, three = (t.cpu for t in timed(*(s[name] for s in studies), repeats=5))
+        small, one, three = (
+            t.cpu for t in timed(*(s[name] for s in studies), repeats=5)
+        )
         yield row(f"{name}, 160 items", small, "s")
         yield row(f"{name}, 1,600 items", one, "s")
         yield row(f"{name}, 4,800 items", three, "s")

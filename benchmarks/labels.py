@@ -1,4 +1,6 @@
-"""Means of sixteen systems from few labels, and a thousand draws of labels of 1,600 texts."""
+"""Means of sixteen systems from few labels,
+and a thousand draws of labels of 1,600 texts.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,29 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def recorded() -> tuple[labels.Cell, pd.DataFrame, pd.DataFrame]:
-    """A judge's scores of every text and the ratings, as the study and the package take them."""
+    """A judge's scores of every text and the ratings,
+    as the study and the package take them.
+    """
     rng = np.random.default_rng(0)
     truth = rng.normal(3, 0.8, (PROMPTS, SYSTEMS))
     human = np.round(np.clip(truth, 1, 5) * 3) / 3
     score = np.round(np.clip(truth + rng.normal(0, 0.8, truth.shape), 1, 5))
     prompts = [f"p{i:03d}" for i in range(PROMPTS)]
     names = [f"{p}/s{s:02d}" for p in prompts for s in range(SYSTEMS)]
-    judgments = pd.DataFrame({
-        "item_id": names, "cluster_id": np.repeat(prompts, SYSTEMS), "judge": "j",
-        "candidate": [name[5:] for name in names], "design": "fixed", "ordering_index": 1,
-        "ordering": "1-2-3-4-5", "score": score.ravel(),
-    })  # fmt: skip
+    judgments = pd.DataFrame(
+        {
+            "item_id": names,
+            "cluster_id": np.repeat(prompts, SYSTEMS),
+            "judge": "j",
+            "candidate": [name[5:] for name in names],
+            "design": "fixed",
+            "ordering_index": 1,
+            "ordering": "1-2-3-4-5",
+            "score": score.ravel(),
+        }
+    )
     rated = np.arange(EACH * SYSTEMS)  # all texts of the first prompts
-    people = pd.DataFrame({"item_id": np.array(names)[rated], "human": human.ravel()[rated]})
+    people = pd.DataFrame(
+        {"item_id": np.array(names)[rated], "human": human.ravel()[rated]}
+    )
     return labels.Cell("j", "d", "c", human, score, tuple(prompts)), judgments, people

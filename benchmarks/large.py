@@ -1,4 +1,5 @@
-"""Large tables in the shapes that cost most: audits, orders from a file, decimals, many groups.
+"""Large tables in the shapes that cost most: audits,
+orders from a file, decimals, many groups.
 
 Every call has a process of its own, so that its peak of memory is known.
 """
@@ -21,7 +22,12 @@ import rubricnb as rb
 from benchmarks import row
 from benchmarks.overhead import peak
 from rubricnb.permutation import code
-from rubricnb.statistics import criterion_order, score_tendency, stability, tendency_shift
+from rubricnb.statistics import (
+    criterion_order,
+    score_tendency,
+    stability,
+    tendency_shift,
+)
 
 LABELS = {"labels": "numeric"}
 Call = Callable[[], object]
@@ -33,13 +39,19 @@ def measure() -> Iterator[dict[str, Any]]:
         yield row(name, spent, "s", f"<= {seconds}")
         yield row(f"{name}, peak", held, "MB", f"<= {megabytes}")
     for name, (statistic, size) in DECIMALS.items():
-        (whole, _), (decimals, held) = (alone(partial(statistic, is_whole=k), size) for k in (1, 0))
-        yield row(f"{name}, decimals over whole scores", decimals / whole, "times", "<= 3")
+        (whole, _), (decimals, held) = (
+            alone(partial(statistic, is_whole=k), size) for k in (1, 0)
+        )
+        yield row(
+            f"{name}, decimals over whole scores", decimals / whole, "times", "<= 3"
+        )
         yield row(f"{name}, decimals, peak", held, "MB", "<= 900")
 
 
 def alone(prepare: Callable[[int], Call], size: int) -> tuple[float, float]:
-    """Processor time of a call in a fresh process, in seconds, and its peak memory, in MB."""
+    """Processor time of a call in a fresh process, in seconds,
+    and its peak memory, in MB.
+    """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_alone, prepare, size).result()
 
@@ -83,11 +95,17 @@ def criteria(texts: int) -> Call:
     one = np.arange(texts).repeat(4)
     turn, place = np.tile([0, 0, 1, 1], texts), np.tile([1, 2, 1, 2], texts)
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({
-        "item_id": one, "cluster_id": one, "design": "balanced", "ordering_index": turn + 1,
-        "criterion": np.where((turn == 0) == (place == 1), "tone", "truth"),
-        "criterion_position": place, "score": rng.integers(1, 6, len(one)),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "item_id": one,
+            "cluster_id": one,
+            "design": "balanced",
+            "ordering_index": turn + 1,
+            "criterion": np.where((turn == 0) == (place == 1), "tone", "truth"),
+            "criterion_position": place,
+            "score": rng.integers(1, 6, len(one)),
+        }
+    )
     return lambda: criterion_order(table)
 
 
@@ -111,17 +129,23 @@ def ordered(prompts: int, clusters: int | None = None) -> pd.DataFrame:
     human = np.clip(np.round(3 + quality + rng.normal(size=prompts)), 1, 5).astype(int)
     item, order = (a.ravel() for a in np.indices(scores.shape))
     names = np.array([f"prompt-{i:05d}" for i in range(prompts)])
-    return pd.DataFrame({
-        "item_id": names[item], "cluster_id": names[item % (clusters or prompts)],
-        "ordering": orders[order], "human": human[item],
-        "score": np.clip(np.round(scores.ravel()), 1, 5).astype(int),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "item_id": names[item],
+            "cluster_id": names[item % (clusters or prompts)],
+            "ordering": orders[order],
+            "human": human[item],
+            "score": np.clip(np.round(scores.ravel()), 1, 5).astype(int),
+        }
+    )
 
 
 def scored(
     texts: int, conditions: tuple[str, ...] = ("numeric",), is_whole: int = 1
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two reads of texts under some conditions, whole from 1 to 5 or any number up to 100."""
+    """Two reads of texts under some conditions,
+    whole from 1 to 5 or any number up to 100.
+    """
     rng = np.random.default_rng(0)
     quality, top = rng.normal(size=texts), 5 if is_whole else 100
     parts = []
@@ -130,10 +154,17 @@ def scored(
             top / 2 + top / 5 * (quality[:, None] + rng.normal(size=(texts, 2))), 1, top
         )
         item = np.arange(texts).repeat(2)
-        parts.append(pd.DataFrame({
-            "item_id": item, "cluster_id": item, "ordering_index": np.tile([1, 2], texts),
-            "labels": labels, "score": np.round(score.ravel()) if is_whole else score.ravel(),
-        }))  # fmt: skip
+        parts.append(
+            pd.DataFrame(
+                {
+                    "item_id": item,
+                    "cluster_id": item,
+                    "ordering_index": np.tile([1, 2], texts),
+                    "labels": labels,
+                    "score": np.round(score.ravel()) if is_whole else score.ravel(),
+                }
+            )
+        )
     human = np.clip(top / 2 + top / 5 * (quality + rng.normal(size=texts)), 1, top)
     items = pd.DataFrame({"item_id": np.arange(texts), "human": human})
     items["human"] = np.round(human) if is_whole else human
@@ -167,10 +198,13 @@ CASES: dict[str, tuple[Callable[[int], Call], int, float, float]] = {
     "stability, 40,000 texts, 3 conditions": (shifted, 40_000, 5, 900),
     "criterion_order, 40,000 texts": (criteria, 40_000, 5, 900),
     "position_bias, 400 judges × 500": (
-        partial(groups, statistic=rb.position_bias), 400, 4, 900,
+        partial(groups, statistic=rb.position_bias),
+        400,
+        4,
+        900,
     ),
     "advise, 400 judges × 500": (partial(groups, statistic=rb.advise), 400, 8, 900),
-}  # fmt: skip
+}
 DECIMALS = {
     "agreement": (agreeing, 40_000),
     "score_tendency": (tending, 40_000),

@@ -1,8 +1,7 @@
 """What a run costs beside the judge: requests per second, processor time, memory.
 
-In process with a judge that answers at once; over HTTP with a server that answers after 200 ms;
-and the memory of ten thousand and of a million requests.
-"""
+In process with a judge that answers at once; over HTTP with a server that answers after
+200 ms; and the memory of ten thousand and of a million requests."""
 
 from __future__ import annotations
 
@@ -42,7 +41,15 @@ class AtOnce:
         shares = ((0.1, 0.2, 0.4, 0.2, 0.1),)
         for request in requests:
             probabilities = shares if request.readout == "logprobs" else None
-            yield Reply(request.request_id, "Fine. [RESULT] 3", "stop", probabilities, 900, 700, 5)
+            yield Reply(
+                request.request_id,
+                "Fine. [RESULT] 3",
+                "stop",
+                probabilities,
+                900,
+                700,
+                5,
+            )
 
     def close(self) -> None:
         pass
@@ -51,7 +58,9 @@ class AtOnce:
 def plan(size: int, readout: str = "feedback") -> Requests:
     """So many requests about the bundled items."""
     items = rb.load("minibench")
-    return rb.plan(items, rb.shuffled(5, -(-size // len(items))), readout=readout).head(size)
+    return rb.plan(items, rb.shuffled(5, -(-size // len(items))), readout=readout).head(
+        size
+    )
 
 
 def _in_process() -> Iterator[dict[str, Any]]:
@@ -66,8 +75,12 @@ def _in_process() -> Iterator[dict[str, Any]]:
             repeats=5,
         )
     for name, spent in zip(names, times, strict=True):
-        yield row(f"in process, {name}", round(len(requests) / spent.wall), "requests/s",
-                  ">= 2500" if name == "stored and read" else "")  # fmt: skip
+        yield row(
+            f"in process, {name}",
+            round(len(requests) / spent.wall),
+            "requests/s",
+            ">= 2500" if name == "stored and read" else "",
+        )
 
 
 def _over_http() -> Iterator[dict[str, Any]]:
@@ -77,8 +90,12 @@ def _over_http() -> Iterator[dict[str, Any]]:
     ) as server:
         assert server.stdout
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
-        judge = rb.open_judge(f"openai:m@{url}", concurrency=CONCURRENCY, server="other")
-        (spent,) = timed(lambda: rb.run(requests, judge, store=":memory:", fresh=True), repeats=3)
+        judge = rb.open_judge(
+            f"openai:m@{url}", concurrency=CONCURRENCY, server="other"
+        )
+        (spent,) = timed(
+            lambda: rb.run(requests, judge, store=":memory:", fresh=True), repeats=3
+        )
         judge.close()
         server.kill()
     most = CONCURRENCY / DELAY
@@ -90,14 +107,18 @@ def _over_http() -> Iterator[dict[str, Any]]:
 
 
 def _memory() -> Iterator[dict[str, Any]]:
-    """A run of each size, in a process that did not make its plan: making one takes more."""
+    """A run of each size, in a process that did not make its plan:
+    making one takes more.
+    """
     most = {}
     for name, size in SIZES.items():
         requests = plan(size, "logprobs")
         with TemporaryDirectory() as folder:
             requests.to_pickle(f"{folder}/plan")
             done = subprocess.run(
-                [sys.executable, "-m", __name__, folder], stdout=subprocess.PIPE, check=True
+                [sys.executable, "-m", __name__, folder],
+                stdout=subprocess.PIPE,
+                check=True,
             )
         peak, collected = json.loads(done.stdout.splitlines()[-1])
         held = requests.memory_usage(deep=True).sum() / 1e6

@@ -1,4 +1,6 @@
-"""The paper's paired bootstrap of Δr: 2,000 resamples of 1,600 items, ours against scipy's."""
+"""The paper's paired bootstrap of Δr: 2,000 resamples of 1,600 items,
+ours against scipy's.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def measure() -> Iterator[dict[str, Any]]:
         )
         return tuple(found.confidence_interval)
 
-    own, looped, vectorised = timed(ours, lambda: scipys(False), lambda: scipys(True), repeats=5)
+    own, looped, vectorised = timed(
+        ours, lambda: scipys(False), lambda: scipys(True), repeats=5
+    )
     yield row("ours", own.wall, "s", "<= 0.15")
     yield row("ours, processor time", own.cpu, "s")
     yield row("scipy, one resample at a time", looped.wall, "s")
@@ -52,7 +56,9 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def delta_r(a: Any, b: Any, human: Any, axis: int = -1) -> Any:
-    first, second = (stats.pearsonr(side, human, axis=axis).statistic for side in (a, b))
+    first, second = (
+        stats.pearsonr(side, human, axis=axis).statistic for side in (a, b)
+    )
     return first - second
 
 
@@ -61,7 +67,11 @@ def delta_r_once(a: Any, b: Any, human: Any) -> Any:
 
 
 def end_error(interval: Any) -> float:
-    """Standard error of the difference between two drawings of an end of the interval."""
+    """Standard error of the difference between two drawings
+    of an end of the interval.
+    """
     sd = np.ptp(interval) / (2 * stats.norm.ppf(0.975))
-    one = np.sqrt(0.025 * 0.975 / RESAMPLES) / stats.norm.pdf(stats.norm.ppf(0.975)) * sd
+    one = (
+        np.sqrt(0.025 * 0.975 / RESAMPLES) / stats.norm.pdf(stats.norm.ppf(0.975)) * sd
+    )
     return float(np.sqrt(2) * one)

@@ -1,9 +1,9 @@
-"""The whole study of arXiv:2602.02219v2, simulated: count it, answer it, compute its tables.
+"""The whole study of arXiv:2602.02219v2, simulated: count it,
+answer it, compute its tables.
 
-Every condition of ``params/paper_study.yml`` is planned, answered by the judge's fitted profiles
-and handed to the statistics of the paper's tables, two judges at a time. The items are stand-ins
-without texts, so no dataset is needed.
-"""
+Every condition of ``params/paper_study.yml`` is planned, answered by the judge's fitted
+profiles and handed to the statistics of the paper's tables, two judges at a time. The
+items are stand-ins without texts, so no dataset is needed."""
 
 from __future__ import annotations
 
@@ -42,16 +42,21 @@ WORKERS = 2
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """Run the study once: its size, seconds and memory, and how near its Table 2 is to print."""
+    """Run the study once: its size, seconds and memory,
+    and how near its Table 2 is to print.
+    """
     started = time.perf_counter()
     study = read_study("paper_study")
     tables: dict[str, list[pd.DataFrame]] = defaultdict(list)
     counts: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
-    # Not forked: a thread of a numerical library must not be copied in the middle of its work.
+    # Not forked: a thread of a numerical library must not be copied
+    # in the middle of its work.
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
         jobs = [(judge, study["plans"]) for judge in study["judges"]]
-        for own_tables, own_counts, own_seconds in pool.map(judge_all, *zip(*jobs, strict=True)):
+        for own_tables, own_counts, own_seconds in pool.map(
+            judge_all, *zip(*jobs, strict=True)
+        ):
             for name, frames in own_tables.items():
                 tables[name] += frames
             for name, count in own_counts.items():
@@ -61,7 +66,9 @@ def measure() -> Iterator[dict[str, Any]]:
     yield row("the paper's judge calls, roughly", PAPER_CALLS)
     yield row("judge calls", counts["requests"])
     yield row("judgments", counts["judgments"])
-    yield row("rows of all tables", sum(len(t) for frames in tables.values() for t in frames))
+    yield row(
+        "rows of all tables", sum(len(t) for frames in tables.values() for t in frames)
+    )
     yield row("two processes", time.perf_counter() - started, "s", "<= 120")
     for name, spent in seconds.items():
         yield row(f"processor time: {name}", spent, "s")
@@ -104,8 +111,14 @@ def tables_of(
         return [
             ("table_5", criterion_order(judgments[judgments["design"] == "balanced"])),
             ("table_6", agreement(judgments, items)),
-            ("table_6_contrasts", strategy_contrast(judgments, items, "balanced", "fixed")),
-            ("table_6_contrasts", strategy_contrast(judgments, items, "balanced", "shuffled")),
+            (
+                "table_6_contrasts",
+                strategy_contrast(judgments, items, "balanced", "fixed"),
+            ),
+            (
+                "table_6_contrasts",
+                strategy_contrast(judgments, items, "balanced", "shuffled"),
+            ),
         ]
     balanced = position_bias(judgments[judgments["design"] == "balanced"])
     if part["designs"] in (["balanced(2)"], ["balanced(3)"], ["balanced(9)"]):
@@ -116,7 +129,11 @@ def tables_of(
             ("figures_6_7_agreement", agreement(judgments, items)),
             ("appendix_c", within_item_sd(judgments)),
         ]
-    rows = [("table_2", balanced), ("table_4", balanced), ("appendix_c", within_item_sd(judgments))]
+    rows = [
+        ("table_2", balanced),
+        ("table_4", balanced),
+        ("appendix_c", within_item_sd(judgments)),
+    ]
     if items["group_id"].notna().any():
         rows.append(("table_7", rank_reversal(judgments, "balanced", "fixed")))
     if rated:
@@ -149,13 +166,17 @@ def profile_of(judge: dict[str, Any], dataset: str) -> str:
 
 
 def distance_from_print(table: pd.DataFrame) -> tuple[float, float]:
-    """Largest differences of the simulated Table 2 from the printed one, in points and per cent."""
+    """Largest differences of the simulated Table 2 from the printed one,
+    in points and per cent.
+    """
     cell = table["judge"].astype(str).str.extract(r"v2/(?P<judge>.+)/(?P<dataset>.+)")
     printed = rb.published("position_bias")
     keys = list(zip(printed["judge"].str.lower(), printed["dataset"], strict=True))
     own = table.set_index([cell["judge"], cell["dataset"].map(STAND_INS)]).loc[keys]
     shares = [
-        abs(100 * own[f"share_{p}"].to_numpy() - printed[f"pos{p}_pct"].to_numpy()).max()
+        abs(
+            100 * own[f"share_{p}"].to_numpy() - printed[f"pos{p}_pct"].to_numpy()
+        ).max()
         for p in (1, 5)
     ]
     chi2 = own["chi2"].to_numpy() / printed["chi2"].to_numpy() - 1
@@ -163,7 +184,9 @@ def distance_from_print(table: pd.DataFrame) -> tuple[float, float]:
 
 
 def peak_gigabytes() -> float:
-    """This process and its workers together, at most: the largest worker counts for all."""
+    """This process and its workers together, at most:
+    the largest worker counts for all.
+    """
     unit = 1e9 if sys.platform == "darwin" else 1e6
     own, child = (
         resource.getrusage(who).ru_maxrss / unit

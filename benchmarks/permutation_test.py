@@ -1,4 +1,6 @@
-"""The cluster permutation test on 16,000 reads: its time, and the permutations it replaces."""
+"""The cluster permutation test on 16,000 reads: its time,
+and the permutations it replaces.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def measure() -> Iterator[dict[str, Any]]:
     alone = judgments.assign(cluster_id=judgments["item_id"])
     groups = {"100 clusters": reads(judgments), "1,600 clusters": reads(alone)}
     yield row("reads", int(groups["100 clusters"].parsed.sum()))
-    times = timed(*(lambda own=own: closed_form(own) for own in groups.values()), repeats=25)
+    times = timed(
+        *(lambda own=own: closed_form(own) for own in groups.values()), repeats=25
+    )
     for name, time in zip(groups, times, strict=True):
         yield row(name, 1000 * time.wall, "ms", "< 20")
         yield row(f"{name}, processor time", 1000 * time.cpu, "ms")
@@ -53,8 +57,8 @@ def p_value(own: Any) -> float:
 
 
 def permuted(own: Any) -> tuple[Any, Any, float]:
-    """Draw permutations of the orderings, one a cluster and block: mean and variance of the counts,
-    and the share of draws that lie as far out as what was observed."""
+    """Draw permutations of the orderings, one a cluster and block: mean and variance of
+    the counts, and the share of draws that lie as far out as what was observed."""
     rng = np.random.default_rng(0)
     n = own.n_options
     shown = own.orderings[own.order[0]]  # by read, the same for every item
@@ -64,7 +68,10 @@ def permuted(own: Any) -> tuple[Any, Any, float]:
     for block in (np.arange(n), np.arange(n, 2 * n)):  # forward and reverse rotations
         for cluster in np.unique(own.cluster):
             given = np.stack(
-                [np.bincount(s, minlength=n) for s in score[own.cluster == cluster][:, block].T]
+                [
+                    np.bincount(s, minlength=n)
+                    for s in score[own.cluster == cluster][:, block].T
+                ]
             )
             stood = np.zeros((n, n, n))  # answers under j, placed under k, by position
             for k, ordering in enumerate(block):

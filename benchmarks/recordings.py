@@ -1,4 +1,6 @@
-"""1.2 million scores become judgments: a recording, where its files are at hand, and a log."""
+"""1.2 million scores become judgments: a recording,
+where its files are at hand, and a log.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,23 @@ def measure() -> Iterator[dict[str, Any]]:
         began, worked = time.perf_counter(), time.process_time()
         judgments = rb.load_recording("rewardbench-reads")
         yield row("rewardbench-reads, scores", len(judgments), "", ">= 1200000")
-        yield row("rewardbench-reads, from files", time.perf_counter() - began, "s", "<= 20")
-        yield row("rewardbench-reads, processor time", time.process_time() - worked, "s")
+        yield row(
+            "rewardbench-reads, from files", time.perf_counter() - began, "s", "<= 20"
+        )
+        yield row(
+            "rewardbench-reads, processor time", time.process_time() - worked, "s"
+        )
         yield row("rewardbench-reads, peak", peak(), "MB", "<= 1000")
     table = log()
     began = time.perf_counter()
     judgments = rb.judgments(table, scale=(1, 10))
     yield row("a log, scores", len(judgments), "", ">= 1200000")
     yield row("a log, from a frame", time.perf_counter() - began, "s", "<= 20")
-    yield row("a log, bytes a row", judgments.memory_usage(deep=True).sum() / len(judgments), "")
+    yield row(
+        "a log, bytes a row",
+        judgments.memory_usage(deep=True).sum() / len(judgments),
+        "",
+    )
 
 
 def log() -> pd.DataFrame:

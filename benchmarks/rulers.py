@@ -1,4 +1,6 @@
-"""RULERS: splitting, verification, calibration, a simulated set, and two texts by a real judge."""
+"""RULERS: splitting, verification, calibration, a simulated set,
+and two texts by a real judge.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,14 @@ from rubricnb.rulers.simulated import SimulatedGrader
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """Rates on our own texts, then the default judge: about a minute on two free cores."""
+    """Rates on our own texts, then the default judge:
+    about a minute on two free cores.
+    """
     texts = list(rb.load("minibench")["response"].unique()) * 5
     units = [split_units(text) for text in texts]
-    quotes = [[(1, u[0]), (len(u), u[-1][3:40]), (1, "nowhere in the text")] for u in units]
+    quotes = [
+        [(1, u[0]), (len(u), u[-1][3:40]), (1, "nowhere in the text")] for u in units
+    ]
 
     def look_up() -> None:
         for cited, own in zip(quotes, units, strict=True):
@@ -44,14 +50,20 @@ def measure() -> Iterator[dict[str, Any]]:
 
 def _simulated() -> Iterator[dict[str, Any]]:
     items, bundle = rb.load("minibench"), load_bundle("minibench")
-    (once,) = timed(lambda: grade(items, bundle, SimulatedGrader(), store=":memory:"), repeats=3)
-    yield row("texts graded, simulated", items["text_id"].nunique() / once.cpu, "/s", ">= 30")
+    (once,) = timed(
+        lambda: grade(items, bundle, SimulatedGrader(), store=":memory:"), repeats=3
+    )
+    yield row(
+        "texts graded, simulated", items["text_id"].nunique() / once.cpu, "/s", ">= 30"
+    )
 
 
 def _embedded() -> Iterator[dict[str, Any]]:
     judge = rb.open_judge("embedded", context=4096, threads=1)
     items = rb.load("minibench", n_items=6)
-    (once,) = timed(lambda: grade(items, six_items(), judge, store=":memory:"), repeats=1)
+    (once,) = timed(
+        lambda: grade(items, six_items(), judge, store=":memory:"), repeats=1
+    )
     judge.close()
     yield row("two texts, six items, embedded", once.wall, "s", "<= 120")
     yield row("of the processor", once.cpu, "s")

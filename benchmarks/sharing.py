@@ -1,8 +1,9 @@
-"""Tokens computed over the least that any engine must compute, for the order a run asks in.
+"""Tokens computed over the least that any engine must compute,
+for the order a run asks in.
 
-The embedded engine is asked for real, about a few items; the order alone is measured on the whole
-datasets, in characters. HANNA and MT-Bench are downloaded, or read from ``$RUBRICNB_MIRROR``.
-"""
+The embedded engine is asked for real, about a few items; the order alone is measured on
+the whole datasets, in characters. HANNA and MT-Bench are downloaded, or read from
+``$RUBRICNB_MIRROR``."""
 
 from __future__ import annotations
 
@@ -16,11 +17,14 @@ from rubricnb.judging.contract import Engine
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.sharing import Limit, walk
 
-DATASETS = {"mt-bench": 4, "hanna": 6}  # items asked about: HANNA has six criteria to a text
+# items asked about: HANNA has six criteria to a text
+DATASETS = {"mt-bench": 4, "hanna": 6}
 
 
 def distinct(prompts: Iterable[Any]) -> int:
-    """Count the distinct nodes of the trie of all prompts: the least any engine can compute."""
+    """Count the distinct nodes of the trie of all prompts:
+    the least any engine can compute.
+    """
     limit = Limit()
     for prompt in sorted(prompts):
         limit.add(prompt)
@@ -28,7 +32,10 @@ def distinct(prompts: Iterable[Any]) -> int:
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    plans = {name: rb.plan(rb.load(name), rb.balanced(5), readout="logprobs") for name in DATASETS}
+    plans = {
+        name: rb.plan(rb.load(name), rb.balanced(5), readout="logprobs")
+        for name in DATASETS
+    }
     for name, requests in plans.items():
         yield from _order(name, requests)
     yield from _time()
@@ -40,7 +47,9 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _order(name: str, requests: Requests) -> Iterator[dict[str, Any]]:
-    """How close the walk over a whole dataset comes, for a cache that holds one prompt."""
+    """How close the walk over a whole dataset comes,
+    for a cache that holds one prompt.
+    """
     shuffled = requests.sample(frac=1, random_state=0)
     order = walk(shuffled)
     judge = rb.open_judge("simulated:unbiased")
@@ -49,7 +58,12 @@ def _order(name: str, requests: Requests) -> Iterator[dict[str, Any]]:
     for what, ordered in (("walk", prompts), ("any order", _again(prompts, order))):
         ratio = _computed(ordered) / least
         limit = "<= 1.01" if what == "walk" else ""
-        yield row(f"{name}, {len(prompts):,} requests: {what} ÷ limit", round(ratio, 4), "", limit)
+        yield row(
+            f"{name}, {len(prompts):,} requests: {what} ÷ limit",
+            round(ratio, 4),
+            "",
+            limit,
+        )
 
 
 def _again(prompts: list[str], order: Any) -> list[str]:
@@ -80,5 +94,7 @@ def _engine(name: str, requests: Requests, judge: Engine) -> Iterator[dict[str, 
     computed = sent - sum(r.cached_tokens for r in replies)
     what = f"{name}, {len(asked)} requests, embedded"
     yield row(f"{what}: tokens sent ÷ limit", round(sent / least, 2))
-    yield row(f"{what}: tokens computed ÷ limit", round(computed / least, 4), "", "<= 1.04")
+    yield row(
+        f"{what}: tokens computed ÷ limit", round(computed / least, 4), "", "<= 1.04"
+    )
     yield row(f"{what}: tokens computed beyond the limit", computed - least, "tokens")

@@ -1,9 +1,10 @@
-"""A worker for vLLM whose model takes a fixed time a step: what is left is the host's own work.
+"""A worker for vLLM whose model takes a fixed time a step:
+what is left is the host's own work.
 
-Everything in front of the model is vLLM's own code: front end, messages between two processes,
-scheduler, prefix cache, detokenizer. The model answers with the first allowed token, or with a
-token that ends nothing, until the limit of the request is reached.
-"""
+Everything in front of the model is vLLM's own code: front end, messages between two
+processes, scheduler, prefix cache, detokenizer. The model answers with the first
+allowed token, or with a token that ends nothing, until the limit of the request is
+reached."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec
 from vllm.v1.outputs import EMPTY_MODEL_RUNNER_OUTPUT, LogprobsLists, ModelRunnerOutput
 from vllm.v1.worker.worker_base import CompilationTimes, WorkerBase
 
-STEP = float(os.environ.get("STAND_IN_STEP", "0.006"))  # seconds: a small model on an H100
+# seconds: a small model on an H100
+STEP = float(os.environ.get("STAND_IN_STEP", "0.006"))
 WORD = 100  # a token that ends no answer
 
 
@@ -42,7 +44,8 @@ class Worker(WorkerBase):
         return {"model.layers.0.self_attn.attn": spec}
 
     def get_supported_kv_cache_layouts(self) -> list[str]:
-        from vllm.v1.attention.backends.utils import KVCacheLayout  # only some releases ask
+        # only some releases ask
+        from vllm.v1.attention.backends.utils import KVCacheLayout
 
         return [next(iter(KVCacheLayout)).name]
 
@@ -78,8 +81,10 @@ class Worker(WorkerBase):
         allowed = [s.allowed_token_ids for s in asked]
         chosen = [ids[0] if ids else WORD for ids in allowed]
         # A prompt that is read in parts has a row, and no token before its last part.
-        sampled = [[token] if self._left[name] <= 0 else []
-                   for name, token in zip(names, chosen, strict=True)]  # fmt: skip
+        sampled = [
+            [token] if self._left[name] <= 0 else []
+            for name, token in zip(names, chosen, strict=True)
+        ]
         return ModelRunnerOutput(
             req_ids=names,
             req_id_to_index={name: n for n, name in enumerate(names)},
@@ -95,8 +100,14 @@ def _logprobs(asked: list[Any], chosen: list[int]) -> LogprobsLists | None:
     if not widest:
         return None
     ids = np.array(
-        [[c, *w, *[c] * (widest - len(w))] for c, w in zip(chosen, wanted, strict=True)], np.int32
+        [
+            [c, *w, *[c] * (widest - len(w))]
+            for c, w in zip(chosen, wanted, strict=True)
+        ],
+        np.int32,
     )
     return LogprobsLists(
-        ids, np.full(ids.shape, -np.log(widest), np.float32), np.ones(len(ids), np.int32)
+        ids,
+        np.full(ids.shape, -np.log(widest), np.float32),
+        np.ones(len(ids), np.int32),
     )

@@ -1,14 +1,15 @@
-"""Judgments per second on vLLM: rubricnb, and plain loops over its server, same model and items.
+"""Judgments per second on vLLM: rubricnb, and plain loops over its server,
+same model and items.
 
     .venv-vllm/bin/python -m benchmarks vllm_speed
 
-SmolLM2 on the bundled items, every item under the ten orderings of balanced(5). rubricnb reads the
-labels' probabilities in its own process; the loops send the same prompts through the OpenAI client
-to vLLM's server, which has the same engine settings, prefix caching included. "200-token feedback"
-is exactly that; "score only" is one constrained label. With prometheus-eval installed in
-.venv-prometheus, its own grading loop (its prompt, a score asked for again up to ten times) is
-measured beside. Every call begins with an empty cache.
-"""
+SmolLM2 on the bundled items, every item under the ten orderings of balanced(5).
+rubricnb reads the labels' probabilities in its own process; the loops send the same
+prompts through the OpenAI client to vLLM's server, which has the same engine settings,
+prefix caching included. "200-token feedback" is exactly that; "score only" is one
+constrained label. With prometheus-eval installed in .venv-prometheus, its own grading
+loop (its prompt, a score asked for again up to ten times) is measured beside. Every
+call begins with an empty cache."""
 
 from __future__ import annotations
 
@@ -47,10 +48,15 @@ SCORE = {
 
 def measure() -> Iterator[dict[str, Any]]:
     if not MODEL.exists():
-        raise FileNotFoundError(f"no {MODEL.relative_to(ROOT)}: run `make bench`, which makes it")
-    if Path(sys.prefix).resolve() != PYTHON.parents[1].resolve():  # vLLM is in the other one
+        raise FileNotFoundError(
+            f"no {MODEL.relative_to(ROOT)}: run `make bench`, which makes it"
+        )
+    # vLLM is in the other one
+    if Path(sys.prefix).resolve() != PYTHON.parents[1].resolve():
         command = [PYTHON, "-c", "import benchmarks.vllm_speed as b; b.main()"]
-        yield from json.loads(subprocess.check_output(command, cwd=ROOT).splitlines()[-1])
+        yield from json.loads(
+            subprocess.check_output(command, cwd=ROOT).splitlines()[-1]
+        )
         return
     arms = []
     for arm in _arms():
@@ -59,7 +65,12 @@ def measure() -> Iterator[dict[str, Any]]:
         yield row(f"{arm.name}: computed", arm.computed, "tokens each")
     ours, alone, together = (arm.speed for arm in arms[:3])
     yield row("rubricnb / feedback loop, one by one", ours / alone, "x", ">= 5")
-    yield row(f"rubricnb / feedback loop, {CONCURRENCY} at once", ours / together, "x", ">= 2.5")
+    yield row(
+        f"rubricnb / feedback loop, {CONCURRENCY} at once",
+        ours / together,
+        "x",
+        ">= 2.5",
+    )
 
 
 def main() -> None:
@@ -90,16 +101,24 @@ def _arms() -> Iterator[Arm]:
     items = rb.load("minibench", n_items=N_ITEMS)
     plan = rb.plan(items, rb.balanced(5), readout="logprobs")
     asked = list(rendered(plan, judge))
-    prompts = [[{"role": m.role, "content": m.content} for m in a.messages] for a in asked]
+    prompts = [
+        [{"role": m.role, "content": m.content} for m in a.messages] for a in asked
+    ]
     with _server() as url:
         arms = [
             _rubricnb(judge, asked),
             _loop("feedback, 1 by 1", url, prompts[:ALONE], 1, FEEDBACK),
-            _loop(f"feedback, {CONCURRENCY} at once", url, prompts, CONCURRENCY, FEEDBACK),
+            _loop(
+                f"feedback, {CONCURRENCY} at once", url, prompts, CONCURRENCY, FEEDBACK
+            ),
             _loop("score only, 1 by 1", url, prompts, 1, SCORE),
-            _loop(f"score only, {CONCURRENCY} at once", url, prompts, CONCURRENCY, SCORE),
+            _loop(
+                f"score only, {CONCURRENCY} at once", url, prompts, CONCURRENCY, SCORE
+            ),
         ]
-        for arm, seconds in zip(arms, timed(*(a.call for a in arms), repeats=REPEATS), strict=True):
+        for arm, seconds in zip(
+            arms, timed(*(a.call for a in arms), repeats=REPEATS), strict=True
+        ):
             arm.speed = arm.judgments / seconds.wall
             yield arm
         if PROMETHEUS.exists():
@@ -116,13 +135,19 @@ def _rubricnb(judge: Any, asked: Sequence[Any]) -> Arm:
         judge._llm.reset_prefix_cache()
         for reply in judge.answer(asked):
             assert reply.finish == "stop", reply.error
-            tokens.append(reply.prompt_tokens - reply.cached_tokens + reply.completion_tokens)
+            tokens.append(
+                reply.prompt_tokens - reply.cached_tokens + reply.completion_tokens
+            )
 
     return Arm("rubricnb", call, len(asked), tokens)
 
 
 def _loop(
-    name: str, url: str, prompts: Sequence[Any], concurrency: int, options: dict[str, Any]
+    name: str,
+    url: str,
+    prompts: Sequence[Any],
+    concurrency: int,
+    options: dict[str, Any],
 ) -> Arm:
     from openai import OpenAI
 
@@ -134,7 +159,11 @@ def _loop(
             model="judge", messages=messages, temperature=0, **options
         )
         used = answer.usage
-        cached = used.prompt_tokens_details.cached_tokens if used.prompt_tokens_details else 0
+        cached = (
+            used.prompt_tokens_details.cached_tokens
+            if used.prompt_tokens_details
+            else 0
+        )
         tokens.append(used.prompt_tokens - (cached or 0) + used.completion_tokens)
 
     def call() -> None:
@@ -172,19 +201,29 @@ def _prometheus(url: str, items: Any) -> Arm:
     }
     _post(f"{url}/reset_prefix_cache")
     before = _computed(url)
-    environment = os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "HOSTED_VLLM_API_KEY": "-"}
+    environment = os.environ | {
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "HOSTED_VLLM_API_KEY": "-",
+    }
     answer = subprocess.run(
-        [PROMETHEUS, "-c", GRADE], input=json.dumps(work), text=True, env=environment,
-        stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
+        [PROMETHEUS, "-c", GRADE],
+        input=json.dumps(work),
+        text=True,
+        env=environment,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
     tokens = [int((_computed(url) - before) / len(few))]
-    return Arm("prometheus-eval", int, len(few), tokens, float(answer.stdout.splitlines()[-1]))
+    return Arm(
+        "prometheus-eval", int, len(few), tokens, float(answer.stdout.splitlines()[-1])
+    )
 
 
 def _levels(rubrics: Any, name: str) -> dict[str, str]:
     own = rubrics[(rubrics["rubric_id"] == name) & (rubrics["variant"] == "standard")]
     levels = {
-        f"score{s}_description": d for s, d in zip(own["score"], own["description"], strict=True)
+        f"score{s}_description": d
+        for s, d in zip(own["score"], own["description"], strict=True)
     }
     return {"criteria": str(own["definition"].iloc[0]), **levels}
 
@@ -198,12 +237,21 @@ def _server() -> Iterator[str]:
     options = ["--dtype=bfloat16", "--enforce-eager", "--kv-cache-memory-bytes=2G"]
     options += [f"--{name.replace('_', '-')}={value}" for name, value in ENGINE.items()]
     options += ["--enable-prompt-tokens-details", "--served-model-name=judge"]
-    environment = os.environ | {"VLLM_SERVER_DEV_MODE": "1"}  # it has /reset_prefix_cache
+    # it has /reset_prefix_cache
+    environment = os.environ | {"VLLM_SERVER_DEV_MODE": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "vllm.entrypoints.openai.api_server", f"--model={MODEL}",
-         "--host=127.0.0.1", f"--port={port}", *options],
-        env=environment, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "vllm.entrypoints.openai.api_server",
+            f"--model={MODEL}",
+            "--host=127.0.0.1",
+            f"--port={port}",
+            *options,
+        ],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+    )
     try:
         _wait(f"http://127.0.0.1:{port}", process)
         yield f"http://127.0.0.1:{port}"
@@ -227,7 +275,9 @@ def _post(url: str) -> None:
 
 
 def _computed(url: str) -> float:
-    """Tokens that the server has computed so far: prompts less what was cached, and answers."""
+    """Tokens that the server has computed so far:
+    prompts less what was cached, and answers.
+    """
     counted = {"prompt_tokens": 1, "prefix_cache_hits": -1, "generation_tokens": 1}
     total = 0.0
     with urllib.request.urlopen(f"{url}/metrics") as page:

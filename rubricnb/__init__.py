@@ -1,7 +1,7 @@
 """rubricnb: how far can one trust a language model that scores text against a rubric?
 
-``import rubricnb as rb`` is lazy (PEP 562): a name is loaded when it is first used, so that the
-import itself costs milliseconds and needs no engine.
+``import rubricnb as rb`` is lazy (PEP 562): a name is loaded when it is first used, so
+that the import itself costs milliseconds and needs no engine.
 
 Examples
 --------
@@ -17,21 +17,44 @@ from typing import Any
 
 __version__ = "0.2.0"
 
-# pooch imports tqdm's notebook bar, which warns where ipywidgets is not installed; nothing here
-# shows that bar, and a warning on a page fails the build of the book.
+# pooch imports tqdm's notebook bar, which warns where ipywidgets is not installed;
+# nothing here shows that bar, and a warning on a page fails the build of the book.
 warnings.filterwarnings("ignore", message="IProgress not found")
 
-# Module -> its names at the top, in the order of the paper's method section. What else a module
-# offers is in its own ``__all__``, as ``rb.statistics.at_reads``.
+# Module -> its names at the top, in the order of the paper's method section. What else
+# a module offers is in its own ``__all__``, as ``rb.statistics.at_reads``.
 _PUBLIC = {
-    "data": ["load", "datasets", "published", "judgments", "recordings", "load_recording"],
+    "data": [
+        "load",
+        "datasets",
+        "published",
+        "judgments",
+        "recordings",
+        "load_recording",
+    ],
     "permutation": [
-        "balanced", "williams", "shuffled", "fixed", "placebo", "Design",
-        "position_counts", "neighbour_counts",
+        "balanced",
+        "williams",
+        "shuffled",
+        "fixed",
+        "placebo",
+        "Design",
+        "position_counts",
+        "neighbour_counts",
     ],
     "judging": [
-        "plan", "estimate_cost", "open_judge", "rendered", "run", "export_batch", "import_batch",
-        "recorded", "simulate", "Profile", "open_profile", "stand_in",
+        "plan",
+        "estimate_cost",
+        "open_judge",
+        "rendered",
+        "run",
+        "export_batch",
+        "import_batch",
+        "recorded",
+        "simulate",
+        "Profile",
+        "open_profile",
+        "stand_in",
     ],
     "judging.deciding": ["decide"],
     "judging.review": ["write_references", "with_references"],
@@ -39,24 +62,57 @@ _PUBLIC = {
     "chapter": ["Chapter", "recorded_tables", "jackknifed"],
     "summary": ["recorded_summary"],
     "statistics": [
-        "position_bias", "score_position", "bias_cost",
-        "order_effect", "within_item_sd", "variance_components",
-        "error_budget", "design_for", "advise",
-        "budget_curve", "will_permuting_help",
-        "agreement", "strategy_contrast", "quadratic_weighted_kappa",
-        "criterion_order", "rank_reversal", "stability", "score_tendency",
-        "mean_with_labels", "labels_needed",
-        "option_probabilities", "position_prior", "remove_prior",
+        "position_bias",
+        "score_position",
+        "bias_cost",
+        "order_effect",
+        "within_item_sd",
+        "variance_components",
+        "error_budget",
+        "design_for",
+        "advise",
+        "budget_curve",
+        "will_permuting_help",
+        "agreement",
+        "strategy_contrast",
+        "quadratic_weighted_kappa",
+        "criterion_order",
+        "rank_reversal",
+        "stability",
+        "score_tendency",
+        "mean_with_labels",
+        "labels_needed",
+        "option_probabilities",
+        "position_prior",
+        "remove_prior",
     ],
     "pages": [
-        "say", "tell", "show", "check_drawn", "estimate", "interval", "p_value", "percent",
-        "signed", "numbers_of", "short_names",
+        "say",
+        "tell",
+        "show",
+        "check_drawn",
+        "estimate",
+        "interval",
+        "p_value",
+        "percent",
+        "signed",
+        "numbers_of",
+        "short_names",
     ],
-}  # fmt: skip
+}
 _MODULES = [
-    "book", "checks", "data", "judging", "pages", "permutation", "plots", "prompts",
-    "replication", "rulers", "statistics",
-]  # fmt: skip
+    "book",
+    "checks",
+    "data",
+    "judging",
+    "pages",
+    "permutation",
+    "plots",
+    "prompts",
+    "replication",
+    "rulers",
+    "statistics",
+]
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = [*sorted(_HOME), *_MODULES]

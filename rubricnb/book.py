@@ -22,8 +22,10 @@ from typing import Any
 import rubricnb
 from rubricnb.outputs import check_outputs
 
-_PATHS = ("path", "rubric", "bundle", "references")  # parameters that name a file of one's own
-_START_SECONDS = 300  # a kernel that has not started by then hangs; a busy machine needs a minute
+# parameters that name a file of one's own
+_PATHS = ("path", "rubric", "bundle", "references")
+# a kernel that has not started by then hangs; a busy machine needs a minute
+_START_SECONDS = 300
 
 
 class BookError(RuntimeError):
@@ -57,8 +59,9 @@ def find_root() -> Path:
         if (folder / "_toc.yml").is_file() and (folder / "_config.yml").is_file():
             return folder
     raise FileNotFoundError(
-        f"there is no book in {Path.cwd()} or above it (_config.yml and _toc.yml are missing): "
-        "the notebooks are not part of the installed package; run this in a clone of the repository"
+        f"there is no book in {Path.cwd()} or above it (_config.yml and _toc.yml are "
+        "missing): the notebooks are not part of the installed package; run this in a "
+        "clone of the repository"
     )
 
 
@@ -68,7 +71,8 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     Parameters
     ----------
     stem
-        ``"05_position_bias"``; the number alone (``"05"`` or ``"5"``) or the path will do.
+        ``"05_position_bias"``; the number alone (``"05"`` or ``"5"``) or the path will
+        do.
     root
         The clone; default: as `find_root`.
 
@@ -83,7 +87,10 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     Traceback (most recent call last):
     ValueError: unknown notebook '99_nothing'; known: ...
     """
-    known = {path.stem: path for path in sorted(((root or find_root()) / "notebooks").glob("*.md"))}
+    known = {
+        path.stem: path
+        for path in sorted(((root or find_root()) / "notebooks").glob("*.md"))
+    }
     name = Path(stem).stem
     number = name.zfill(2) if name.isdigit() else name  # 5 is 05
     found = [name] if name in known else [s for s in known if s.split("_")[0] == number]
@@ -110,7 +117,8 @@ def parameters(stem: str, root: Path | None = None) -> list[Parameter]:
     Raises
     ------
     ValueError
-        The cell breaks the contract: exactly one cell is tagged ``parameters``; each of its lines
+        The cell breaks the contract: exactly one cell is tagged ``parameters``; each of
+        its lines
         is ``name: annotation = literal  # comment``.
 
     Examples
@@ -122,12 +130,14 @@ def parameters(stem: str, root: Path | None = None) -> list[Parameter]:
 
 
 def check_given(cells: Sequence[str]) -> None:
-    """Refuse parameters that a notebook does not declare, or declares with a different type.
+    """Refuse parameters that a notebook does not declare,
+    or declares with a different type.
 
     Parameters
     ----------
     cells
-        The cells executed so far, IPython's ``In``; papermill's own follows that of the parameters.
+        The cells executed so far, IPython's ``In``; papermill's own follows that of the
+        parameters.
 
     Raises
     ------
@@ -161,7 +171,8 @@ def execute(
     cell_seconds: int | None = None,
     first: str = "pass",
 ) -> Any:
-    """Execute one notebook with parameters, in a scratch folder that is removed afterwards.
+    """Execute one notebook with parameters,
+    in a scratch folder that is removed afterwards.
 
     Parameters
     ----------
@@ -170,7 +181,8 @@ def execute(
     parameters
         Names and values that replace defaults of its parameters cell.
     output
-        Where to write the executed notebook (``.ipynb``); by default it is only returned.
+        Where to write the executed notebook (``.ipynb``); by default it is only
+        returned.
     root
         The clone; default: as `find_root`.
     cell_seconds
@@ -181,17 +193,18 @@ def execute(
     Returns
     -------
     nbformat.NotebookNode
-        The notebook with its outputs. Its metadata entry ``rubricnb`` says when, with what and how
-        long it ran; nothing in it names this machine.
+        The notebook with its outputs. Its metadata entry ``rubricnb`` says when, with
+        what and how long it ran; nothing in it names this machine.
 
     Raises
     ------
     ValueError
-        An unknown notebook or parameter (the known ones are listed), a value that does not fit
-        the parameter's annotation, or an `output` that cannot be written, is no ``.ipynb``, or is
-        one of the files that are read.
+        An unknown notebook or parameter (the known ones are listed), a value that does
+        not fit the parameter's annotation, or an `output` that cannot be written, is no
+        ``.ipynb``, or is one of the files that are read.
     BookError
-        A cell failed; the message ends in its traceback. What ran until then is in `output`.
+        A cell failed; the message ends in its traceback. What ran until then is in
+        `output`.
 
     Examples
     --------
@@ -233,19 +246,27 @@ def execute(
     return executed
 
 
-# Reading -----------------------------------------------------------------------------------------
+# Reading
+# -----------------------------------------------------------------------------------------
 
 
 def read(stem: str, root: Path, edit: Callable[[str], str] = str) -> Any:
-    """Read a notebook's text with its recorded numbers; its metadata keep only what every Jupyter
-    front end knows."""
+    """Read a notebook's text with its recorded numbers; its metadata keep only what
+    every Jupyter front end knows.
+    """
     import jupytext
 
     path = find_notebook(stem, root)
-    text = with_recorded(edit(path.read_text("utf-8")), recorded_numbers(root).get(path.stem, {}))
+    text = with_recorded(
+        edit(path.read_text("utf-8")), recorded_numbers(root).get(path.stem, {})
+    )
     notebook = jupytext.reads(text, fmt="md:myst")
     notebook.metadata = type(notebook.metadata)(
-        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
+        kernelspec={
+            "display_name": "Python 3",
+            "language": "python",
+            "name": "python3",
+        },
         rubricnb={"stem": path.stem},
     )
     for index, cell in enumerate(notebook.cells):
@@ -254,20 +275,26 @@ def read(stem: str, root: Path, edit: Callable[[str], str] = str) -> Any:
 
 
 def _declared(notebook: Any, stem: str) -> list[Parameter]:
-    tagged = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    tagged = [
+        cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])
+    ]
     if len(tagged) != 1:
-        raise ValueError(f"{stem}: {len(tagged)} cells are tagged 'parameters'; one must be")
+        raise ValueError(
+            f"{stem}: {len(tagged)} cells are tagged 'parameters'; one must be"
+        )
     return _parameters_in(tagged[0].source, stem)
 
 
 def _parameters_in(source: str, stem: str) -> list[Parameter]:
     lines = source.splitlines()
     try:
-        return [_parameter(node, lines[node.lineno - 1]) for node in ast.parse(source).body]
+        return [
+            _parameter(node, lines[node.lineno - 1]) for node in ast.parse(source).body
+        ]
     except (AttributeError, ValueError):
         raise ValueError(
-            f"{stem}: write each line of the parameters cell as 'name: type = value  # comment', "
-            "with a literal value; compute a derived one in the next cell"
+            f"{stem}: write each line of the parameters cell as 'name: type = value  # "
+            "comment', with a literal value; compute a derived one in the next cell"
         ) from None
 
 
@@ -277,13 +304,19 @@ def _parameter(node: Any, line: str) -> Parameter:
     return Parameter(node.target.id, ast.unparse(node.annotation), default, comment)
 
 
-def check_values(values: Mapping[str, Any], declared: Sequence[Parameter], where: str) -> None:
-    """Refuse a value whose name is not declared or whose type is not the declared one."""
+def check_values(
+    values: Mapping[str, Any], declared: Sequence[Parameter], where: str
+) -> None:
+    """Refuse a value whose name is not declared or
+    whose type is not the declared one.
+    """
     annotations = {p.name: p.annotation for p in declared}
     known_only("parameter", values, annotations, where)
     for name, value in values.items():
         if not _fits(value, annotations[name]):
-            raise ValueError(f"{where}: {name} = {value!r} is not of type {annotations[name]}")
+            raise ValueError(
+                f"{where}: {name} = {value!r} is not of type {annotations[name]}"
+            )
 
 
 def _fits(value: Any, annotation: str) -> bool:
@@ -292,7 +325,10 @@ def _fits(value: Any, annotation: str) -> bool:
     >>> _fits(4, "float"), _fits(None, "int | None"), _fits("four", "int"), _fits(True, "int")
     (True, True, False, False)
     """
-    kinds = {kind.split("[")[0].strip() for kind in re.sub(r"\[.*\]", "", annotation).split("|")}
+    kinds = {
+        kind.split("[")[0].strip()
+        for kind in re.sub(r"\[.*\]", "", annotation).split("|")
+    }
     name = type(value).__name__.replace("NoneType", "None")
     return name in kinds or "Any" in kinds or (name == "int" and "float" in kinds)
 
@@ -303,17 +339,23 @@ def _check_output(target: Path, root: Path, values: Mapping[str, Any]) -> None:
     if target.suffix != ".ipynb":
         raise ValueError(f"{target.name} is no name of a notebook: {how}")
     if target.parent == (root / "notebooks").resolve():
-        raise ValueError(f"{target}: notebooks in notebooks/ are kept without outputs; {how}")
+        raise ValueError(
+            f"{target}: notebooks in notebooks/ are kept without outputs; {how}"
+        )
     check_outputs([target], [values.get(name) for name in _PATHS], how)
 
 
 def _without_fields(target: Path) -> str:
-    """Return a path that papermill, which formats it with the parameters, leaves as it is."""
+    """Return a path that papermill, which formats it with the parameters,
+    leaves as it is.
+    """
     return str(target).replace("{", "{{").replace("}", "}}")
 
 
 def _from_here(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Make a path to own data absolute, since the notebook runs in a different folder."""
+    """Make a path to own data absolute,
+    since the notebook runs in a different folder.
+    """
     return {
         name: str(Path(value).resolve())
         if name in _PATHS and value and Path(value).exists()
@@ -326,7 +368,9 @@ def known_only(what: str, given: Mapping[str, Any], known: Any, where: object) -
     """Refuse an unknown name; the message lists the known ones."""
     for name in given:
         if name not in known:
-            raise ValueError(f"{where}: unknown {what} {name!r}; {_hint(str(name), known)}")
+            raise ValueError(
+                f"{where}: unknown {what} {name!r}; {_hint(str(name), known)}"
+            )
 
 
 def _hint(name: str, known: Any) -> str:
@@ -335,7 +379,8 @@ def _hint(name: str, known: Any) -> str:
     return f"did you mean {near[0]!r}? {listed}" if near else listed
 
 
-# Executing ---------------------------------------------------------------------------------------
+# Executing
+# ---------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -344,13 +389,15 @@ def _scratch(first: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="rubricnb-") as name:
         profile = Path(name) / ".ipython" / "profile_default"
         profile.mkdir(parents=True)
-        # Vector figures, the same bytes from the same numbers; nothing from the user's own profile.
+        # Vector figures, the same bytes from the same numbers;
+        # nothing from the user's own profile.
         (profile / "ipython_kernel_config.py").write_text(
             "c.InlineBackend.figure_formats = {'svg'}\n"
             "c.InlineBackend.print_figure_kwargs = "
             "{'bbox_inches': 'tight', 'metadata': {'Date': None, 'Creator': None}}\n"
             "c.HistoryManager.enabled = False\n"
-            "c.IPKernelApp.log_level = 50\n"  # else it warns of its unencrypted loopback port
+            # else it warns of its unencrypted loopback port
+            "c.IPKernelApp.log_level = 50\n"
             f"c.InteractiveShellApp.exec_lines = [{first!r}]\n"
         )
         wanted = {
@@ -359,7 +406,8 @@ def _scratch(first: str) -> Iterator[Path]:
             # Figures as vectors, whatever backend the user's own scripts draw with.
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-            # One notebook runs on each core, so more threads in a notebook would only wait.
+            # One notebook runs on each core,
+            # so more threads in a notebook would only wait.
             "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
         }
         mirror = os.environ.get("RUBRICNB_MIRROR", "")
@@ -378,15 +426,21 @@ def _scratch(first: str) -> Iterator[Path]:
 
 
 def _kernel_transport() -> Any:
-    """Reach a kernel through Unix sockets in the folder it runs in: a TCP port is chosen first and
-    bound later, by then perhaps by another kernel that starts at the same time."""
+    """Reach a kernel through Unix sockets in the folder it runs in: a TCP port is
+    chosen first and bound later, by then perhaps by another kernel that starts at the
+    same time.
+    """
     from traitlets.config import Config
 
-    return Config(KernelManager={"transport": "ipc", "ip": "kernel"} if os.name == "posix" else {})
+    return Config(
+        KernelManager={"transport": "ipc", "ip": "kernel"} if os.name == "posix" else {}
+    )
 
 
 def _record(stem: str, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the facts of a run for the execution record and the line under a page's title."""
+    """Return the facts of a run for the execution record
+    and the line under a page's title.
+    """
     return {
         "stem": stem,
         "executed": date.today().isoformat(),
@@ -413,7 +467,8 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-# Recorded numbers ----------------------------------------------------------------------------
+# Recorded numbers
+# ----------------------------------------------------------------------------
 
 RECORDED_FILE = "book/recorded.csv"
 RECORDED_ROLE = re.compile(r"\{recorded\}`([^`]+)`")
@@ -422,8 +477,8 @@ RECORDED_ROLE = re.compile(r"\{recorded\}`([^`]+)`")
 def recorded_numbers(root: Path | None = None) -> dict[str, dict[str, str]]:
     """Return what chapters glued when they were executed with their defaults.
 
-    A chapter's ``{recorded}`` roles name these numbers. They stand in sentences about the book's
-    own judges, which a run with other parameters must not change.
+    A chapter's ``{recorded}`` roles name these numbers. They stand in sentences about
+    the book's own judges, which a run with other parameters must not change.
 
     Parameters
     ----------
@@ -459,12 +514,17 @@ def with_recorded(text: str, numbers: Mapping[str, str]) -> str:
     """
 
     def number(role: re.Match[str]) -> str:
-        return re.sub(r"([\\`$*{])", r"\\\1", numbers[role[1]]) if role[1] in numbers else role[0]
+        return (
+            re.sub(r"([\\`$*{])", r"\\\1", numbers[role[1]])
+            if role[1] in numbers
+            else role[0]
+        )
 
     return RECORDED_ROLE.sub(number, text)
 
 
-# What was glued --------------------------------------------------------------------------------
+# What was glued
+# --------------------------------------------------------------------------------
 
 
 GLUED = "application/papermill.record/"

@@ -24,29 +24,33 @@ Estimate = float | Sequence[float]  # a value, or a value with the ends of its i
 
 
 class Chapter:
-    """A chapter with its parameters: the items, the judge, and the statements that it checks.
+    """A chapter with its parameters: the items, the judge,
+    and the statements that it checks.
 
     Parameters
     ----------
     number
         Of the chapter (``05``), or its stem.
     parameters
-        Its parameters by name, as ``globals()`` has them: dataset, path, rubric, n_items, seed,
-        judge, judge_options, readout, temperature, fresh, paper_judge. Others are ignored, and a
-        chapter may lack some.
+        Its parameters by name, as ``globals()`` has them: dataset, path, rubric,
+        n_items, seed, judge, judge_options, readout, temperature, fresh, paper_judge.
+        Others are ignored, and a chapter may lack some.
 
     Attributes
     ----------
     judge
-        What `rubricnb.run` takes: opened if its engine has options, else as it was given.
+        What `rubricnb.run` takes: opened if its engine has options, else as it was
+        given.
     asking
         For `rubricnb.plan`: readout, seed, temperature and the options of requests.
     said
         The papers' statements that this chapter checks, as from `rubricnb.data.claims`.
     recomputed
-        Series: the value of every statement about the papers' own tables, by ``claim_id``.
+        Series: the value of every statement about the papers' own tables, by
+        ``claim_id``.
     needs
-        For `say` and `tell`: "`logprobs`" if the judge is not asked for probabilities, else empty.
+        For `say` and `tell`: "`logprobs`" if the judge is not asked for probabilities,
+        else empty.
     who
         The name in a statement's id: that of `paper_judge`, else ``your judge``.
 
@@ -62,15 +66,23 @@ class Chapter:
     (300, 20)
     """
 
-    def __init__(self, number: str, parameters: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, number: str, parameters: Mapping[str, Any] | None = None
+    ) -> None:
         self._given = given = dict(parameters or {})
         options = given.get("judge_options", {})
         self.judge, settings = pages.configured(given.get("judge", ""), options)
-        self.asking = {name: given[name] for name in _ASKED_WITH if name in given} | settings
+        self.asking = {
+            name: given[name] for name in _ASKED_WITH if name in given
+        } | settings
         self.said = claims(number)
         self.recomputed = recompute(self.said).set_index("claim_id")["value"]
-        self.needs = "`logprobs`" if given.get("readout", "logprobs") != "logprobs" else ""
-        judge = check_paper_judge(given.get("paper_judge", ""), self.said["paper"].unique())
+        self.needs = (
+            "`logprobs`" if given.get("readout", "logprobs") != "logprobs" else ""
+        )
+        judge = check_paper_judge(
+            given.get("paper_judge", ""), self.said["paper"].unique()
+        )
         self.who = judge.lower() or "your judge"
 
     def load(self, dataset: str | None = None, n_items: int | None = None) -> Items:
@@ -92,9 +104,12 @@ class Chapter:
         offered = pd.concat(loaded.values())["criterion"].unique()
         if criterion not in offered:
             raise ValueError(
-                f"{'+'.join(loaded)} has no criterion {criterion!r}, but {', '.join(offered)}"
+                f"{'+'.join(loaded)} has no criterion {criterion!r}, but "
+                f"{', '.join(offered)}"
             )
-        return {name: own[own["criterion"] == criterion] for name, own in loaded.items()}
+        return {
+            name: own[own["criterion"] == criterion] for name, own in loaded.items()
+        }
 
     def run(self, requests: pd.DataFrame) -> pd.DataFrame:
         """Return the judge's answers; recorded ones if they exist, unless ``fresh``."""
@@ -106,13 +121,14 @@ class Chapter:
         judgments: pd.DataFrame | None = None,
         unmeasured: bool = False,
     ) -> pd.DataFrame:
-        """Show the papers' claims beside our results, and glue how many were not measured.
+        """Show the papers' claims beside our results,
+        and glue how many were not measured.
 
         Parameters
         ----------
         own
-            claim_id → value, or value with the ends of its interval. What is no statement of this
-            chapter is left out.
+            claim_id → value, or value with the ends of its interval. What is no
+            statement of this chapter is left out.
         judgments
             What they were computed from: a simulated judge replicates nothing.
         unmeasured
@@ -127,7 +143,11 @@ class Chapter:
         estimates = {} if simulated else dict(own)
         found = {**self.recomputed, **estimates}
         known = set(self.said["claim_id"])
-        rows = [(claim, *_with_ends(value)) for claim, value in found.items() if claim in known]
+        rows = [
+            (claim, *_with_ends(value))
+            for claim, value in found.items()
+            if claim in known
+        ]
         table = pd.DataFrame(rows, columns=["claim_id", "value", "low", "high"])
         judged = verdicts(self.said, table)
         pages.show("tab-verdicts", pages.says_finds(judged, unmeasured))
@@ -153,17 +173,20 @@ class Chapter:
         name
             Of the shown table.
         table
-            How the ids of its statements begin: ``v2/table-2``. An id goes on with the judge and
-            what else names the row, and ends in the column: ``v2/table-2/JUDGE/hanna/chi2``. Where
-            it names none, the row is that of the statement's judge.
+            How the ids of its statements begin: ``v2/table-2``. An id goes on with the
+            judge and what else names the row, and ends in the column:
+            ``v2/table-2/JUDGE/hanna/chi2``. Where it names none, the row is that of the
+            statement's judge.
         own
             As for `verdicts`; rows are those of `who`.
         columns
             The end of an id → the head of its column.
         printed
-            What the paper prints there and no statement has: intervals, say. Ids likewise.
+            What the paper prints there and no statement has: intervals, say. Ids
+            likewise.
         theirs
-            As `own`, with intervals computed as the paper computes its own: further rows.
+            As `own`, with intervals computed as the paper computes its own: further
+            rows.
         """
         said = self.said.set_index("claim_id")
         spelled = {judge.lower(): judge for judge in paper_judges()}
@@ -177,22 +200,30 @@ class Chapter:
             for claim, value in found.items():
                 *row, end = str(claim).removeprefix(table + "/").split("/")
                 if str(claim).startswith(table + "/") and end in columns:
-                    row = row or [said["judge"][claim].lower() if source == "paper" else self.who]
+                    row = row or [
+                        said["judge"][claim].lower() if source == "paper" else self.who
+                    ]
                     written = _cell(value, printed=source == "paper")
                     cells.setdefault((source, *row), {})[columns[end]] = written
         places = [self.who, *dict.fromkeys(judge for _, judge, *_ in cells)]
         rows = [
-            {"judge": spelled.get(judge, judge), "": " ".join(rest), "from": source} | row
+            {"judge": spelled.get(judge, judge), "": " ".join(rest), "from": source}
+            | row
             for (source, judge, *rest), row in sorted(
-                cells.items(), key=lambda cell: (cell[0][0] == "paper", places.index(cell[0][1]))
+                cells.items(),
+                key=lambda cell: (cell[0][0] == "paper", places.index(cell[0][1])),
             )
         ]
-        shown = pd.DataFrame(rows, columns=["judge", "", "from", *dict.fromkeys(columns.values())])
+        shown = pd.DataFrame(
+            rows, columns=["judge", "", "from", *dict.fromkeys(columns.values())]
+        )
         shown = shown.replace({"": {"": None}}).dropna(axis="columns", how="all")
         pages.show(name, shown.fillna("–"))
 
     def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
-        """Show whether the papers' findings replicate with recorded judges, and glue the counts."""
+        """Show whether the papers' findings replicate with recorded judges,
+        and glue the counts.
+        """
         held = recorded_replication(*findings).dropna(subset="estimate")
         pages.show(name, pages.replicated(held))
         verdict = held["verdict"]
@@ -260,8 +291,11 @@ def _with_ends(value: Estimate) -> tuple[float, float, float]:
 
 
 def _cell(value: Estimate, printed: bool) -> str:
-    """Write a number of a table: what a paper prints with all its digits, ours rounded."""
-    middle, low, high = (round(x, 9) + 0.0 for x in _with_ends(value))  # no −0, no 1e−18
+    """Write a number of a table: what a paper prints with all its digits,
+    ours rounded.
+    """
+    # no −0, no 1e−18
+    middle, low, high = (round(x, 9) + 0.0 for x in _with_ends(value))
     if np.isnan(middle):
         return "–"
     if np.isfinite(low + high):

@@ -1,8 +1,9 @@
 """Hints for the exercises: whether an answer is right, and if not, why.
 
-A check returns one or two sentences. It begins with ``Right``, ``Not yet`` or ``Not answered``. No
-answer makes it raise, so a notebook with empty exercises still runs from top to bottom. It does not
-print the solution. Leave an answer as ``...`` until you have one.
+A check returns one or two sentences. It begins with ``Right``, ``Not yet`` or ``Not
+answered``. No answer makes it raise, so a notebook with empty exercises still runs from
+top to bottom. It does not print the solution. Leave an answer as ``...`` until you have
+one.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ def close(
     hint
         A sentence to add when the answer is wrong.
     tolerance
-        Largest relative difference that counts as right, below 0.5, so that half of the number and
-        its double are wrong; absolute where `expected` is 0. A number that is rounded correctly to
-        two digits or more is right too.
+        Largest relative difference that counts as right, below 0.5, so that half of the
+        number and its double are wrong; absolute where `expected` is 0. A number that
+        is rounded correctly to two digits or more is right too.
     count
-        Whether a whole number is asked for: the ones next to `expected`, on both sides, are right.
+        Whether a whole number is asked for: the ones next to `expected`, on both sides,
+        are right.
     slips
         What to say → the number that a known slip leads to.
 
@@ -78,13 +80,17 @@ def close(
     if expected != 0:
         for text, slip in {
             **(slips or {}),
-            "your number is 100 times too large. A share, or a percentage?": 100 * expected,
-            "your number is 100 times too small. A share, or a percentage?": expected / 100,
+            "your number is 100 times too large. A share, or a percentage?": 100
+            * expected,
+            "your number is 100 times too small. A share, or a percentage?": expected
+            / 100,
             "the size is right and the sign is not.": -expected,
         }.items():
             if _near(value, slip, tolerance):
                 return _with(f"Not yet: {text}", hint)
-    return _with(f"Not yet: your number is too {'large' if value > expected else 'small'}.", hint)
+    return _with(
+        f"Not yet: your number is too {'large' if value > expected else 'small'}.", hint
+    )
 
 
 def seal(source: str) -> str:
@@ -124,7 +130,8 @@ def _is_rounded(value: float, expected: float) -> bool:
     fewest = max(0, 1 - math.floor(math.log10(abs(expected))))  # whole numbers at least
     steps = (10.0**places for places in range(fewest, fewest + 8))
     return any(
-        abs(value - expected) * step <= 0.500001 and abs(value * step - round(value * step)) < 1e-6
+        abs(value - expected) * step <= 0.500001
+        and abs(value * step - round(value * step)) < 1e-6
         for step in steps
     )
 
@@ -141,7 +148,10 @@ def _number(answer: Any) -> float | str:
     except (TypeError, ValueError):
         return f"Not yet: a number is asked for, you give {type(answer).__name__}."
     if values.size == 0 or not np.isfinite(values).all():
-        return "Not yet: your answer holds a value that is not a number (nan, inf or nothing)."
+        return (
+            "Not yet: your answer holds a value that is not a number (nan, inf or "
+            "nothing)."
+        )
     if values.size != 1:
         return f"Not yet: one number is asked for, you give {values.size}."
     return float(values.item())

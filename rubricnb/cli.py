@@ -1,4 +1,6 @@
-"""The command line: ``python -m rubricnb COMMAND``. Thin: every command calls one function."""
+"""The command line: ``python -m rubricnb COMMAND``. Thin:
+every command calls one function.
+"""
 
 import re
 import sys
@@ -25,13 +27,20 @@ _PAGE, _BUNDLE = Path("audit.html"), Path("my_bundle.json")
 _Options = Annotated[
     list[str] | None,
     typer.Option(
-        "--option", "-o", metavar="NAME=VALUE",
-        help="An option of the judge; repeatable: thinking, effort, max_tokens, concurrency, …",
+        "--option",
+        "-o",
+        metavar="NAME=VALUE",
+        help=(
+            "An option of the judge; repeatable: thinking, effort, max_tokens, "
+            "concurrency, …"
+        ),
     ),
-]  # fmt: skip
+]
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
 def execute(
     context: typer.Context,
     notebook: Annotated[str, typer.Argument(help="Notebook: NN_slug, or NN alone.")],
@@ -58,9 +67,13 @@ def execute(
 
 @app.command()
 def check(
-    store: Annotated[bool, typer.Option("--store", help="Check and repair the store.")] = False,
+    store: Annotated[
+        bool, typer.Option("--store", help="Check and repair the store.")
+    ] = False,
 ) -> None:
-    """Report what is installed, which judges and datasets work here, and how to add the rest."""
+    """Report what is installed, which judges and datasets work here,
+    and how to add the rest.
+    """
     from rubricnb.health import report
     from rubricnb.judging.rescue import mend
     from rubricnb.judging.store import default_path
@@ -76,7 +89,9 @@ def check(
 
 @app.command()
 def data(
-    name: Annotated[str | None, typer.Argument(help="Dataset to load; default: list all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Dataset to load; default: list all.")
+    ] = None,
 ) -> None:
     """List the datasets, or load one (downloads it if needed) and describe it."""
     import rubricnb as rb
@@ -93,9 +108,13 @@ def data(
 
 @app.command()
 def weights(
-    name: Annotated[str | None, typer.Argument(help="Model name; default: list all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Model name; default: list all.")
+    ] = None,
 ) -> None:
-    """Download the weights of a small judge for embedded:NAME, or list those there are."""
+    """Download the weights of a small judge for embedded:NAME,
+    or list those there are.
+    """
     from rubricnb.judging.weights import WEIGHTS, described, get_weights, weights_path
 
     with errors():
@@ -109,43 +128,65 @@ def weights(
 
 @app.command()
 def audit(
-    judge: Annotated[str, typer.Option(help="Judge to audit: embedded, openai:MODEL, …")] = "",
+    judge: Annotated[
+        str, typer.Option(help="Judge to audit: embedded, openai:MODEL, …")
+    ] = "",
     data: Annotated[
         str, typer.Option(help="Dataset; default: minibench, or the file in --path.")
     ] = "",
     path: Annotated[Path | None, typer.Option(help="Your file of texts.")] = None,
     rubric: Annotated[Path | None, typer.Option(help="Your file of rubrics.")] = None,
     judgments: Annotated[
-        Path | None, typer.Option(help="File of scores made elsewhere; no judge is asked.")
+        Path | None,
+        typer.Option(help="File of scores made elsewhere; no judge is asked."),
     ] = None,
-    scale: Annotated[tuple[float, float] | None, typer.Option(help="Scale of --judgments.")] = None,
+    scale: Annotated[
+        tuple[float, float] | None, typer.Option(help="Scale of --judgments.")
+    ] = None,
     columns: Annotated[
         str,
-        typer.Option(help="Rename columns of --judgments or --path: value=score,traceId=item_id."),
+        typer.Option(
+            help="Rename columns of --judgments or --path: value=score,traceId=item_id."
+        ),
     ] = "",
     scores: Annotated[
-        str, typer.Option(help="Score columns of --judgments, one per criterion: kind,useful.")
+        str,
+        typer.Option(
+            help="Score columns of --judgments, one per criterion: kind,useful."
+        ),
     ] = "",
     failed: Annotated[
         list[float] | None,
-        typer.Option(help="Number for a missing score or rating in --judgments; may be repeated."),
+        typer.Option(
+            help="Number for a missing score or rating in --judgments; may be repeated."
+        ),
     ] = None,
     n_prompts: Annotated[
         int | None, typer.Option(help="Draw this many prompts (clusters).")
     ] = None,
     n_items: Annotated[
         int | None,
-        typer.Option(help="Draw this many items: whole texts, one of each prompt first."),
+        typer.Option(
+            help="Draw this many items: whole texts, one of each prompt first."
+        ),
     ] = None,
-    template: Annotated[str, typer.Option(help="File of your own prompt (Jinja).")] = "",
+    template: Annotated[
+        str, typer.Option(help="File of your own prompt (Jinja).")
+    ] = "",
     parser: Annotated[
-        str, typer.Option(help="How to find the score: json, json:KEY or a regular expression.")
+        str,
+        typer.Option(
+            help="How to find the score: json, json:KEY or a regular expression."
+        ),
     ] = "",
     option: _Options = None,
     readout: Annotated[
-        str | None, typer.Option(help="How to read scores: auto, feedback, score or logprobs.")
+        str | None,
+        typer.Option(help="How to read scores: auto, feedback, score or logprobs."),
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Sampling temperature.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Sampling temperature.")
+    ] = None,
     compare: Annotated[
         tuple[str, str] | None, typer.Option(help="Two sides to compare; see above.")
     ] = None,
@@ -154,25 +195,40 @@ def audit(
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(help="Exit 3 on 'order>0.2,agreement<0.5' (--compare: of the second)."),
+        typer.Option(
+            help="Exit 3 on 'order>0.2,agreement<0.5' (--compare: of the second)."
+        ),
     ] = None,
-    datasheet: Annotated[Path | None, typer.Option(help="Page to write a datasheet to.")] = None,
+    datasheet: Annotated[
+        Path | None, typer.Option(help="Page to write a datasheet to.")
+    ] = None,
     check: Annotated[
         Path | None, typer.Option(help="Datasheet (.json) to check; no judge is asked.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the numbers as JSON.")
+    ] = False,
     output: Annotated[
         Path, typer.Option(help="Page to write; the numbers go beside it as .json.")
     ] = _PAGE,
-    force: Annotated[bool, typer.Option("--force", help="Run even with too few prompts.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Run even with too few prompts.")
+    ] = False,
     looks: Annotated[
-        int, typer.Option(help="1: ask everything about every text. 2: only what is open then.")
+        int,
+        typer.Option(
+            help="1: ask everything about every text. 2: only what is open then."
+        ),
     ] = 2,
-    cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Only say what it would cost.")
+    ] = False,
     max_cost: Annotated[
         float | None, typer.Option(help="Stop at this cost, in US dollars.")
     ] = None,
-    max_calls: Annotated[int | None, typer.Option(help="Stop after this many requests.")] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Stop after this many requests.")
+    ] = None,
     price: Annotated[
         tuple[float, float, float] | None,
         typer.Option(help="US dollars per million tokens: input, cached, output."),
@@ -180,10 +236,11 @@ def audit(
 ) -> None:
     """Audit a judge: is it any good, and what moves it? One page. Resumes when stopped.
 
-    --compare takes two judges, two templates (with --judge), two judges or templates within
-    --judgments, or two audits (.json). --datasheet writes a datasheet instead of the page, and
-    --check says whether one still describes the judge. Ends with 0; with 3 if --fail-on says so, if
-    every text gets the same score or if --check finds a change; with 1 on an error.
+    --compare takes two judges, two templates (with --judge), two judges or templates
+    within --judgments, or two audits (.json). --datasheet writes a datasheet instead of
+    the page, and --check says whether one still describes the judge. Ends with 0; with
+    3 if --fail-on says so, if every text gets the same score or if --check finds a
+    change; with 1 on an error.
     """
     from rubricnb.auditing.command import AuditOptions
     from rubricnb.auditing.looks import cost_in_words
@@ -193,14 +250,35 @@ def audit(
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         given = AuditOptions(
-            judge=judge, data=data, path=path, rubric=rubric, judgments=judgments, scale=scale,
+            judge=judge,
+            data=data,
+            path=path,
+            rubric=rubric,
+            judgments=judgments,
+            scale=scale,
             columns=_options(columns.split(",") if columns else None, "columns"),
-            scores=scores, failed=failed, n_prompts=n_prompts, n_items=n_items,
-            template=template, parser=parser, option=_options(option), readout=readout,
-            temperature=temperature, compare=compare, against=against, fail_on=fail_on,
-            datasheet=datasheet, check=check, output=output, force=force, looks=looks, cost=cost,
-            max_cost=max_cost, max_calls=max_calls, price=price,
-        )  # fmt: skip
+            scores=scores,
+            failed=failed,
+            n_prompts=n_prompts,
+            n_items=n_items,
+            template=template,
+            parser=parser,
+            option=_options(option),
+            readout=readout,
+            temperature=temperature,
+            compare=compare,
+            against=against,
+            fail_on=fail_on,
+            datasheet=datasheet,
+            check=check,
+            output=output,
+            force=force,
+            looks=looks,
+            cost=cost,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            price=price,
+        )
         given.refuse_contradictions()
         if check:
             done, failures = given.checked()
@@ -224,35 +302,50 @@ def audit(
 @app.command("compile")
 def compile_bundle(
     rubric: Annotated[Path, typer.Argument(help="Your file of rubrics, YAML or CSV.")],
-    judge: Annotated[str, typer.Option(help="Judge that writes the checklist: openai:MODEL, …")],
+    judge: Annotated[
+        str, typer.Option(help="Judge that writes the checklist: openai:MODEL, …")
+    ],
     output: Annotated[
         Path, typer.Option(help="Bundle to write; its lock goes beside it.")
     ] = _BUNDLE,
     n_items: Annotated[int, typer.Option(help="Checklist items in total.")] = 15,
     min_evidence: Annotated[
-        int, typer.Option(min=1, help="Quotes that a score above the middle needs, per trait.")
+        int,
+        typer.Option(
+            min=1, help="Quotes that a score above the middle needs, per trait."
+        ),
     ] = 2,
-    input_type: Annotated[str, typer.Option(help="What is judged: essays, replies, …")] = "texts",
+    input_type: Annotated[
+        str, typer.Option(help="What is judged: essays, replies, …")
+    ] = "texts",
     traits: Annotated[
         str,
-        typer.Option(help="Fixed list of traits: ideas,order,style; default: the criteria."),
+        typer.Option(
+            help="Fixed list of traits: ideas,order,style; default: the criteria."
+        ),
     ] = "",
     anchors: Annotated[
         Path | None,
-        typer.Option(help="File of scored examples: text, score and, optionally, reason."),
+        typer.Option(
+            help="File of scored examples: text, score and, optionally, reason."
+        ),
     ] = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(
-            help="Wording to compile, repeatable: standard, paraphrased; default: those there are."
+            help=(
+                "Wording to compile, repeatable: standard, paraphrased; default: those "
+                "there are."
+            )
         ),
     ] = None,
     option: _Options = None,
 ) -> None:
-    """Compile your own rubric into a locked bundle (parameter bundle of chapters 15 to 18).
+    """Compile your own rubric into a locked bundle (parameter bundle
+    of chapters 15 to 18).
 
-    A rubric that is also worded differently (paraphrased) is compiled in both wordings, and the
-    second bundle goes beside the first: NAME.json and NAME-paraphrased.json.
+    A rubric that is also worded differently (paraphrased) is compiled in both wordings,
+    and the second bundle goes beside the first: NAME.json and NAME-paraphrased.json.
     """
     from contextlib import closing
 
@@ -276,14 +369,15 @@ def compile_bundle(
         asked, settings = configured(judge, _options(option))
         if settings:
             raise ValueError(
-                f"compile accepts options of the engine only: leave out {', '.join(settings)}"
+                "compile accepts options of the engine only: leave out "
+                f"{', '.join(settings)}"
             )
         with closing(describe(asked).opened()) as opened:
             check_readout(judge, opened.readouts, "json")
             typer.echo(
-                f"{opened.slug} is asked {'once' if len(files) == 1 else 'twice'}, with the whole "
-                f"of {rubric.name}, for a definition of each trait ({criteria}) and {n_items} "
-                "checklist items; the levels stay yours"
+                f"{opened.slug} is asked {'once' if len(files) == 1 else 'twice'}, "
+                f"with the whole of {rubric.name}, for a definition of each trait "
+                f"({criteria}) and {n_items} checklist items; the levels stay yours"
             )
             for wording, file in files.items():
                 bundle = compile_rubric(
@@ -301,7 +395,9 @@ def compile_bundle(
                 saved = bundle.save(file)  # before anything is printed
                 for trait in bundle.traits:
                     typer.echo(f"{trait.name}: {trait.definition}")
-                    typer.echo("\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait)))
+                    typer.echo(
+                        "\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait))
+                    )
                 typer.echo(f"written and locked: {saved} ({bundle.lock[:12]}…)")
         typer.echo(f"Read what was written before it grades: -p bundle {output}")
 
@@ -309,13 +405,21 @@ def compile_bundle(
 def _bundle_files(
     output: Path, variants: Iterable[str], read: Iterable[str | Path | None]
 ) -> dict[str, Path]:
-    """Return the file of each wording's bundle; refuse one that cannot be written, or is read."""
+    """Return the file of each wording's bundle;
+    refuse one that cannot be written, or is read.
+    """
     files = {
-        wording: output.with_stem(f"{output.stem}-{wording}") if wording != "standard" else output
+        wording: output.with_stem(f"{output.stem}-{wording}")
+        if wording != "standard"
+        else output
         for wording in variants
     }
     how = "choose a different one with --output NAME.json"
-    written = [part for file in files.values() for part in (file, file.with_suffix(".lock.json"))]
+    written = [
+        part
+        for file in files.values()
+        for part in (file, file.with_suffix(".lock.json"))
+    ]
     for file in written:
         if file.suffix != ".json":
             raise ValueError(f"{file} does not end in .json: {how}")
@@ -327,7 +431,9 @@ def _bundle_files(
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Show errors that the user can fix as one message; nothing printed acts on a terminal."""
+    """Show errors that the user can fix as one message;
+    nothing printed acts on a terminal.
+    """
     with showing():
         try:
             yield
@@ -339,15 +445,21 @@ def errors() -> Iterator[None]:
             typer.echo(f"error: {said}", err=True)
             raise typer.Exit(1) from None
         except MemoryError as error:
-            typer.echo(f"error: not enough memory ({error}): ask for less at once", err=True)
+            typer.echo(
+                f"error: not enough memory ({error}): ask for less at once", err=True
+            )
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
-            typer.echo("error: stopped by Ctrl-C before anything was asked or written", err=True)
+            typer.echo(
+                "error: stopped by Ctrl-C before anything was asked or written",
+                err=True,
+            )
             raise typer.Exit(130) from None
 
 
 def in_options(message: str) -> str:
-    """Write the advice of an error, which is in Python's terms, as options of the command.
+    """Write the advice of an error, which is in Python's terms,
+    as options of the command.
 
     Examples
     --------
@@ -366,20 +478,24 @@ def _pairs(found: re.Match[str]) -> str:
 
 _OPTIONS_FOR: dict[str, Any] = {
     r"columns=\{([^{}]*)\}": _pairs,
-    r"scores=\[([^\]]*)\]": lambda found: "--scores " + found[1].replace("'", "").replace(" ", ""),
+    r"scores=\[([^\]]*)\]": lambda found: (
+        "--scores " + found[1].replace("'", "").replace(" ", "")
+    ),
     r"scale=\(([^(),]*), ([^(),]*)\)": r"--scale \1 \2",
     r"failed=(-?[\d.]+)": r"--failed \1",
     r"parser=('[^']*')": r"--parser \1",
     r"(?:rb\.)?load\('csv', path=…, rubric=…\)": "--path FILE --rubric FILE",
     r"check_model=False": "--option check_model=false",
     r"(thinking|effort|server)=['\"](\w+)['\"]": r"--option \1=\2",
-    r"\b(max_tokens|key_variable|concurrency|retries|timeout|patience|extra)=(?=[\s,;.)]|\Z)":
-        r"--option \1=…",
+    r"\b(max_tokens|key_variable|concurrency|retries|timeout|patience|extra)"
+    r"=(?=[\s,;.)]|\Z)": r"--option \1=…",
     r"\b(columns|scores|scale|failed|parser|path|rubric|judgments)=(?=[\s,;.)]|\Z)": r"--\1",
-}  # fmt: skip
+}
 
 
-def _options(given: list[str] | None, what: str = "options of a judge") -> dict[str, Any]:
+def _options(
+    given: list[str] | None, what: str = "options of a judge"
+) -> dict[str, Any]:
     """Read ``NAME=VALUE``; values are YAML, but on and off are words.
 
     >>> _options(["thinking=off", "max_tokens=512", "check_model=false"])
@@ -389,7 +505,9 @@ def _options(given: list[str] | None, what: str = "options of a judge") -> dict[
     if wrong := [name for name, sign, _ in pairs if not (name and sign)]:
         raise ValueError(f"{wrong[0]!r}: {what} are given as NAME=VALUE")
     return {
-        name: value.lower() if value.lower() in ("on", "off") else yaml_value(name, value)
+        name: value.lower()
+        if value.lower() in ("on", "off")
+        else yaml_value(name, value)
         for name, _, value in pairs
     }
 
@@ -402,7 +520,9 @@ def cost_line(cost: Any) -> str:
         for name, unit, digits in (("hours", "hours", 1), ("price", "US dollars", 2))
         if (value := cost[name].sum(skipna=False)) > 0
     ]
-    tokens = f"about {sums.prompt_tokens:,} tokens in and {sums.completion_tokens:,} out"
+    tokens = (
+        f"about {sums.prompt_tokens:,} tokens in and {sums.completion_tokens:,} out"
+    )
     return f"{sums.calls:,} calls, {', '.join([tokens, *known])}"
 
 
@@ -411,7 +531,8 @@ def _table(frame: Any) -> str:
 
 
 def _parameters(arguments: list[str], texts: Collection[str] = ()) -> dict[str, Any]:
-    """Read ``-p name value -p name value …``; values are YAML, as papermill's, or `texts`.
+    """Read ``-p name value -p name value …``; values are YAML,
+    as papermill's, or `texts`.
 
     >>> _parameters(["-p", "n_items", "4", "-p", "judge", "openai:gpt-4.1"])
     {'n_items': 4, 'judge': 'openai:gpt-4.1'}
@@ -423,7 +544,9 @@ def _parameters(arguments: list[str], texts: Collection[str] = ()) -> dict[str, 
     triples = [arguments[start : start + 3] for start in range(0, len(arguments), 3)]
     for triple in triples:
         if len(triple) < 3 or triple[0] not in ("-p", "--parameter"):
-            raise ValueError(f"{' '.join(triple)!r}: parameters are given as -p NAME VALUE")
+            raise ValueError(
+                f"{' '.join(triple)!r}: parameters are given as -p NAME VALUE"
+            )
     return {
         name: yaml_value(name, value) if value and name not in texts else value
         for _, name, value in triples

@@ -5,7 +5,8 @@ from pathlib import Path
 
 
 def results_folder() -> Path:
-    """Return the folder of recorded runs: ``$RUBRICNB_RESULTS``, else ``results/`` of the clone.
+    """Return the folder of recorded runs: ``$RUBRICNB_RESULTS``,
+    else ``results/`` of the clone.
 
     Examples
     --------

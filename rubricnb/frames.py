@@ -1,10 +1,12 @@
-"""The four frames that the package's functions hand to one another, and their contracts.
+"""The four frames that the package's functions hand to one another,
+and their contracts.
 
-    items ──design──▶ requests ──judge──▶ replies ──read out──▶ judgments ──statistics──▶ results
+    items ──design──▶ requests ──judge──▶ replies ──read out──▶ judgments
+    ──statistics──▶ results
 
 Columns and dtypes are in ``frames.csv`` only; the API page is generated from it.
-Positions, scores and ranks count from 1. ``category`` columns hold text, ``Int8`` is pandas'
-integer with a missing value.
+Positions, scores and ranks count from 1. ``category`` columns hold text, ``Int8`` is
+pandas' integer with a missing value.
 """
 
 from __future__ import annotations
@@ -37,11 +39,15 @@ class Column:
 
 
 def _contracts() -> dict[str, tuple[Column, ...]]:
-    """The frames' columns, in order; requests hold the conditions, judgments their request."""
+    """The frames' columns, in order; requests hold the conditions,
+    judgments their request.
+    """
     found: dict[str, tuple[Column, ...]] = {}
     text = (files("rubricnb") / "frames.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
-        column = Column(row["name"], row["dtype"], row["meaning"], row["required"] == "yes")
+        column = Column(
+            row["name"], row["dtype"], row["meaning"], row["required"] == "yes"
+        )
         found[row["frame"]] = (*found.get(row["frame"], ()), column)
     found["requests"] += found["conditions"]
     found["judgments"] = found["requests"] + found["judgments"]
@@ -52,15 +58,19 @@ FRAMES = _contracts()
 CONDITION_COLUMNS = FRAMES.pop("conditions")
 REQUESTS, JUDGMENTS = FRAMES["requests"], FRAMES["judgments"]
 STATUSES = ("ok", "unparsed", "out_of_range", "truncated", "refused", "error")
-CONDITIONS = tuple(c.name for c in CONDITION_COLUMNS if c.name not in ("seed", "max_tokens"))
-"""Columns that statistics group by, with judge, dataset and design, wherever they are present."""
+CONDITIONS = tuple(
+    c.name for c in CONDITION_COLUMNS if c.name not in ("seed", "max_tokens")
+)
+"""Columns that statistics group by, with judge, dataset and design,
+wherever they are present.
+"""
 
 
 def places(item: IntArray, kind: IntArray) -> IntArray:
     """Number the reads of every item from 0, whatever order their rows are in.
 
-    `kind` is the code of what tells an item's reads apart, such as their ordering. Reads of one
-    kind get one number in all items, unless items have kinds of their own.
+    `kind` is the code of what tells an item's reads apart, such as their ordering.
+    Reads of one kind get one number in all items, unless items have kinds of their own.
     """
     kinds, code = np.unique(kind, return_inverse=True)
     most = np.bincount(item).max(initial=0)
@@ -91,7 +101,8 @@ def conform(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A required column is missing, or a value cannot be cast: names column and first row.
+        A required column is missing, or a value cannot be cast: names column and first
+        row.
 
     Examples
     --------
@@ -122,8 +133,12 @@ def conform(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def score_dtype(scores: pd.Series, dtype: str = "int8") -> str:
     """Return `dtype`, or float64 where scores are not whole or too large for it."""
-    numbers = pd.to_numeric(scores, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    fits = np.isnan(numbers) | ((np.trunc(numbers) == numbers) & (np.abs(numbers) < 128))
+    numbers = pd.to_numeric(scores, errors="coerce").to_numpy(
+        np.float64, na_value=np.nan
+    )
+    fits = np.isnan(numbers) | (
+        (np.trunc(numbers) == numbers) & (np.abs(numbers) < 128)
+    )
     return dtype if fits.all() else "float64"
 
 
@@ -145,8 +160,8 @@ def refuse(frame: str, values: pd.Series, bad: ArrayLike, why: str) -> None:
     value = values.iloc[rows[0]]
     value = value.item() if isinstance(value, np.generic) else value
     raise ValueError(
-        f"{frame}: row{'s' if len(rows) > 1 else ''} {names}{more}, column {values.name!r}: "
-        f"{value!r} {why}"
+        f"{frame}: row{'s' if len(rows) > 1 else ''} {names}{more}, column "
+        f"{values.name!r}: {value!r} {why}"
     )
 
 
@@ -154,13 +169,17 @@ def _cast(values: pd.Series, dtype: str, name: str) -> pd.Series:
     try:
         return values.astype(dtype)
     except (ValueError, TypeError):
-        bad = pd.to_numeric(values, errors="coerce").isna() & (values.notna() | ("int" in dtype))
+        bad = pd.to_numeric(values, errors="coerce").isna() & (
+            values.notna() | ("int" in dtype)
+        )
         refuse(name, values, bad, f"is not {dtype}")
         raise
 
 
 class _Attached(pd.DataFrame):
-    """A frame that keeps one other frame with it through filtering and ``pd.concat``."""
+    """A frame that keeps one other frame with it through filtering
+    and ``pd.concat``.
+    """
 
     _attribute: str
     _keys: tuple[str, ...]  # rows of the attached frame, which several frames may share
@@ -173,7 +192,8 @@ class _Attached(pd.DataFrame):
         if method != "concat":
             out = super().__finalize__(other, method=method, **kwargs)
             if getattr(other, self._attribute, None) is None:
-                out.__dict__.pop(self._attribute, None)  # pandas sets None where there is none
+                # pandas sets None where there is none
+                out.__dict__.pop(self._attribute, None)
             return out
         objs = getattr(other, "input_objs", None) or getattr(other, "objs", [])
         attached = [getattr(o, self._attribute, None) for o in objs]

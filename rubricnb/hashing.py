@@ -1,8 +1,8 @@
 """Stable 64-bit hashes: the source of every request id and of every random stream.
 
-Python's own ``hash`` changes from run to run and pandas' may change from version to version; these
-two functions never do, so a plan made today names the same requests next year, and an item draws
-the same random ordering whatever else is asked.
+Python's own ``hash`` changes from run to run and pandas' may change from version to
+version; these two functions never do, so a plan made today names the same requests next
+year, and an item draws the same random ordering whatever else is asked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def hash64(values: Iterable[object]) -> UInt64Array:
 
 
 def mix64(*parts: UInt64Array | int) -> UInt64Array:
-    """Combine 64-bit hashes into one, elementwise (SplitMix64's finaliser, Steele et al. 2014).
+    """Combine 64-bit hashes into one, elementwise (SplitMix64's finaliser,
+    Steele et al. 2014).
 
     Order matters: ``mix64(a, b) != mix64(b, a)``. Scalars broadcast.
 
@@ -50,7 +51,9 @@ def mix64(*parts: UInt64Array | int) -> UInt64Array:
     with np.errstate(over="ignore"):
         state: UInt64Array = np.asarray(0x9E3779B97F4A7C15, dtype=np.uint64)
         for part in parts:
-            z = np.asarray(part, dtype=np.uint64) + state * np.uint64(0x9E3779B97F4A7C15)
+            z = np.asarray(part, dtype=np.uint64) + state * np.uint64(
+                0x9E3779B97F4A7C15
+            )
             z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             state = z ^ (z >> np.uint64(31))

@@ -19,8 +19,8 @@ def report() -> tuple[list[str], bool]:
     Returns
     -------
     lines, usable
-        One line per finding (``ok`` or ``--``, with the way out), and whether the default judge
-        and the bundled data work, which is all that the book needs.
+        One line per finding (``ok`` or ``--``, with the way out), and whether the
+        default judge and the bundled data work, which is all that the book needs.
 
     Examples
     --------
@@ -49,9 +49,9 @@ def _keys() -> str:
     keys = [k for k in ("OPENAI_API_KEY", "OPENROUTER_API_KEY") if os.environ.get(k)]
     if not keys:
         raise LookupError(
-            "no key set; export OPENAI_API_KEY=… for hosted models (your own server needs "
-            "none: openai:MODEL@http://localhost:8000/v1, after 'vllm serve MODEL --port 8000' or "
-            "'llama-server -m WEIGHTS.gguf --port 8000')"
+            "no key set; export OPENAI_API_KEY=… for hosted models (your own server "
+            "needs none: openai:MODEL@http://localhost:8000/v1, after 'vllm serve "
+            "MODEL --port 8000' or 'llama-server -m WEIGHTS.gguf --port 8000')"
         )
     return f"{' and '.join(keys)} set"
 
@@ -69,7 +69,9 @@ def _installed(names: tuple[str, ...], way_out: str) -> str:
 def _book() -> str:
     way_out = "for the book: python -m pip install 'rubricnb[book]'"
     needed = ("jupyter-book", "papermill", "jupytext", "ipykernel")
-    return ", ".join([_installed((name,), f"{name} is needed {way_out}") for name in needed][:2])
+    return ", ".join(
+        [_installed((name,), f"{name} is needed {way_out}") for name in needed][:2]
+    )
 
 
 def _mirror() -> str:
@@ -82,7 +84,8 @@ def _mirror() -> str:
 def _results() -> str:
     if judges().empty:
         raise LookupError(
-            f"no recorded runs in {results_folder()}: run from a clone, or set RUBRICNB_RESULTS"
+            f"no recorded runs in {results_folder()}: run from a clone, or set "
+            "RUBRICNB_RESULTS"
         )
     return ", ".join(judges()["slug"])
 

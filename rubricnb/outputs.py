@@ -1,4 +1,6 @@
-"""Files that a command writes: compared with what it reads, and tried before the work."""
+"""Files that a command writes: compared with what it reads,
+and tried before the work.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ def check_outputs(
 ) -> None:
     """Refuse files that cannot be written or that the same command reads.
 
-    Two names are one file if links lead them to one place, or if a disk that ignores case or
-    accents' forms might take them for one. So ``Mine.json`` is not written beside ``mine.json``.
+    Two names are one file if links lead them to one place, or if a disk that ignores
+    case or accents' forms might take them for one. So ``Mine.json`` is not written
+    beside ``mine.json``.
 
     Parameters
     ----------
@@ -40,13 +43,16 @@ def check_outputs(
     ValueError: .../scores.json is read by this command and would be overwritten; choose another
     >>> folder.cleanup()
     """
-    read = [Path(name).expanduser() for name in inputs if name is not None and str(name)]
+    read = [
+        Path(name).expanduser() for name in inputs if name is not None and str(name)
+    ]
     for output in map(Path, outputs):
         for given in read:
             if _exists(given) and _same(output, given):
                 other = "" if _plain(given) == _plain(output) else f" (it is {given})"
                 raise ValueError(
-                    f"{output} is read by this command and would be overwritten{other}; {how}"
+                    f"{output} is read by this command and would be "
+                    f"overwritten{other}; {how}"
                 )
         _check_writable(output, how)
 
@@ -74,12 +80,15 @@ def _exists(path: Path) -> bool:
 
 def _check_writable(file: Path, how: str) -> None:
     """Try to write a file, and leave it as it was."""
-    if file.exists() and not (file.is_file() or file.is_dir()):  # a pipe would wait for a reader
+    # a pipe would wait for a reader
+    if file.exists() and not (file.is_file() or file.is_dir()):
         raise ValueError(f"{file} cannot be written: it is no ordinary file; {how}")
     is_new = not file.exists()
     try:
         file.open("a").close()
     except OSError as error:
-        raise ValueError(f"{file} cannot be written: {error.strerror}; {how}") from error
+        raise ValueError(
+            f"{file} cannot be written: {error.strerror}; {how}"
+        ) from error
     if is_new:
         file.unlink(missing_ok=True)

@@ -1,4 +1,6 @@
-"""What all pages print alike: the source of their numbers, and the paper beside ours."""
+"""What all pages print alike: the source of their numbers,
+and the paper beside ours.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +19,28 @@ from rubricnb.data.papers import NO_INTERVAL
 from rubricnb.judging.results import judges as recorded_judges
 
 _ONE_CLUSTER = (
-    ". All texts belong to one cluster, which tells nothing of how others vary: there are no "
-    "intervals and no tests, which take more items"
+    ". All texts belong to one cluster, which tells nothing of how others vary: there "
+    "are no intervals and no tests, which take more items"
 )
 
 
-def say(values: Mapping[str, Any] | None = None, /, needs: str = "", **named: Any) -> None:
-    """Glue values of this run for a page's prose, which names them in ``{glue:text}`` roles.
+def say(
+    values: Mapping[str, Any] | None = None, /, needs: str = "", **named: Any
+) -> None:
+    """Glue values of this run for a page's prose,
+    which names them in ``{glue:text}`` roles.
 
-    A chapter's answer and story, and every sentence that names one of the book's judges, take
-    recorded values instead, in ``{recorded}`` roles, which a different run cannot change.
+    A chapter's answer and story, and every sentence that names one of the book's
+    judges, take recorded values instead, in ``{recorded}`` roles, which a different run
+    cannot change.
 
     Parameters
     ----------
     values
         Names and values; for names that are no Python words.
     needs
-        What the values need, such as `Chapter.needs`. One that is not known says so, and the page
-        shows this line in place of the whole paragraph.
+        What the values need, such as `Chapter.needs`. One that is not known says so,
+        and the page shows this line in place of the whole paragraph.
     **named
         Names and values; ``n_items=3`` is glued as ``n-items``.
 
@@ -46,7 +52,8 @@ def say(values: Mapping[str, Any] | None = None, /, needs: str = "", **named: An
 
     dashed = {name.replace("_", "-"): value for name, value in named.items()}
     for name, value in {**(values or {}), **dashed}.items():
-        value = value.item() if isinstance(value, np.generic) else value  # not "np.int64(3)"
+        # not "np.int64(3)"
+        value = value.item() if isinstance(value, np.generic) else value
         glue(name, _missing(needs) if is_unknown(str(value)) else value, display=False)
 
 
@@ -94,18 +101,21 @@ def _missing(needs: str) -> str:
     return f"{_MISSING[0]}{needs}." if needs else _MISSING[1]
 
 
-def show(name: str, what: Any, size: tuple[float, float] | None = None, **formats: Any) -> None:
+def show(
+    name: str, what: Any, size: tuple[float, float] | None = None, **formats: Any
+) -> None:
     """Show a figure or a table, and glue it for the place of its caption.
 
-    The book shows it there only; a notebook that is run by itself shows it below the cell.
+    The book shows it there only; a notebook that is run by itself shows it below the
+    cell.
 
     Parameters
     ----------
     name
         What a ``{glue:figure}`` directive names.
     what
-        Axes, a figure (closed afterwards), a frame or a Styler. The index of a frame is shown only
-        if it has names: one of bare numbers says nothing.
+        Axes, a figure (closed afterwards), a frame or a Styler. The index of a frame is
+        shown only if it has names: one of bare numbers says nothing.
     size
         Of a figure: width and height in inches.
     **formats
@@ -157,8 +167,8 @@ def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
     Returns
     -------
     judge
-        What `rubricnb.run` takes: as it was given, or with the options for its engine, which
-        starts with the first call.
+        What `rubricnb.run` takes: as it was given, or with the options for its engine,
+        which starts with the first call.
     settings
         For `rubricnb.plan`.
 
@@ -178,21 +188,23 @@ def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
 
 
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
-    """Say whose numbers a page shows: source, judge, dataset, readout, and what `human` is.
+    """Say whose numbers a page shows: source, judge, dataset,
+    readout, and what `human` is.
 
     Parameters
     ----------
     judgments
-        What `rubricnb.run` or `rubricnb.simulate` returned, or the scores of `rubricnb.rulers`.
+        What `rubricnb.run` or `rubricnb.simulate` returned, or the scores of
+        `rubricnb.rulers`.
     intervals
-        Whether the page has intervals and tests; then it is said if all texts belong to one
-        cluster, for which none is defined.
+        Whether the page has intervals and tests; then it is said if all texts belong to
+        one cluster, for which none is defined.
 
     Returns
     -------
     str
-        One line of Markdown, in which no name acts as markup; several judges or datasets are
-        listed.
+        One line of Markdown, in which no name acts as markup; several judges or
+        datasets are listed.
 
     Examples
     --------
@@ -211,7 +223,9 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
     graded = "method" in judgments
     what = "method" if graded else "readout"
     alone = (
-        intervals and judgments.groupby("dataset", observed=True)["cluster_id"].nunique().min() < 2
+        intervals
+        and judgments.groupby("dataset", observed=True)["cluster_id"].nunique().min()
+        < 2
     )
     return (
         f"Numbers on this page: {_listed(judgments['source'])}, judge "
@@ -228,7 +242,8 @@ class CannotShow(ValueError):
 
 
 def check_answered(*judgments: pd.DataFrame) -> None:
-    """Refuse judgments without a single score, since a page could not describe their judge.
+    """Refuse judgments without a single score,
+    since a page could not describe their judge.
 
     Raises
     ------
@@ -238,18 +253,23 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     if any(frame["score"].notna().any() for frame in judgments):
         return
     n = sum(map(len, judgments))
-    statuses = Counter(status for frame in judgments for status in frame.get("status", ()))
-    became = ", ".join(f"{k:,} {name}" for name, k in statuses.most_common()) or "no status"
+    statuses = Counter(
+        status for frame in judgments for status in frame.get("status", ())
+    )
+    became = (
+        ", ".join(f"{k:,} {name}" for name, k in statuses.most_common()) or "no status"
+    )
     named = _listed(judgments[0]["judge"])
     who = "the judge" if named == "unknown" else named
     raise CannotShow(
-        f"{who} gave no score in any of {n:,} judgments ({became}): see the line that the run "
-        "printed; this page cannot say anything about the judge"
+        f"{who} gave no score in any of {n:,} judgments ({became}): see the line that "
+        "the run printed; this page cannot say anything about the judge"
     )
 
 
 def check_rated(items: pd.DataFrame) -> None:
-    """Refuse items without a rating, where a page goes on to compare scores with ratings.
+    """Refuse items without a rating,
+    where a page goes on to compare scores with ratings.
 
     Raises
     ------
@@ -258,18 +278,19 @@ def check_rated(items: pd.DataFrame) -> None:
     """
     if "human" not in items or items["human"].isna().all():
         raise CannotShow(
-            "what follows compares scores with ratings, and these items have none (a file gives "
-            "them as columns human_CRITERION)"
+            "what follows compares scores with ratings, and these items have none (a "
+            "file gives them as columns human_CRITERION)"
         )
 
 
 def check_drawn(
     figure: str, frame: pd.DataFrame, n_rows: int, **columns: str | Iterable[str]
 ) -> None:
-    """Check that a figure of recorded data is drawn from what its caption and alt text describe.
+    """Check that a figure of recorded data is drawn
+    from what its caption and alt text describe.
 
-    A new recording adds rows to a table. Without this check it would add a line to a figure too,
-    and nobody would look.
+    A new recording adds rows to a table. Without this check it would add a line to a
+    figure too, and nobody would look.
 
     Parameters
     ----------
@@ -298,7 +319,9 @@ def check_drawn(
 dataset = hanna, vicuna (described: hanna). Look at the figure, then change its caption, its alt \
 text and this check together
     """
-    wrong = [] if len(frame) == n_rows else [f"{len(frame):,} rows (described: {n_rows:,})"]
+    wrong = (
+        [] if len(frame) == n_rows else [f"{len(frame):,} rows (described: {n_rows:,})"]
+    )
     for column, described in columns.items():
         found = set(frame[column].astype(str))
         expected = {described} if isinstance(described, str) else set(described)
@@ -306,8 +329,9 @@ text and this check together
             wrong.append(f"{column} = {_words(found)} (described: {_words(expected)})")
     if wrong:
         raise ValueError(
-            f"figure {figure} describes other data than its frame has: {'; '.join(wrong)}. Look "
-            "at the figure, then change its caption, its alt text and this check together"
+            f"figure {figure} describes other data than its frame has: "
+            f"{'; '.join(wrong)}. Look at the figure, then change its caption, its alt "
+            "text and this check together"
         )
 
 
@@ -334,7 +358,8 @@ def p_value(p: float, digits: int | None = None) -> str:
     p
         One that is not known is ``NaN``.
     digits
-        Of the bare number in a table, which says "<" below the smallest that it can show.
+        Of the bare number in a table, which says "<" below the smallest that it can
+        show.
 
     Examples
     --------
@@ -363,7 +388,9 @@ def signed(x: float, digits: int = 2) -> str:
     return _with_minus(f"{x:+.{digits}f}") if np.isfinite(x) else "NaN"
 
 
-def interval(row: Any, name: str = "value", scale: float = 1) -> tuple[float, float, float]:
+def interval(
+    row: Any, name: str = "value", scale: float = 1
+) -> tuple[float, float, float]:
     """Return an estimate and the ends of its interval; NaN if unknown.
 
     Parameters
@@ -371,8 +398,8 @@ def interval(row: Any, name: str = "value", scale: float = 1) -> tuple[float, fl
     row
         A row of what a statistic returns: a Series, a mapping or a named tuple.
     name
-        Column of the estimate; the interval is in ``{name}_low``, ``{name}_high``, or in ``low``
-        and ``high``.
+        Column of the estimate; the interval is in ``{name}_low``, ``{name}_high``, or
+        in ``low`` and ``high``.
     scale
         What the numbers are multiplied with.
 
@@ -383,14 +410,17 @@ def interval(row: Any, name: str = "value", scale: float = 1) -> tuple[float, fl
     """
     known = row._asdict() if hasattr(row, "_asdict") else row
     ends = [known.get(f"{name}_{end}", known.get(end)) for end in ("low", "high")]
-    middle, low, high = (np.nan if pd.isna(x) else scale * float(x) for x in (known[name], *ends))
+    middle, low, high = (
+        np.nan if pd.isna(x) else scale * float(x) for x in (known[name], *ends)
+    )
     return middle, low, high
 
 
 def estimate(
     row: Any, name: str = "value", digits: str = ".2f", scale: float = 1, unit: str = ""
 ) -> Any:
-    """Format an estimate with its interval for a sentence or a table; unknown ones say why.
+    """Format an estimate with its interval for a sentence or a table;
+    unknown ones say why.
 
     Parameters
     ----------
@@ -401,13 +431,14 @@ def estimate(
     digits
         Format of the three numbers.
     scale, unit
-        What the numbers are multiplied with, and what follows the estimate: 100 and " %".
+        What the numbers are multiplied with, and what follows the estimate: 100 and "
+        %".
 
     Returns
     -------
     str or list of str
-        The estimate and [low, high]; in place of what is NaN the row's ``reason``, in brackets. Of
-        a frame, that of every row.
+        The estimate and [low, high]; in place of what is NaN the row's ``reason``, in
+        brackets. Of a frame, that of every row.
 
     Examples
     --------
@@ -418,7 +449,9 @@ def estimate(
     '−0.100 (one cluster: intervals need two)'
     """
     if isinstance(row, pd.DataFrame):
-        return [estimate(one, name, digits, scale, unit) for one in row.to_dict("records")]
+        return [
+            estimate(one, name, digits, scale, unit) for one in row.to_dict("records")
+        ]
     middle, low, high = interval(row, name, scale)
     shown = "" if np.isnan(middle) else f"{middle:{digits}}{unit}"
     if shown and not (np.isnan(low) or np.isnan(high)):
@@ -434,19 +467,22 @@ def _with_minus(numbers: str) -> str:
 
 
 def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
-    """Write the root of V²_U with its interval, for every row of what `position_bias` returns.
+    """Write the root of V²_U with its interval,
+    for every row of what `position_bias` returns.
 
     Parameters
     ----------
     table
-        ``v2_unbiased``, ``v2_unbiased_low``, ``v2_unbiased_high`` and, for what is NaN, ``reason``.
+        ``v2_unbiased``, ``v2_unbiased_low``, ``v2_unbiased_high`` and, for what is NaN,
+        ``reason``.
     digits
         Format of the three numbers.
 
     Returns
     -------
     list of str
-        As `estimate` writes it. The roots are taken last; that of a negative square is 0.
+        As `estimate` writes it. The roots are taken last; that of a negative square is
+        0.
 
     Examples
     --------
@@ -470,8 +506,8 @@ def short_names(judges: pd.Series) -> pd.Series:
     Returns
     -------
     Series
-        Ordered categories, from small to large; a judge that is not recorded keeps its slug and
-        comes after those that are.
+        Ordered categories, from small to large; a judge that is not recorded keeps its
+        slug and comes after those that are.
 
     Examples
     --------
@@ -482,7 +518,9 @@ def short_names(judges: pd.Series) -> pd.Series:
     known = recorded_judges().set_index("slug")["name"]
     slugs = judges.astype(str)
     names = slugs.map(known).fillna(slugs)
-    return names.astype(pd.CategoricalDtype(list(dict.fromkeys([*known, *names])), ordered=True))
+    return names.astype(
+        pd.CategoricalDtype(list(dict.fromkeys([*known, *names])), ordered=True)
+    )
 
 
 def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame:
@@ -493,14 +531,14 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     verdicts
         What `rubricnb.data.verdicts` returns.
     unmeasured
-        Whether to list what was not measured about a judge or a dataset too. What was not measured
-        about all of them is always listed, with the reason.
+        Whether to list what was not measured about a judge or a dataset too. What was
+        not measured about all of them is always listed, with the reason.
 
     Returns
     -------
     DataFrame
-        Text only: ``statement`` (where it is printed and what it says, with judge and dataset),
-        ``paper says``, ``we find`` (with the interval) and ``verdict``.
+        Text only: ``statement`` (where it is printed and what it says, with judge and
+        dataset), ``paper says``, ``we find`` (with the interval) and ``verdict``.
 
     Examples
     --------
@@ -515,7 +553,9 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     where = rows["paper"] + ", " + rows["section"] + ": "
     return pd.DataFrame(
         {
-            "statement": [w + _statement(r) for w, r in zip(where, rows.itertuples(), strict=True)],
+            "statement": [
+                w + _statement(r) for w, r in zip(where, rows.itertuples(), strict=True)
+            ],
             "paper says": [_said(row) for row in rows.itertuples()],
             "we find": [_found(row) for row in rows.itertuples()],
             "verdict": rows["verdict"].to_numpy(),
@@ -534,9 +574,9 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        finding, judge, dataset, verdict, the estimate with its interval and unit, p adjusted,
-        items (clusters), note; all text. Without the finding if there is one only, and without
-        notes if there are none.
+        finding, judge, dataset, verdict, the estimate with its interval and unit, p
+        adjusted, items (clusters), note; all text. Without the finding if there is one
+        only, and without notes if there are none.
 
     Examples
     --------
@@ -551,25 +591,37 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
         if pd.isna(row["estimate"]):
             return "not known"
         ends = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-        return f"{row['estimate']:.2f}{ends} {row['unit'].replace('percentage points', 'pp')}"
+        return (
+            f"{row['estimate']:.2f}{ends} "
+            f"{row['unit'].replace('percentage points', 'pp')}"
+        )
 
     def tested(p: float) -> str:
         return "" if pd.isna(p) else p_value(p, 4)
 
     def counted(row: pd.Series) -> str:
-        return "" if pd.isna(row["n_items"]) else f"{row['n_items']:.0f} ({row['n_clusters']:.0f})"
+        return (
+            ""
+            if pd.isna(row["n_items"])
+            else f"{row['n_items']:.0f} ({row['n_clusters']:.0f})"
+        )
 
-    shown = pd.DataFrame({
-        "finding": table["finding"],
-        "judge": short_names(table["judge"]).astype(str),
-        "dataset": table["dataset"],
-        "verdict": table["verdict"],
-        "estimate [95 %]": table.apply(estimated, axis=1),
-        "p, adjusted": table["p_adjusted"].map(tested),
-        "items (clusters)": table.apply(counted, axis=1),
-        "note": table["reason"],
-    })  # fmt: skip
-    idle = {"finding": table["finding"].nunique() == 1, "note": (table["reason"] == "").all()}
+    shown = pd.DataFrame(
+        {
+            "finding": table["finding"],
+            "judge": short_names(table["judge"]).astype(str),
+            "dataset": table["dataset"],
+            "verdict": table["verdict"],
+            "estimate [95 %]": table.apply(estimated, axis=1),
+            "p, adjusted": table["p_adjusted"].map(tested),
+            "items (clusters)": table.apply(counted, axis=1),
+            "note": table["reason"],
+        }
+    )
+    idle = {
+        "finding": table["finding"].nunique() == 1,
+        "note": (table["reason"] == "").all(),
+    }
     return shown.drop(columns=[name for name, alone in idle.items() if alone])
 
 
@@ -584,8 +636,8 @@ def truth_of(items: pd.DataFrame) -> str:
     Returns
     -------
     str
-        ``designed`` (minibench: nobody rated), ``people``, ``gold`` (scores of a stronger judge) or
-        ``nothing``.
+        ``designed`` (minibench: nobody rated), ``people``, ``gold`` (scores of a
+        stronger judge) or ``nothing``.
 
     Examples
     --------
@@ -595,7 +647,9 @@ def truth_of(items: pd.DataFrame) -> str:
     """
     if items["dataset"].astype(str).str.startswith("minibench").all():
         return "designed"
-    return next((name for column, name in _TRUTHS.items() if column in items), "nothing")
+    return next(
+        (name for column, name in _TRUTHS.items() if column in items), "nothing"
+    )
 
 
 def styled(styler: Any) -> str:
@@ -656,10 +710,11 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
 
 
 def playable(figure: str, name: str, data: dict[str, Any]) -> Any:
-    """Let the reader of the book change a figure, with the data that its static form shows.
+    """Let the reader of the book change a figure,
+    with the data that its static form shows.
 
-    The static figure stays on paper, in notebooks, and for readers without scripts. The code is in
-    ``_static/pictures.js``, one function for each name.
+    The static figure stays on paper, in notebooks, and for readers without scripts. The
+    code is in ``_static/pictures.js``, one function for each name.
 
     Parameters
     ----------
@@ -681,10 +736,14 @@ def playable(figure: str, name: str, data: dict[str, Any]) -> Any:
     return _carrying("picture", name, data, "", f' data-figure="{escape(figure)}"')
 
 
-def _carrying(kind: str, name: str, data: dict[str, Any], said: str, more: str = "") -> Any:
+def _carrying(
+    kind: str, name: str, data: dict[str, Any], said: str, more: str = ""
+) -> Any:
     from IPython.display import HTML
 
-    carried = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    carried = json.dumps(data, ensure_ascii=False, allow_nan=False).replace(
+        "<", "\\u003c"
+    )
     html: Any = HTML
     return html(
         f'<div class="{kind}" data-name="{escape(name)}"{more}>'
@@ -699,13 +758,14 @@ _LABELS = {"letter": "letters", "roman": "Roman numerals"}
 
 
 def condition_names(frame: pd.DataFrame) -> list[str]:
-    """Name the condition of every row by what it changes in the baseline of arXiv:2506.22316.
+    """Name the condition of every row by what it changes
+    in the baseline of arXiv:2506.22316.
 
     Parameters
     ----------
     frame
-        Requests, judgments or statistics; the columns design, labels, reference_score, exemplar and
-        layout are read where present.
+        Requests, judgments or statistics; the columns design, labels, reference_score,
+        exemplar and layout are read where present.
 
     Returns
     -------
@@ -719,7 +779,11 @@ def condition_names(frame: pd.DataFrame) -> list[str]:
     ['reference 5', 'descending, letters, reference 5']
     """
     columns = [name for name in _CHANGES if name in frame]
-    kind = frame.groupby(columns, observed=True, dropna=False, sort=False).ngroup().to_numpy()
+    kind = (
+        frame.groupby(columns, observed=True, dropna=False, sort=False)
+        .ngroup()
+        .to_numpy()
+    )
     distinct = frame[columns].iloc[np.unique(kind, return_index=True)[1]].astype(str)
     names = [
         ", ".join(filter(None, map(_changed, columns, row))) or "baseline"

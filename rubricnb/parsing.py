@@ -1,9 +1,10 @@
 r"""From an answer's text to a label, by the mark before it or by the user's own parser.
 
-Only what is unambiguous is read. A label directly follows its mark, may be wrapped (``**4**``,
-``$\boxed{4}$``, ``4/5``), and ends its clause: "5 reasons" is not 5, "4 or 5" and "4.5" are not 4.
-A number is read whole or not at all, and not where a question or a correction follows it, as in
-"5? No, 4". A score that repeats the prompt is a quotation.
+Only what is unambiguous is read. A label directly follows its mark, may be wrapped
+(``**4**``, ``$\boxed{4}$``, ``4/5``), and ends its clause: "5 reasons" is not 5, "4 or
+5" and "4.5" are not 4. A number is read whole or not at all, and not where a question
+or a correction follows it, as in "5? No, 4". A score that repeats the prompt is a
+quotation.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from numbers import Number
 from typing import Any, NamedTuple, TypeAlias
 
 _QUOTED_CHARS = 24
-"""A score is a quotation if this many characters around it are in the prompt as well."""
+"""A score is a quotation if this many characters around it
+are in the prompt as well.
+"""
 
 _INVISIBLE = "\u200b"  # represents all zero-width spaces, joiners and direction marks
 _LOOKALIKES = dict(zip("【】〔〕،٬٫−٪", "[][],,.-%", strict=True))
@@ -34,8 +37,12 @@ _CORRECTION = (
     r"\s*(?:or|no(?=\s*[,.:;!–—-]|\s+(?:wait|\d))|wait|actually|rather|maybe|sorry|hmm)\b"
     r"[^\n\d]{0,20}\d"
 )
-_COPULA = r"(?:です|である|だ|でした|입니다|이다|分です|점입니다)"  # "is", after a number
-_COUNTER = rf"(?:{_BLANKS}(?:points?|pts?|stars?|分|点|點|점|星|级|級|★|⭐)?{_COPULA}?(?!\w))?"
+_COPULA = (
+    r"(?:です|である|だ|でした|입니다|이다|分です|점입니다)"  # "is", after a number
+)
+_COUNTER = (
+    rf"(?:{_BLANKS}(?:points?|pts?|stars?|分|点|點|점|星|级|級|★|⭐)?{_COPULA}?(?!\w))?"
+)
 
 
 _BECAUSE = "因为|因為|由于|由於|理由|なぜなら|왜냐하면"
@@ -76,23 +83,32 @@ class JsonParser:
         for one in _own_objects(text, prompt, self.key.casefold()):
             self._collect(one, found, named)
         key = self.key.casefold()
-        # Where objects name a criterion each, none of their scores is that of the whole.
+        # Where objects name a criterion each,
+        # none of their scores is that of the whole.
         whole = {"": found[key]} if key in found and len(named) < 2 else {}
         return found | named | whole
 
-    def _collect(self, one: dict[str, Any], found: dict[str, Any], named: dict[str, Any]) -> None:
-        """Add an object's entries, and its score under the criterion that it names, if it does."""
+    def _collect(
+        self, one: dict[str, Any], found: dict[str, Any], named: dict[str, Any]
+    ) -> None:
+        """Add an object's entries, and its score under the criterion
+        that it names, if it does.
+        """
         entries, key = _folded(one), self.key.casefold()
         for name, value in list(entries.items()):
             parts = value if isinstance(value, list) else [value]
-            for part in map(_folded, (part for part in parts if isinstance(part, dict))):
+            for part in map(
+                _folded, (part for part in parts if isinstance(part, dict))
+            ):
                 is_about = any(isinstance(part.get(n), str) for n in _NAMING_KEYS)
                 if key in part and not is_about and not isinstance(value, list):
                     entries[name] = part[key]
                 elif is_about or not isinstance(value, list):
                     self._collect(part, found, named)
         found |= entries
-        about = next((entries[n] for n in _NAMING_KEYS if isinstance(entries.get(n), str)), "")
+        about = next(
+            (entries[n] for n in _NAMING_KEYS if isinstance(entries.get(n), str)), ""
+        )
         if about and key in entries:
             named[about.strip().casefold()] = entries[key]
 
@@ -101,7 +117,9 @@ Parser: TypeAlias = re.Pattern[str] | Callable[[str], Any]
 
 
 def parser_of(parser: str | Parser) -> Parser:
-    """Return the parser that a text names: ``json``, ``json:KEY`` or a regular expression."""
+    """Return the parser that a text names: ``json``,
+    ``json:KEY`` or a regular expression.
+    """
     if not isinstance(parser, str):
         return parser
     name, _, key = parser.partition(":")
@@ -111,11 +129,14 @@ def parser_of(parser: str | Parser) -> Parser:
         return re.compile(parser)
     except re.error as error:
         raise ValueError(
-            f"parser {parser!r} is not a regular expression: {error}; give one, json or json:KEY"
+            f"parser {parser!r} is not a regular expression: {error}; give one, json "
+            "or json:KEY"
         ) from error
 
 
-def last_label(text: str, slot: str, choices: tuple[str, ...], prompt: str) -> Label | None:
+def last_label(
+    text: str, slot: str, choices: tuple[str, ...], prompt: str
+) -> Label | None:
     """Return the label after the last mark that does not repeat the prompt.
 
     Brackets of another script and backslashes do not matter; without ``[RESULT]``,
@@ -161,14 +182,17 @@ def label_of(value: Any, choices: tuple[str, ...]) -> Label | None:
 
 
 def labels_found(parser: Parser, text: str, prompt: str) -> dict[str, Any]:
-    """Return what a parser takes for labels by criterion, in lower case; empty: none is named."""
+    """Return what a parser takes for labels by criterion,
+    in lower case; empty: none is named.
+    """
     if isinstance(parser, re.Pattern):
         return _matches(parser, text, prompt)
     if isinstance(parser, JsonParser):
         return parser(text, prompt)
     try:
         value = parser(text)
-    except (ValueError, LookupError, TypeError, AttributeError):  # as of a text that is not JSON
+    # as of a text that is not JSON
+    except (ValueError, LookupError, TypeError, AttributeError):
         return {}
     if isinstance(value, Mapping):
         return {str(name).casefold(): label for name, label in value.items()}
@@ -183,11 +207,22 @@ def is_cut(text: str, label: str, choices: tuple[str, ...]) -> bool:
     return bool(end[2]) or any(c != label and c.startswith(label) for c in choices)
 
 
-_NAMING_KEYS = ("criterion", "criteria", "metric", "dimension", "aspect", "trait", "name")
+_NAMING_KEYS = (
+    "criterion",
+    "criteria",
+    "metric",
+    "dimension",
+    "aspect",
+    "trait",
+    "name",
+)
 
 
-def _label_at(text: str, start: int, choices: tuple[str, ...], closed: bool = True) -> Label | None:
-    """Return the label at a place of a text; None if there is none or its clause goes on.
+def _label_at(
+    text: str, start: int, choices: tuple[str, ...], closed: bool = True
+) -> Label | None:
+    """Return the label at a place of a text;
+    None if there is none or its clause goes on.
 
     Not `closed`: the mark's own bracket is open, and ends after the label.
     """
@@ -209,7 +244,10 @@ def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
         label = r"[-+]?\d++(?:[.,]\d++)*+"
         best = re.escape(max(choices, key=Decimal))
         of = rf"(?:{_BLANKS}(?:/|\s(?:out\s+)?of\s){_BLANKS}{best}(?:[.,]0+)?(?!\w|[.,]\d))?"
-        because, goes_on = r"|\s+(?:because|since|as|due)\b", rf"{_BLANKS}\d|{_CORRECTION}"
+        because, goes_on = (
+            r"|\s+(?:because|since|as|due)\b",
+            rf"{_BLANKS}\d|{_CORRECTION}",
+        )
     else:
         label = "|".join(sorted(map(re.escape, choices), key=len, reverse=True))
         if all(re.fullmatch("[A-Z]|[ivx]+", choice) for choice in choices):
@@ -236,7 +274,9 @@ def _positions(choices: tuple[str, ...]) -> dict[Decimal | str, int]:
 
 
 def _name(label: str) -> Decimal | str:
-    """What a label is compared by: the value of a number (4, 4.0, 4,5 or 1,000), or its letters."""
+    """What a label is compared by: the value of a number (4,
+    4.0, 4,5 or 1,000), or its letters.
+    """
     number = label
     if re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", label):
         number = label.replace(",", "")
@@ -249,7 +289,9 @@ def _name(label: str) -> Decimal | str:
 
 @cache
 def _marks(slot: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The mark before a label: ``[RESULT]`` or ``[RESULT: …]``, and ``RESULT:`` without."""
+    """The mark before a label: ``[RESULT]`` or ``[RESULT:
+    …]``, and ``RESULT:`` without.
+    """
     name = re.escape(slot.removeprefix("[").removesuffix("]"))
     anywhere = rf"|(?-i:(?<!/)\b{name})" if name.isupper() else ""
     return (
@@ -267,13 +309,16 @@ def _marks(slot: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 def _is_sure(labels: Sequence[Any], repeated: Sequence[bool]) -> bool:
     """Whether the last of several scores is the judge's own.
 
-    One that is in the prompt as well may be a quotation: beside a different one, it is not read.
+    One that is in the prompt as well may be a quotation: beside a different one, it is
+    not read.
     """
     return not repeated[-1] or len(set(labels)) == 1
 
 
 def _is_quotation(text: str, start: int, end: int) -> bool:
-    """Whether a score stands in quotation marks, with other words, or in a quoted line (``>``)."""
+    """Whether a score stands in quotation marks, with other words,
+    or in a quoted line (``>``).
+    """
     begin = text.rfind("\n", 0, start) + 1
     line = text[begin:].partition("\n")[0]
     if re.match(r"[^\S\n]*>[^\S\n]", line):
@@ -283,14 +328,19 @@ def _is_quotation(text: str, start: int, end: int) -> bool:
     bare = line.strip("*_ #-.")
     for quoted in _quotations(text):
         if quoted[0] < start and end <= quoted[1]:
-            return bare not in (text[quoted[0] : quoted[1] + 1], text[quoted[0] : quoted[1]])
+            return bare not in (
+                text[quoted[0] : quoted[1] + 1],
+                text[quoted[0] : quoted[1]],
+            )
     return False
 
 
 @lru_cache(maxsize=8)
 def _quotations(text: str) -> tuple[tuple[int, int], ...]:
     """Where quotations begin and end, quotation marks included."""
-    return tuple((found.start(), found.end() - 1) for found in _QUOTATION.finditer(text))
+    return tuple(
+        (found.start(), found.end() - 1) for found in _QUOTATION.finditer(text)
+    )
 
 
 _QUOTATION = re.compile(
@@ -300,7 +350,8 @@ _QUOTATION = re.compile(
 
 
 def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> bool:
-    """Whether the judge quotes here: the prompt's format line, a text in it, or anything else.
+    """Whether the judge quotes here: the prompt's format line,
+    a text in it, or anything else.
 
     With a slot, what a quotation mark or a colon introduces is compared by itself too.
     """
@@ -335,10 +386,14 @@ def _is_object(text: str) -> bool:
 
 @lru_cache(maxsize=8)
 def _prompt_text(prompt: str, slot: str) -> str:
-    """A prompt without what `rubricnb.prompts.inert` did to slots: a judge may quote them whole."""
+    """A prompt without what `rubricnb.prompts.inert` did to slots:
+    a judge may quote them whole.
+    """
     if slot:
         apart = re.escape(f"{slot[0]} {slot[1:]}")
-        prompt = re.sub(apart, lambda m: m[0][0] + m[0][2:], prompt, flags=re.IGNORECASE)
+        prompt = re.sub(
+            apart, lambda m: m[0][0] + m[0][2:], prompt, flags=re.IGNORECASE
+        )
     return _collapsed(prompt)
 
 
@@ -347,7 +402,9 @@ def _collapsed(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Write digits and signs of other scripts and widths in ASCII, character by character."""
+    """Write digits and signs of other scripts and widths in ASCII,
+    character by character.
+    """
     return re.sub(r"[^\x00-\x7f]", lambda m: _ascii(m[0]), text)
 
 
@@ -394,7 +451,8 @@ def _whole(text: str, match: re.Match[str]) -> str:
 
 
 _NUMBER = r"(?:(?<![\w)])[-−])?\d+(?:[.,٫]\d+)*"
-_TOKEN = re.compile(  # a number with what belongs to it ("4-5", "4/10", "4 %", "4th"), or a word
+# a number with what belongs to it ("4-5", "4/10", "4 %", "4th"), or a word
+_TOKEN = re.compile(
     rf"{_NUMBER}(?:{_BLANKS}(?:[-–—~…/]|\.{{2,}}|\b(?:to|or|and|(?:out\s+)?of)\b){_BLANKS}{_NUMBER})*"
     rf"(?:[½¼¾⅓⅔°²³]|[a-zA-Z]+[-+]?\d*|{_BLANKS}[%％‰])?|[a-zA-Z]+"
 )
@@ -408,14 +466,20 @@ def _own_objects(text: str, prompt: str, key: str) -> list[dict[str, Any]]:
     objects = [
         one
         for start, end, one in places
-        if not (_is_quoted(text, start, end, prompt) or _is_between_quotes(text, start, end))
+        if not (
+            _is_quoted(text, start, end, prompt) or _is_between_quotes(text, start, end)
+        )
     ]
     if _is_object(text) or not prompt:
         return objects
     asked = _prompt_objects(prompt)
-    with_words = [one for one in objects if not _has_words(one) or _plainly(one) not in asked]
+    with_words = [
+        one for one in objects if not _has_words(one) or _plainly(one) not in asked
+    ]
     verdicts = [one for one in with_words if key in _folded(one)]
-    repeated = [any(_plainly(one).items() <= p.items() for p in asked) for one in verdicts]
+    repeated = [
+        any(_plainly(one).items() <= p.items() for p in asked) for one in verdicts
+    ]
     scores = [str(_folded(one)[key]) for one in verdicts]
     if verdicts and not _is_sure(scores, repeated):
         return [one for one in with_words if key not in _folded(one)]
@@ -424,9 +488,9 @@ def _own_objects(text: str, prompt: str, key: str) -> list[dict[str, Any]]:
 
 def _is_between_quotes(text: str, start: int, end: int) -> bool:
     before, after = text[:start].rstrip()[-1:], text[end:].lstrip()[:1]
-    return (before in _QUOTES and before != "" and after in _QUOTES and after != "") or bool(
-        re.search(r"(?:^|\n)[^\S\n]*>[^\S\n][^\n]*\Z", text[:start])
-    )
+    return (
+        before in _QUOTES and before != "" and after in _QUOTES and after != ""
+    ) or bool(re.search(r"(?:^|\n)[^\S\n]*>[^\S\n][^\n]*\Z", text[:start]))
 
 
 _QUOTES = "\"'“”„‘’«»「」『』"

@@ -1,9 +1,11 @@
-"""How the options of a rubric are reordered: designs, and the counts that prove their balance.
+"""How the options of a rubric are reordered: designs,
+and the counts that prove their balance.
 
 A *design* says in which orderings a judge sees the n options of a rubric (Setting 1 of
-arXiv:2602.02219) or the n criteria of a prompt (Setting 2). An ordering lists what is at
-position 1, 2, …, n; everything counts from 1. ``[3, 1, 2]`` shows option 3 first. Frames write the
-scores instead of the numbers of the options: on a scale of 1, 3 and 5 this is ``5-1-3``.
+arXiv:2602.02219) or the n criteria of a prompt (Setting 2). An ordering lists what is
+at position 1, 2, …, n; everything counts from 1. ``[3, 1, 2]`` shows option 3 first.
+Frames write the scores instead of the numbers of the options: on a scale of 1, 3 and 5
+this is ``5-1-3``.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ DesignName = Literal[
     "placebo",
 ]
 _REPEATED = ("shuffled", "fixed", "placebo")  # of any number of reads
-_MOST_OPTIONS, _MOST_READS = 1_000, 10_000  # a slip of the keyboard must not fill the memory
+# a slip of the keyboard must not fill the memory
+_MOST_OPTIONS, _MOST_READS = 1_000, 10_000
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,17 @@ class Design:
     The names without a function:
 
     * ``descending``: (n, …, 1), once (*Descending-Numeric* of arXiv:2506.22316).
-    * ``first``: the k orderings to ask first, where 2n are too many. Two are the ascending list and
-      its mirror image; an even k are such opposite pairs, their starts spread over the places, so a
-      preference that rises or falls evenly from place to place cancels. n of them are the first
-      rows of `williams`, and 2n all its rows.
-    * ``rotated``: one read per item, the 2n orderings of `balanced` dealt out over prompts. The
-      candidates of a prompt share its ordering, so a preference for places favours none of them,
-      and over all prompts it cancels from the mean of each: the calls of one read, the balance of
-      2n. Prompts (``group_id``, or ``cluster_id`` where nothing competes) are shuffled by the seed
-      of the plan, and the g-th gets ordering g mod 2n; so some multiple of 2n prompts is best.
+    * ``first``: the k orderings to ask first, where 2n are too many. Two are the
+      ascending list and its mirror image; an even k are such opposite pairs, their
+      starts spread over the places, so a preference that rises or falls evenly from
+      place to place cancels. n of them are the first rows of `williams`, and 2n all its
+      rows.
+    * ``rotated``: one read per item, the 2n orderings of `balanced` dealt out over
+      prompts. The candidates of a prompt share its ordering, so a preference for places
+      favours none of them, and over all prompts it cancels from the mean of each: the
+      calls of one read, the balance of 2n. Prompts (``group_id``, or ``cluster_id``
+      where nothing competes) are shuffled by the seed of the plan, and the g-th gets
+      ordering g mod 2n; so some multiple of 2n prompts is best.
 
     Attributes
     ----------
@@ -59,8 +64,8 @@ class Design:
     n
         Number of options, 2 to 1,000.
     k
-        Number of reads per item, up to 10,000. For ``first``: 1, an even number up to 2n (for even
-        n: n), or n.
+        Number of reads per item, up to 10,000. For ``first``: 1, an even number up to
+        2n (for even n: n), or n.
     order
         The one ordering shown, for ``single``; else ``None``.
 
@@ -89,16 +94,21 @@ class Design:
     def __post_init__(self) -> None:
         if self.name not in get_args(DesignName):
             raise ValueError(
-                f"no design {self.name!r}: choose from {', '.join(get_args(DesignName))}"
+                f"no design {self.name!r}: choose from "
+                f"{', '.join(get_args(DesignName))}"
             )
         for name, given, least, most, what in (
             ("n", self.n, 2, _MOST_OPTIONS, "options"),
             ("k", self.k, 1, _MOST_READS, "read" if self.k < 1 else "reads"),
         ):
             if given < least:
-                raise ValueError(f"{name} = {given}: a design needs at least {least} {what}")
+                raise ValueError(
+                    f"{name} = {given}: a design needs at least {least} {what}"
+                )
             if given > most:
-                raise ValueError(f"{name} = {given:,}: a design has at most {most:,} {what}")
+                raise ValueError(
+                    f"{name} = {given:,}: a design has at most {most:,} {what}"
+                )
         most = len(_williams(self.n))
         numbers = {
             "balanced": [2 * self.n],
@@ -122,15 +132,16 @@ class Design:
         Parameters
         ----------
         item_id
-            Needed by ``shuffled``, whose orderings are drawn per item; ignored by the others.
+            Needed by ``shuffled``, whose orderings are drawn per item; ignored by the
+            others.
         seed
             Seed of that draw.
 
         Returns
         -------
         ndarray of int, shape (k, n)
-            Row j lists the option at position 1, …, n in read j + 1. Of ``rotated`` all that are
-            dealt out, shape (2n, n): an item gets one of them.
+            Row j lists the option at position 1, …, n in read j + 1. Of ``rotated`` all
+            that are dealt out, shape (2n, n): an item gets one of them.
 
         Raises
         ------
@@ -153,7 +164,8 @@ class Design:
             case "shuffled":
                 if item_id is None:
                     raise ValueError(
-                        "shuffled draws orderings for each item: pass orderings(item_id=…, seed=…)"
+                        "shuffled draws orderings for each item: pass "
+                        "orderings(item_id=…, seed=…)"
                     )
                 return _shuffled(self.n, self.k, item_id, seed)
             case "fixed" | "placebo":
@@ -165,10 +177,11 @@ class Design:
 
 
 def balanced(n: int) -> Design:
-    """The papers' BALANCED: n forward and n reverse cyclic rotations (arXiv:2602.02219, §3.1).
+    """The papers' BALANCED: n forward and n reverse cyclic
+    rotations (arXiv:2602.02219, §3.1).
 
-    Every option appears exactly twice at every position. At n = 2 these are two distinct
-    orderings, each twice. Neighbours are *not* balanced: see `williams`.
+    Every option appears exactly twice at every position. At n = 2 these are two
+    distinct orderings, each twice. Neighbours are *not* balanced: see `williams`.
 
     Parameters
     ----------
@@ -189,10 +202,11 @@ def balanced(n: int) -> Design:
 
 
 def williams(n: int) -> Design:
-    """A Williams square: balanced in position *and* in which option directly precedes which.
+    """A Williams square: balanced in position *and* in
+    which option directly precedes which.
 
-    n orderings for even n, 2n for odd n (Williams 1949). Every ordered pair of options is
-    adjacent equally often: once for even n, twice for odd n.
+    n orderings for even n, 2n for odd n (Williams 1949). Every ordered pair of options
+    is adjacent equally often: once for even n, twice for odd n.
 
     Parameters
     ----------
@@ -210,12 +224,12 @@ def williams(n: int) -> Design:
 def shuffled(n: int, k: int = 1) -> Design:
     """Random orderings, k drawn for each item, distinct as long as n! allows.
 
-    Our reading of the papers' RANDOM ("K orderings drawn at random", arXiv:2602.02219v2, §4.3),
-    which does not say whether they are drawn for each item.
+    Our reading of the papers' RANDOM ("K orderings drawn at random",
+    arXiv:2602.02219v2, §4.3), which does not say whether they are drawn for each item.
 
-    Each item has a random stream of its own, hashed from the seed and its id, so its orderings
-    do not depend on the other items. Beyond n! orderings (n = 2 or 3 at k = 10) whole rounds of
-    all n! are drawn again.
+    Each item has a random stream of its own, hashed from the seed and its id, so its
+    orderings do not depend on the other items. Beyond n! orderings (n = 2 or 3 at k =
+    10) whole rounds of all n! are drawn again.
 
     Parameters
     ----------
@@ -235,7 +249,8 @@ def shuffled(n: int, k: int = 1) -> Design:
 def fixed(n: int, k: int = 1) -> Design:
     """The papers' FIXED: (1, …, n), k times.
 
-    A deterministic judge gives k copies of one read: its number of effective reads is 1.
+    A deterministic judge gives k copies of one read: its number of effective reads is
+    1.
 
     Examples
     --------
@@ -265,15 +280,19 @@ def single(order: ArrayLike) -> Design:
     """
     options = np.asarray(order).ravel().tolist()
     if sorted(options) != list(range(1, len(options) + 1)) or len(options) < 2:
-        raise ValueError(f"order {options} is not a permutation of 1..{max(len(options), 2)}")
+        raise ValueError(
+            f"order {options} is not a permutation of 1..{max(len(options), 2)}"
+        )
     return Design("single", len(options), 1, tuple(int(o) for o in options))
 
 
 def placebo(n: int, k: int = 1) -> Design:
-    """(1, …, n) under k meaning-free edits of the prompt: the control for every order effect.
+    """(1, …, n) under k meaning-free edits of the prompt:
+    the control for every order effect.
 
-    The edits (a blank line, ``Score 1 :``, a header's synonym, a trailing space and their
-    combinations) are `rubricnb.prompts.render.PLACEBO_EDITS`; ``ordering_index`` j takes the j-th.
+    The edits (a blank line, ``Score 1 :``, a header's synonym, a trailing space and
+    their combinations) are `rubricnb.prompts.render.PLACEBO_EDITS`; ``ordering_index``
+    j takes the j-th.
 
     Parameters
     ----------
@@ -332,7 +351,8 @@ def neighbour_counts(orderings: ArrayLike) -> IntArray:
 
     Examples
     --------
-    The cyclic set covers 10 of the 20 ordered pairs at n = 5; Williams covers all of them.
+    The cyclic set covers 10 of the 20 ordered pairs at n = 5; Williams covers all of
+    them.
 
     >>> int((neighbour_counts(balanced(5).orderings()) > 0).sum())
     10
@@ -375,7 +395,8 @@ def ranks(orderings: ArrayLike) -> IntArray:
 
 
 def levels_above(values: ArrayLike, scale: ArrayLike) -> FloatArray:
-    """Count how many levels each value lies above the lowest of a scale, whose scores ascend.
+    """Count how many levels each value lies above the lowest of a scale,
+    whose scores ascend.
 
     A fraction between two levels; NaN off a scale whose levels are not one point apart.
 
@@ -387,7 +408,9 @@ def levels_above(values: ArrayLike, scale: ArrayLike) -> FloatArray:
     x, levels = np.asarray(values, np.float64), np.asarray(scale, np.float64)
     if (np.diff(levels) == 1).all():
         return np.asarray(x - (levels[0] if len(levels) else 0))
-    return np.asarray(np.interp(x, levels, np.arange(len(levels)), left=np.nan, right=np.nan))
+    return np.asarray(
+        np.interp(x, levels, np.arange(len(levels)), left=np.nan, right=np.nan)
+    )
 
 
 def _rotations(order: IntArray) -> IntArray:
@@ -396,8 +419,9 @@ def _rotations(order: IntArray) -> IntArray:
 
 
 def _williams(n: int) -> IntArray:
-    # The zig-zag 0, 1, n-1, 2, n-2, … has every difference mod n once, so its n shifts hold every
-    # ordered pair once (even n) or, together with their mirror images, twice (odd n).
+    # The zig-zag 0, 1, n-1, 2, n-2, … has every difference mod n once, so its n shifts
+    # hold every ordered pair once (even n) or, together with their mirror images, twice
+    # (odd n).
     zigzag = [(j + 1) // 2 if j % 2 else (n - j // 2) % n for j in range(n)]
     square = (np.array(zigzag) + np.arange(n)[:, None]) % n + 1
     return square if n % 2 == 0 else np.vstack([square, square[:, ::-1]])

@@ -1,8 +1,9 @@
 """Figures: one function each, a tidy frame and ``ax=None`` in, the Axes out.
 
-The style is a file of matplotlib's, ``matplotlib.rc_file(rubricnb.plots.STYLE)``. What tells things
-apart is never colour alone: lines carry markers and labels, cells carry numbers. A judge and a
-dataset have one colour and one marker throughout the book (`styles`).
+The style is a file of matplotlib's, ``matplotlib.rc_file(rubricnb.plots.STYLE)``. What
+tells things apart is never colour alone: lines carry markers and labels, cells carry
+numbers. A judge and a dataset have one colour and one marker throughout the book
+(`styles`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 QUIET = "#595959"
 _BOUNDS = ("low", "high")
 _ENDS = ("", "_low", "_high")
-_LEGEND_CHARS = 66  # of small text, with six for each marker: what a figure of 6 inches holds
+# of small text, with six for each marker: what a figure of 6 inches holds
+_LEGEND_CHARS = 66
 
 
 def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
@@ -41,14 +43,16 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     Parameters
     ----------
     names
-        Of the series; the case of letters does not matter. After a comma a name may say more, such
-        as where a judge's answers come from, unless two begin in the same way.
+        Of the series; the case of letters does not matter. After a comma a name may say
+        more, such as where a judge's answers come from, unless two begin in the same
+        way.
 
     Returns
     -------
     dict
-        Name → colour and marker. Judges (by `rubricnb.pages.short_names`) and datasets of
-        ``series.csv`` have their own whatever else is drawn; others get what these leave.
+        Name → colour and marker. Judges (by `rubricnb.pages.short_names`) and datasets
+        of ``series.csv`` have their own whatever else is drawn; others get what these
+        leave.
 
     Examples
     --------
@@ -66,7 +70,9 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     }
     taken = {part for style in own.values() if style for part in style}
     turns = [(f"C{k % 7}", MARKERS[k % len(MARKERS)]) for k in range(70)]
-    free = [turn for turn in turns if not taken & set(turn) and turn not in styled.values()]
+    free = [
+        turn for turn in turns if not taken & set(turn) and turn not in styled.values()
+    ]
     others = cycle(free or turns)
     return {name: style or next(others) for name, style in own.items()}
 
@@ -90,7 +96,9 @@ def _series() -> dict[str, tuple[str, str, str]]:
     return {row[0].lower(): row for row in rows}
 
 
-def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
+def position_selection(
+    table: pd.DataFrame, label: str = "judge", ax: Axes | None = None
+) -> Axes:
     """Draw how often each position is selected, with intervals and the uniform share.
 
     Parameters
@@ -125,7 +133,9 @@ def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
     n = len(table.filter(regex=r"^share_\d+$").columns)
     ax.axhline(100 / n, color=QUIET, linestyle=":", linewidth=1.2)
     shares = [
-        table[[label]].assign(place=p, **{f"share{e}": 100 * table[f"share_{p}{e}"] for e in _ENDS})
+        table[[label]].assign(
+            place=p, **{f"share{e}": 100 * table[f"share_{p}{e}"] for e in _ENDS}
+        )
         for p in range(1, n + 1)
     ]
     ends = interval_lines(pd.concat(shares), "place", "share", label, ax, aside=0.08)
@@ -136,7 +146,8 @@ def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
 
 
 def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
-    """Draw test statistics of studies without an effect against what they are compared with.
+    """Draw test statistics of studies without an effect against what they
+    are compared with.
 
     Parameters
     ----------
@@ -178,7 +189,10 @@ def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
     ax.axhline(threshold, color=QUIET, linestyle=":", linewidth=1.2)
     ends.append((threshold, f"5 %: {threshold:.2f}", QUIET))
     ax.set(xlim=limits, ylim=limits)
-    ax.set(xlabel=f"quantile of χ² with {df} degrees of freedom", ylabel="statistic, sorted")
+    ax.set(
+        xlabel=f"quantile of χ² with {df} degrees of freedom",
+        ylabel="statistic, sorted",
+    )
     end_labels(ax, limits[1], ends)
     return ax
 
@@ -197,12 +211,13 @@ def forest(
     Parameters
     ----------
     table
-        Columns `label`, `series` and `value`, with ``{value}_low`` and ``{value}_high`` or ``low``
-        and ``high``; an interval may be NaN.
+        Columns `label`, `series` and `value`, with ``{value}_low`` and ``{value}_high``
+        or ``low`` and ``high``; an interval may be NaN.
     label
         The column that names the rows; the first one is on top.
     series
-        The column that tells markers of one row apart; the name itself if there is no such column.
+        The column that tells markers of one row apart; the name itself if there is no
+        such column.
     reference
         Where to draw a dotted line.
     ax
@@ -215,8 +230,8 @@ def forest(
     Returns
     -------
     Axes
-        Markers are filled where the interval excludes `reference`, else open (also without an
-        interval); without a reference all are filled.
+        Markers are filled where the interval excludes `reference`, else open (also
+        without an interval); without a reference all are filled.
 
     Notes
     -----
@@ -234,14 +249,19 @@ def forest(
     """
     ax = _axes(ax)
     rows = {name: k for k, name in enumerate(table[label].drop_duplicates())}
-    columns = [value, *(c if f"{value}_{c}" not in table else f"{value}_{c}" for c in _BOUNDS)]
+    columns = [
+        value,
+        *(c if f"{value}_{c}" not in table else f"{value}_{c}" for c in _BOUNDS),
+    ]
     kinds = table[series] if series in table else pd.Series(series, table.index)
     groups = list(table.groupby(kinds, observed=True, sort=False))
     for k, (name, part) in enumerate(groups):
         aside = 0.6 * ((k + 0.5) / len(groups) - 0.5)
         y = part[label].astype(object).map(rows).to_numpy(dtype=np.float64) + aside
         colour, marker = styles(kinds)[name]
-        middle, low, high = (scale * part[c].to_numpy(dtype=np.float64) for c in columns)
+        middle, low, high = (
+            scale * part[c].to_numpy(dtype=np.float64) for c in columns
+        )
         ax.hlines(y, low, high, color=colour, linewidth=1.4)
         empty = (
             np.zeros(len(y), bool)
@@ -249,8 +269,17 @@ def forest(
             else ~((low > reference) | (high < reference))
         )
         for own, fill in ((~empty, colour), (empty, "none")):
-            ax.plot(middle[own], y[own], marker, markersize=6, color=colour, markerfacecolor=fill)
-        ax.plot([], [], marker=marker, color=colour, linewidth=1.4, label=display_name(name))
+            ax.plot(
+                middle[own],
+                y[own],
+                marker,
+                markersize=6,
+                color=colour,
+                markerfacecolor=fill,
+            )
+        ax.plot(
+            [], [], marker=marker, color=colour, linewidth=1.4, label=display_name(name)
+        )
     if reference is not None:
         ax.axvline(reference, color=QUIET, linestyle=":", linewidth=1.2)
     ax.set_yticks(list(rows.values()), [str(name) for name in rows])
@@ -260,7 +289,8 @@ def forest(
 
 
 def legend_above(ax: Axes) -> None:
-    """Name the series of a figure above it, in as many columns as its width has room for.
+    """Name the series of a figure above it,
+    in as many columns as its width has room for.
 
     Parameters
     ----------
@@ -280,17 +310,20 @@ def legend_above(ax: Axes) -> None:
     names = ax.get_legend_handles_labels()[1]
     if len(names) > 1:
         columns = max(1, min(len(names), _LEGEND_CHARS // (max(map(len, names)) + 6)))
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, fontsize="small")
+        ax.legend(
+            loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, fontsize="small"
+        )
 
 
 def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
-    """Draw how often every score is given: a row per condition, a column per score, per cent.
+    """Draw how often every score is given: a row per condition,
+    a column per score, per cent.
 
     Parameters
     ----------
     table
-        From `rubricnb.score_tendency`, with a column ``condition`` that names the rows. Where it
-        has ``human_1…n``, those of the first row make a row on top.
+        From `rubricnb.score_tendency`, with a column ``condition`` that names the rows.
+        Where it has ``human_1…n``, those of the first row make a row on top.
     people
         The name of the row on top.
 
@@ -311,7 +344,9 @@ def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
     (['50', '50', '25', '75'], ['people', 'none'])
     >>> plt.close(ax.figure)
     """
-    scores = [name.removeprefix("share_") for name in table.filter(regex=r"^share_\d+$")]
+    scores = [
+        name.removeprefix("share_") for name in table.filter(regex=r"^share_\d+$")
+    ]
     shares = [table[[f"share_{s}" for s in scores]].to_numpy(dtype=np.float64)]
     names = [str(name) for name in table["condition"]]
     if "human_1" in table:
@@ -362,7 +397,8 @@ def curves(table: pd.DataFrame, ax: Axes) -> list[tuple[float, str, Any]]:
 
 
 def reach(table: pd.DataFrame, value: str) -> NDArray[np.float64] | None:
-    """Return the distances of ``{value}_low`` and ``_high`` from `value`, or None without them.
+    """Return the distances of ``{value}_low`` and ``_high`` from `value`,
+    or None without them.
 
     It is 0 where an end is not known.
     """
@@ -375,18 +411,21 @@ def reach(table: pd.DataFrame, value: str) -> NDArray[np.float64] | None:
 def interval_lines(
     table: pd.DataFrame, x: str, value: str, label: str, ax: Axes, aside: float = 0.0
 ) -> list[tuple[float, str, Any]]:
-    """Draw `value` against `x`, a line per `label` with its intervals if the table has them.
+    """Draw `value` against `x`, a line per `label`
+    with its intervals if the table has them.
 
     Parameters
     ----------
     table
-        Columns `x`, `value`, `label` and, for intervals, ``{value}_low`` and ``{value}_high``.
+        Columns `x`, `value`, `label` and, for intervals, ``{value}_low`` and
+        ``{value}_high``.
     x, value, label
         Columns: the abscissa, the ordinate, and what tells lines apart.
     ax
         Where to draw.
     aside
-        Distance between lines with intervals, so that their bars can be told from each other.
+        Distance between lines with intervals, so that their bars can be told from each
+        other.
 
     Returns
     -------
@@ -409,8 +448,13 @@ def interval_lines(
             continue
         bars = reach(part, value)
         shift = 0.0 if bars is None else aside * (k - (len(groups) - 1) / 2)
-        y, (colour, marker) = part[value].to_numpy(dtype=np.float64), styles(table[label])[name]
-        ax.errorbar(part[x] + shift, y, bars, marker=marker, color=colour, elinewidth=1.1)
+        y, (colour, marker) = (
+            part[value].to_numpy(dtype=np.float64),
+            styles(table[label])[name],
+        )
+        ax.errorbar(
+            part[x] + shift, y, bars, marker=marker, color=colour, elinewidth=1.1
+        )
         ends.append((float(y[-1]), display_name(name), colour))
     return ends
 
@@ -425,7 +469,9 @@ def heat(
     highest: float | None = None,
     number: str = "{:g}",
 ) -> Axes:
-    """Draw a table of numbers, rows and columns counted from 1; NaN cells stay empty."""
+    """Draw a table of numbers, rows and columns counted from 1;
+    NaN cells stay empty.
+    """
     table = np.asarray(table, dtype=np.float64)
     rows, columns = table.shape
     low = np.nanmin(table) if lowest is None else lowest
@@ -435,10 +481,14 @@ def heat(
     for row, column in zip(*np.nonzero(np.isfinite(table)), strict=True):
         value = float(table[row, column])
         ax.text(
-            column + 1, row + 1, number.format(value), ha="center", va="center",
+            column + 1,
+            row + 1,
+            number.format(value),
+            ha="center",
+            va="center",
             size="medium" if columns < 7 else "x-small",
             color="white" if value - low < 0.55 * (high - low) else "black",
-        )  # fmt: skip
+        )
     ax.grid(False)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set(xticks=range(1, columns + 1), yticks=range(1, rows + 1))
@@ -447,7 +497,9 @@ def heat(
 
 
 def end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:
-    """Name lines at their ends, in their colours; names that would overlap are pushed apart."""
+    """Name lines at their ends, in their colours;
+    names that would overlap are pushed apart.
+    """
     ends = sorted((end for end in ends if np.isfinite(end[0])), key=lambda end: end[0])
     low, high = ax.get_ylim()
     box = ax.get_position(original=True)
@@ -462,6 +514,12 @@ def end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:
         heights[1:] += lack
     for (_, name, colour), height in zip(ends, heights, strict=True):
         ax.annotate(
-            name, (x, height), (4, 0), textcoords="offset points", va="center", color=colour,
-            fontsize="small", annotation_clip=False,
-        )  # fmt: skip
+            name,
+            (x, height),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontsize="small",
+            annotation_clip=False,
+        )

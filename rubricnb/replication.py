@@ -1,8 +1,10 @@
-"""Do the papers' findings hold for another judge? One row per judge, dataset and finding.
+"""Do the papers' findings hold for another judge? One row per judge,
+dataset and finding.
 
-A judge of another size cannot repeat a number of the papers, but it can have the same sign. So each
-finding is put as a quantity that the papers find to be above zero, estimated with an interval that
-respects that items share prompts, and the verdict is read off that interval.
+A judge of another size cannot repeat a number of the papers, but it can have the same
+sign. So each finding is put as a quantity that the papers find to be above zero,
+estimated with an interval that respects that items share prompts, and the verdict is
+read off that interval.
 """
 
 from __future__ import annotations
@@ -35,13 +37,26 @@ from rubricnb.statistics.losses import MOST_LOST, losses_of, share_lost
 ALPHA = 0.05
 REPLICATES, FAILS, UNCLEAR = VERDICTS
 COLUMNS = [
-    "finding", "judge", "dataset", "estimate", "low", "high", "unit", "p", "p_adjusted", "verdict",
-    "n_items", "n_clusters", "reason",
-]  # fmt: skip
+    "finding",
+    "judge",
+    "dataset",
+    "estimate",
+    "low",
+    "high",
+    "unit",
+    "p",
+    "p_adjusted",
+    "verdict",
+    "n_items",
+    "n_clusters",
+    "reason",
+]
 
 
 class Finding(NamedTuple):
-    """What a paper says of all or most of its judges, and the quantity that is then above zero."""
+    """What a paper says of all or most of its judges,
+    and the quantity that is then above zero.
+    """
 
     source: str
     says: str
@@ -54,7 +69,8 @@ FINDINGS = {name: Finding(**said) for name, said in _SAID.items()}
 
 
 def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Pick the papers' conditions: one criterion at a time, and several criteria at once.
+    """Pick the papers' conditions: one criterion at a time,
+    and several criteria at once.
 
     Five levels with numeric labels; BALANCED, FIXED and placebo.
 
@@ -67,10 +83,13 @@ def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     >>> len(rubric), len(criteria)
     (20, 0)
     """
-    plain = judgments.query("n_options == 5 and labels == 'numeric' and exemplar == 'none'")
+    plain = judgments.query(
+        "n_options == 5 and labels == 'numeric' and exemplar == 'none'"
+    )
     plain = plain[plain["design"].isin(["balanced", "fixed", "placebo"])]
     rubric = plain[plain["template"] == "rubric"]
-    if rubric["reference_score"].nunique() > 1:  # the papers' own condition, where there are more
+    # the papers' own condition, where there are more
+    if rubric["reference_score"].nunique() > 1:
         rubric = rubric[rubric["reference_score"] == "auto"]
     return rubric, plain[plain["template"] == "criteria"]
 
@@ -81,18 +100,20 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     judgments
-        Of both settings, as `recorded` or `run` return them: BALANCED, beside it FIXED for
-        agreement, and FIXED and placebo for reversals. Five levels with numeric labels are used.
+        Of both settings, as `recorded` or `run` return them: BALANCED, beside it FIXED
+        for agreement, and FIXED and placebo for reversals. Five levels with numeric
+        labels are used.
     items
         Their items, with ``human``.
 
     Returns
     -------
     DataFrame
-        One row per finding of `FINDINGS`: ``estimate, low, high`` (95 %, by cluster) in ``unit``,
-        ``p``, ``n_items, n_clusters``, ``reason``, and ``verdict``: ``replicates`` (above zero at
-        5 %, however small), ``does not`` (below zero, or shown to be negligible; the preference for
-        the first position has no such test), else ``cannot say``.
+        One row per finding of `FINDINGS`: ``estimate, low, high`` (95 %, by cluster) in
+        ``unit``, ``p``, ``n_items, n_clusters``, ``reason``, and ``verdict``:
+        ``replicates`` (above zero at 5 %, however small), ``does not`` (below zero, or
+        shown to be negligible; the preference for the first position has no such test),
+        else ``cannot say``.
 
     Examples
     --------
@@ -107,7 +128,11 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
     def balanced(part: pd.DataFrame) -> pd.DataFrame:
         if (reads := part[part["design"] == "balanced"]).empty:
-            several = "several criteria at once" if part is criteria else "one criterion at a time"
+            several = (
+                "several criteria at once"
+                if part is criteria
+                else "one criterion at a time"
+            )
             raise ValueError(f"no balanced reads of {several}")
         return reads
 
@@ -125,20 +150,24 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 def measured(
     measures: dict[str, Callable[[], dict[str, Any]]], answers: pd.DataFrame
 ) -> pd.DataFrame:
-    """Measure findings on the answers of one judge about one dataset: a row each, with verdict."""
+    """Measure findings on the answers of one judge about one dataset:
+    a row each, with verdict.
+    """
     who = {name: _only(answers, name) for name in ("judge", "dataset")}
     rows = []
     for finding, measure in measures.items():
         try:
             rows.append({"finding": finding, **who, **measure()})
-        except ValueError as error:  # a design, a setting or a method that this run does not have
+        # a design, a setting or a method that this run does not have
+        except ValueError as error:
             rows.append({"finding": finding, **who, "reason": str(error)})
     table = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "p_equivalent"])
     return judged(table.assign(reason=table.apply(_why, axis=1)))
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
-    """Adjust each finding's p-values over its judges and datasets, and give the verdicts.
+    """Adjust each finding's p-values over its judges and datasets,
+    and give the verdicts.
 
     Examples
     --------
@@ -150,14 +179,16 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
         lambda p: pd.Series(benjamini_hochberg(p), p.index)
     )
     clear = adjusted < ALPHA
-    ahead = (table["estimate"] > 0) | (table["finding"] == "descending")  # there either sign counts
+    # there either sign counts
+    ahead = (table["estimate"] > 0) | (table["finding"] == "descending")
     against = (clear & ~ahead) | (~clear & (table["p_equivalent"] < ALPHA))
     verdict = np.select([clear & ahead, against], [REPLICATES, FAILS], UNCLEAR)
     return table.assign(p_adjusted=adjusted, verdict=verdict)
 
 
 def recorded_replication(*findings: str) -> pd.DataFrame:
-    """Read the recorded verdicts: what `python -m studies.replication` says of each judge.
+    """Read the recorded verdicts: what `python -m studies.replication`
+    says of each judge.
 
     Parameters
     ----------
@@ -167,7 +198,8 @@ def recorded_replication(*findings: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The rows of ``results/replication.csv``; p-values adjusted over all judges and datasets.
+        The rows of ``results/replication.csv``; p-values adjusted over all judges and
+        datasets.
 
     Examples
     --------
@@ -175,20 +207,27 @@ def recorded_replication(*findings: str) -> pd.DataFrame:
     np.True_
     """
     path = results_folder() / "replication.csv"
-    table = pd.read_csv(path, keep_default_na=False, na_values=[""]).fillna({"reason": ""})
+    table = pd.read_csv(path, keep_default_na=False, na_values=[""]).fillna(
+        {"reason": ""}
+    )
     return table[table["finding"].isin(findings or FINDINGS)].reset_index(drop=True)
 
 
 def _only(frame: pd.DataFrame, column: str) -> str:
     names = frame[column].unique()
     if len(names) != 1:
-        raise ValueError(f"give one {column} at a time, not {', '.join(map(str, names)) or 'none'}")
+        raise ValueError(
+            f"give one {column} at a time, not {', '.join(map(str, names)) or 'none'}"
+        )
     return str(names[0])
 
 
 def _position(balanced: pd.DataFrame) -> dict[str, Any]:
     row = position_bias(balanced).iloc[0]
-    v = [np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0)) for end in ("", "_low", "_high")]
+    v = [
+        np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0))
+        for end in ("", "_low", "_high")
+    ]
     return _found(row, v, "V", row.p_within, row.p_equivalent)
 
 
@@ -217,7 +256,9 @@ def _agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> dict[str, Any]:
 
 def _reversal(judgments: pd.DataFrame) -> dict[str, Any]:
     effects = reversal_effect(judgments).rename(columns={"n_prompts": "n_items"})
-    row = effects[(effects["measure"] == "flip_strict") & (effects["control"] == "fixed")].iloc[0]
+    row = effects[
+        (effects["measure"] == "flip_strict") & (effects["control"] == "fixed")
+    ].iloc[0]
     points = [100 * row.effect, 100 * row.low, 100 * row.high]
     return _found(row, points, "percentage points", row.p, row.p_equivalent)
 
@@ -235,18 +276,26 @@ def _criteria(balanced: pd.DataFrame) -> dict[str, Any]:
 
 
 def _found(
-    row: pd.Series, estimate: list[float], unit: str, p: float, p_equivalent: float = np.nan
+    row: pd.Series,
+    estimate: list[float],
+    unit: str,
+    p: float,
+    p_equivalent: float = np.nan,
 ) -> dict[str, Any]:
-    """What a statistic's row says of a finding: the estimate is followed by its interval.
+    """What a statistic's row says of a finding:
+    the estimate is followed by its interval.
 
-    No verdict where the items that it lost could turn the sign, or are more than a detail.
+    No verdict where the items that it lost could turn the sign, or are more than a
+    detail.
     """
     lost = losses_of(row["codes"])
     if share_lost(lost) > MOST_LOST or {"open_sign", "r_turned"} & {*lost}:
         p = p_equivalent = np.nan
     ends = dict(zip(("estimate", "low", "high"), estimate, strict=True))
     tests = {"unit": unit, "p": p, "p_equivalent": p_equivalent}
-    return ends | tests | {name: row[name] for name in ("n_items", "n_clusters", "reason")}
+    return (
+        ends | tests | {name: row[name] for name in ("n_items", "n_clusters", "reason")}
+    )
 
 
 def _why(row: pd.Series) -> str:

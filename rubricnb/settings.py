@@ -27,9 +27,11 @@ def yaml_value(name: str, text: str) -> Any:
     """
     try:
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: 2026-13-45
+    # ValueError: 2026-13-45
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"{name}: {text[:80]!r} is not valid YAML ({_reason(error)}): put it in quotes"
+            f"{name}: {text[:80]!r} is not valid YAML ({_reason(error)}): put it in "
+            "quotes"
         ) from None
 
 
@@ -39,8 +41,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        It is not YAML in UTF-8, or holds something other than names and values; one line names the
-        file, and the line in it.
+        It is not YAML in UTF-8, or holds something other than names and values; one
+        line names the file, and the line in it.
     """
     try:
         content = yaml.safe_load(Path(path).read_text("utf-8"))
@@ -48,13 +50,18 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not valid YAML: {_reason(error)}") from None
     if content is None:
         return {}
-    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
-        raise ValueError(f"{path} does not hold lines 'name: value' but {_kind(content)}")
+    if not isinstance(content, dict) or not all(
+        isinstance(name, str) for name in content
+    ):
+        raise ValueError(
+            f"{path} does not hold lines 'name: value' but {_kind(content)}"
+        )
     return content
 
 
 def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
-    """Return a part of `read_yaml` that holds names and values itself; empty if it is not there.
+    """Return a part of `read_yaml` that holds names and values itself;
+    empty if it is not there.
 
     Raises
     ------
@@ -65,7 +72,9 @@ def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise ValueError(f"{path}: {name} does not hold lines 'name: value' but {_kind(found)}")
+        raise ValueError(
+            f"{path}: {name} does not hold lines 'name: value' but {_kind(found)}"
+        )
     return found
 
 

@@ -1,4 +1,6 @@
-"""Texts of strangers on a terminal: nothing in them acts, and a closed pipe ends no work."""
+"""Texts of strangers on a terminal: nothing in them acts,
+and a closed pipe ends no work.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from typing import TextIO
 
 _ACTS = re.compile(
     r"[\0-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, delete, C1
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # change the direction of what follows
+    # change the direction of what follows
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
     r"\u2028\u2029\ud800-\udfff]"  # other ends of a line; halves of a character
 )
 
@@ -27,8 +30,8 @@ class Told(Exception):
 def shown(text: str) -> str:
     r"""Return a text with its control characters written out.
 
-    A terminal obeys C0 and C1 (clipboard, title, cursor: CWE-150), and bidirectional marks show a
-    text in another order than it has. Tabs and line feeds stay.
+    A terminal obeys C0 and C1 (clipboard, title, cursor: CWE-150), and bidirectional
+    marks show a text in another order than it has. Tabs and line feeds stay.
 
     Examples
     --------
@@ -57,8 +60,8 @@ def _written_out(match: re.Match[str]) -> str:
 class Shown(io.TextIOBase):
     """A text stream on which everything is `shown`.
 
-    Once the reader of a pipe has gone (``| head``), what is written goes nowhere, and the work goes
-    on: its results go into files.
+    Once the reader of a pipe has gone (``| head``), what is written goes nowhere, and
+    the work goes on: its results go into files.
 
     Attributes
     ----------
@@ -102,7 +105,9 @@ class Shown(io.TextIOBase):
             self._leave()
 
     def _leave(self) -> None:
-        """Let the descriptor lead nowhere; else Python fails at its end, as it flushes the rest."""
+        """Let the descriptor lead nowhere; else Python fails at its end,
+        as it flushes the rest.
+        """
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.stream.fileno())
         os.close(nowhere)
@@ -110,7 +115,9 @@ class Shown(io.TextIOBase):
 
 @contextmanager
 def showing() -> Iterator[None]:
-    """Let everything that is printed be `shown`, on standard output and standard error."""
+    """Let everything that is printed be `shown`,
+    on standard output and standard error.
+    """
     with redirect_stdout(_once(sys.stdout)), redirect_stderr(_once(sys.stderr)):
         yield
 

@@ -26,8 +26,8 @@ def recorded_summary(name: str) -> pd.DataFrame:
     Parameters
     ----------
     name
-        In `SUMMARIES`: ``position``, ``agreement``, ``components``, ``ranking``, ``criteria``,
-        ``counting``, ``cost`` or ``temperature``.
+        In `SUMMARIES`: ``position``, ``agreement``, ``components``, ``ranking``,
+        ``criteria``, ``counting``, ``cost`` or ``temperature``.
 
     Returns
     -------
@@ -46,5 +46,7 @@ def recorded_summary(name: str) -> pd.DataFrame:
     """
     one_of("table", name, SUMMARIES)
     path = results_folder() / f"{name}.csv"
-    table = pd.read_csv(path, dtype={"reason": object}, keep_default_na=False, na_values=[""])
+    table = pd.read_csv(
+        path, dtype={"reason": object}, keep_default_na=False, na_values=[""]
+    )
     return table.fillna({"reason": ""}) if "reason" in table else table

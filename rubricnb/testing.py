@@ -19,17 +19,18 @@ def assert_judge(
         From `rubricnb.audit`, or the ``.json`` that it wrote.
     require
         What must hold: ``"order<0.2, agreement>0.5"``, with names and units of
-        `rubricnb.auditing.MEASURES`; of several rows the worst counts. What the design cannot see
-        does not hold. An empty text is an error, as an unset variable would disable the gate.
+        `rubricnb.auditing.MEASURES`; of several rows the worst counts. What the design
+        cannot see does not hold. An empty text is an error, as an unset variable would
+        disable the gate.
     judge, **how
-        The judge as it is now, with ``items=`` and whatever else it was audited with (see
-        `rubricnb.auditing.Audit.changes`); it is asked nothing.
+        The judge as it is now, with ``items=`` and whatever else it was audited with
+        (see `rubricnb.auditing.Audit.changes`); it is asked nothing.
 
     Raises
     ------
     AssertionError
-        One line per threshold that is not met, with the number and its interval, and per part
-        (template, rubric, parser, model) that has changed.
+        One line per threshold that is not met, with the number and its interval, and
+        per part (template, rubric, parser, model) that has changed.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Where thoughts begin and end in an answer: marks of models, servers and prompts.
 
-A thought without an end holds no answer. So that marks of models to come are safe as well, a tag or
-a special token opens a thought if a word of its name is one for thinking.
+A thought without an end holds no answer. So that marks of models to come are safe as
+well, a tag or a special token opens a thought if a word of its name is one for
+thinking.
 """
 
 from __future__ import annotations
@@ -23,22 +24,27 @@ _ENDED = (
 _MARKS = re.compile(
     rf"(?P<opens>(?i:<{_TAGS}(?:\s[^<>]*)?>|\[THINK\]|<details\s[^<>]*type=.?reasoning[^<>]*>"
     rf"|<\|{_TAGS}\|>|<\|inner_prefix\|>|{_HEADING})|◁think▷"  # Solar, Apertus; Kimi
-    r"|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought"  # Cohere, Sky-T1, Gemma 4
+    # Cohere, Sky-T1, Gemma 4
+    r"|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought"
     r"|<unused94>(?:thought)?"  # MedGemma
-    r"|<\|channel\|>(?:analysis|commentary)|\Aanalysis(?=[A-Z]))"  # gpt-oss, its tokens cut off
+    # gpt-oss, its tokens cut off
+    r"|<\|channel\|>(?:analysis|commentary)|\Aanalysis(?=[A-Z]))"
     r"|(?P<answers><\|channel\|>final|assistantfinal)"
     rf"|(?P<closes>(?i:</{_TAGS}\s*>|\[/THINK\]|<\|(?:/|(?:end|stop|close)_)(?:of_)?{_TAGS}\|>|<\|inner_suffix\|>)"
     r"|◁/think▷|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|<unused95>)"
     rf"|(?P<ends>(?i:</details>|{_ENDED}))"  # only where a thought is open
 )
-"""Marks around thoughts that reach an answer's text: open-weight models' and prompts' own."""
+"""Marks around thoughts that reach an answer's text:
+open-weight models' and prompts' own.
+"""
 
 
 _BEGUN = re.compile(rf"(<{_TAGS}>|\[THINK\]|◁think▷|<unused94>)\s*\Z", re.IGNORECASE)
 
 
 def opened_thought(prompt: str) -> str:
-    """Return the mark of a thought that a prompt has begun at its end; empty if it has not.
+    """Return the mark of a thought that a prompt has begun at its end;
+    empty if it has not.
 
     Examples
     --------
@@ -52,8 +58,8 @@ def opened_thought(prompt: str) -> str:
 def without_thoughts(text: str) -> str:
     """Replace thoughts in an answer by line breaks, character by character.
 
-    Where only the end of a thought is marked, its beginning stood in the prompt: all before it is
-    thought. Where a thought has no end, nothing is an answer yet.
+    Where only the end of a thought is marked, its beginning stood in the prompt: all
+    before it is thought. Where a thought has no end, nothing is an answer yet.
 
     Returns
     -------

@@ -13,21 +13,31 @@ from studies.cost import study_cost
 from studies.gradings import record_gradings
 from studies.study import batch_of, named, read_study, study
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-batch = typer.Typer(no_args_is_help=True, help="Batch files: OpenAI's Batch API, vllm run-batch.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+batch = typer.Typer(
+    no_args_is_help=True, help="Batch files: OpenAI's Batch API, vllm run-batch."
+)
 app.add_typer(batch, name="batch")
 _Study = Annotated[str, typer.Argument(help="Study: NAME of params/NAME.yml.")]
 _Judge = Annotated[
-    str, typer.Option(help="Judge: openai:MODEL[@BASE_URL]; default: the study's judges.")
+    str,
+    typer.Option(help="Judge: openai:MODEL[@BASE_URL]; default: the study's judges."),
 ]
 _Price = Annotated[
     tuple[float, float, float] | None,
-    typer.Option(help="US dollars per million tokens of --judge: input, cached, output."),
+    typer.Option(
+        help="US dollars per million tokens of --judge: input, cached, output."
+    ),
 ]
 _Server = Annotated[
     str,
     typer.Option(
-        help="Server that will run the batch (vllm), if not the one at the judge's address."
+        help=(
+            "Server that will run the batch (vllm), if not the one at the judge's "
+            "address."
+        )
     ),
 ]
 
@@ -38,12 +48,16 @@ def run(
     judge: _Judge = "",
     option: _Options = None,
     price: _Price = None,
-    cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Only say what it would cost.")
+    ] = False,
     max_cost: Annotated[
-        float | None, typer.Option(help="Stop at this cost of all judges and plans, in US dollars.")
+        float | None,
+        typer.Option(help="Stop at this cost of all judges and plans, in US dollars."),
     ] = None,
     max_calls: Annotated[
-        int | None, typer.Option(help="Stop after this many requests, over all judges and plans.")
+        int | None,
+        typer.Option(help="Stop after this many requests, over all judges and plans."),
     ] = None,
 ) -> None:
     """Run a study and record it in results/NAME; resumes where it was stopped."""
@@ -65,16 +79,23 @@ def run(
 
 @app.command()
 def check(
-    folder: Annotated[Path, typer.Argument(help="Folder results/STUDY/JUDGE, as `run` wrote it.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder results/STUDY/JUDGE, as `run` wrote it.")
+    ],
 ) -> None:
-    """Check a recording against its study's plan and its own card, and print its findings."""
+    """Check a recording against its study's plan and its own card,
+    and print its findings.
+    """
     with errors():
         if found := contribution.problems(folder):
             raise ValueError("\n  ".join([f"{folder} has these problems:", *found]))
         findings, tables = contribution.shows(folder)
         typer.echo(findings.to_string(index=False))
         typer.echo(f"{folder} matches its study and its run.json")
-        typer.echo(f"python -m studies.replication will rewrite in results/: {', '.join(tables)}")
+        typer.echo(
+            "python -m studies.replication will rewrite in results/: "
+            f"{', '.join(tables)}"
+        )
 
 
 @batch.command("export")
@@ -86,41 +107,56 @@ def write_batch(
     option: _Options = None,
     price: _Price = None,
 ) -> None:
-    """Print the price, and write the requests without a stored answer; nothing is sent."""
+    """Print the price, and write the requests without a stored answer;
+    nothing is sent.
+    """
     with errors():
         entry = named(judge, _options(option), price)
         endpoint, plans = batch_of(name, entry, server)
         typer.echo(_cost_lines(study_cost(name, entry)))
-        typer.echo("these are prices of single requests: OpenAI charges half of them for a batch")
+        typer.echo(
+            "these are prices of single requests: OpenAI charges half of them for a "
+            "batch"
+        )
         files = export_batch(plans, endpoint, path)
         for file in files:
             with file.open("rb") as lines:
                 typer.echo(f"{file}: {sum(1 for _ in lines):,} requests")
         if not files:
-            typer.echo("nothing to ask: every answer is stored, or asked in a batch under way")
+            typer.echo(
+                "nothing to ask: every answer is stored, or asked in a batch under way"
+            )
 
 
 @batch.command("import")
 def read_batch(
     name: _Study,
-    paths: Annotated[list[Path], typer.Argument(help="Output and error files of the batch.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Output and error files of the batch.")
+    ],
     judge: _Judge = "",
     server: _Server = "",
     option: _Options = None,
     release: Annotated[
         bool,
-        typer.Option("--release", help="The batch has ended: let `run` ask what it lacks."),
+        typer.Option(
+            "--release", help="The batch has ended: let `run` ask what it lacks."
+        ),
     ] = False,
 ) -> None:
     """Put the answers of a batch into the store, where `run` finds them."""
     with errors():
         endpoint, plans = batch_of(name, named(judge, _options(option)), server)
         counts = import_batch(plans, endpoint, paths, release=release)
-        typer.echo(", ".join(f"{number:,} {what}" for what, number in counts.items() if number))
+        typer.echo(
+            ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+        )
 
 
 def _cost_lines(cost: Any) -> str:
-    """Return a line per judge of a study, unknown costs with their reasons, and the sum."""
+    """Return a line per judge of a study,
+    unknown costs with their reasons, and the sum.
+    """
     lines = []
     for model, own in cost.groupby("model", sort=False):
         lines.append(f"{model}: {cost_line(own)}")

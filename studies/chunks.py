@@ -1,11 +1,12 @@
-"""One call for all criteria, for some, or for each? ``python -m studies.chunks`` recomputes.
+"""One call for all criteria, for some,
+or for each? ``python -m studies.chunks`` recomputes.
 
-Qwen 1.5B scored the same summaries and stories with one prompt that asked for all criteria, for
-half of them, or for one (``python -m studies run chunks``), in the order of the file and in its
-reverse. The probabilities of a later criterion are read after the earlier answers have been filled
-in, which sharpens them. So criteria are compared by most probable scores, and expected scores serve
-only to correlate each criterion with people. Written to ``results/recordings/chunks_*.csv`` are
-aggregates.
+Qwen 1.5B scored the same summaries and stories with one prompt that asked for all
+criteria, for half of them, or for one (``python -m studies run chunks``), in the order
+of the file and in its reverse. The probabilities of a later criterion are read after
+the earlier answers have been filled in, which sharpens them. So criteria are compared
+by most probable scores, and expected scores serve only to correlate each criterion with
+people. Written to ``results/recordings/chunks_*.csv`` are aggregates.
 """
 
 from __future__ import annotations
@@ -24,26 +25,33 @@ STUDY = "chunks"
 JUDGE = "qwen2.5-coder-1.5b-instruct-embedded"
 DATASETS = ("summeval", "hanna")
 _ALL_ALIKE = 1 - 1e-6  # a correlation between criteria that always get one score
-VALUES = {"feedback": "score", "logprobs": "expected_score"}  # for the agreement with people
+# for the agreement with people
+VALUES = {"feedback": "score", "logprobs": "expected_score"}
 _FEWEST_UNLIKE = 10  # texts with different scores, for a correlation of their profiles
 
 
 def reads(dataset: str, judge: str = JUDGE) -> pd.DataFrame:
     """Return the recorded reads, with the criteria per call in ``per_call``.
 
-    ``item_id`` names text and criterion, as in `rubricnb.load`, so that people's ratings match.
+    ``item_id`` names text and criterion, as in `rubricnb.load`, so that people's
+    ratings match.
     """
     found = rb.recorded(judge, dataset, study=STUDY)
-    length = found["criterion_ordering"].astype(object).map(lambda order: len(decode(order)))
+    length = (
+        found["criterion_ordering"].astype(object).map(lambda order: len(decode(order)))
+    )
     ids = rb.load(dataset).set_index(["text_id", "criterion"])["item_id"]
     asked = pd.MultiIndex.from_frame(found[["item_id", "criterion"]].astype(object))
-    return found.assign(per_call=length, text_id=found["item_id"], item_id=ids[asked].to_numpy())
+    return found.assign(
+        per_call=length, text_id=found["item_id"], item_id=ids[asked].to_numpy()
+    )
 
 
 def halo(scores: pd.DataFrame) -> float:
     """Return the mean correlation between two criteria; `scores` is texts by criteria.
 
-    A criterion whose scores are all the same has no correlation, and its pairs are left out.
+    A criterion whose scores are all the same has no correlation, and its pairs are left
+    out.
 
     Examples
     --------
@@ -57,7 +65,9 @@ def halo(scores: pd.DataFrame) -> float:
 
 
 def _spread(table: pd.DataFrame, cluster: pd.Series, name: str) -> dict[str, float]:
-    """Return the halo of a table, with its interval over clusters by Fisher's z unless it is 1."""
+    """Return the halo of a table, with its interval over clusters
+    by Fisher's z unless it is 1.
+    """
     value = halo(table)
     if value > _ALL_ALIKE:
         return {name: value, f"{name}_low": np.nan, f"{name}_high": np.nan}
@@ -69,8 +79,11 @@ def _spread(table: pd.DataFrame, cluster: pd.Series, name: str) -> dict[str, flo
     return dict(zip((name, f"{name}_low", f"{name}_high"), np.tanh(z), strict=True))
 
 
-def halo_gap(one: pd.DataFrame, other: pd.DataFrame, cluster: pd.Series) -> dict[str, float]:
-    """Return the halo of one way to ask minus that of another, with its interval over clusters.
+def halo_gap(
+    one: pd.DataFrame, other: pd.DataFrame, cluster: pd.Series
+) -> dict[str, float]:
+    """Return the halo of one way to ask minus that of another,
+    with its interval over clusters.
 
     Both are means over the criteria whose scores vary in both ways.
     """
@@ -80,7 +93,9 @@ def halo_gap(one: pd.DataFrame, other: pd.DataFrame, cluster: pd.Series) -> dict
     def gap(kept: Any) -> float:
         return halo(one[kept]) - halo(other[kept])
 
-    return _named("delta_halo", rb.jackknifed(gap, cluster.reindex(one.index).to_numpy()))
+    return _named(
+        "delta_halo", rb.jackknifed(gap, cluster.reindex(one.index).to_numpy())
+    )
 
 
 def alike(scores: pd.DataFrame) -> pd.Series:
@@ -89,7 +104,8 @@ def alike(scores: pd.DataFrame) -> pd.Series:
 
 
 def alike_by_chance(scores: pd.DataFrame) -> float:
-    """Return the expected share of texts whose criteria are alike if every column is permuted.
+    """Return the expected share of texts whose criteria
+    are alike if every column is permuted.
 
     Examples
     --------
@@ -101,7 +117,8 @@ def alike_by_chance(scores: pd.DataFrame) -> float:
 
 
 def profile(scores: pd.DataFrame, human: pd.DataFrame) -> float:
-    """Return how the differences between the criteria of a text correlate with people's.
+    """Return how the differences between the criteria
+    of a text correlate with people's.
 
     The means of the texts and of the criteria are subtracted from both.
     """
@@ -114,23 +131,30 @@ def profile(scores: pd.DataFrame, human: pd.DataFrame) -> float:
     return float(np.corrcoef(*sides)[0, 1])
 
 
-def _profiles(scores: pd.DataFrame, human: pd.DataFrame, cluster: pd.Series) -> dict[str, Any]:
+def _profiles(
+    scores: pd.DataFrame, human: pd.DataFrame, cluster: pd.Series
+) -> dict[str, Any]:
     unlike = int((alike(scores) == 0).sum())
     if unlike < _FEWEST_UNLIKE:
         why = f"{unlike} texts differ"
         return _named("profile", (np.nan, np.nan, np.nan)) | {"profile_reason": why}
     found = rb.jackknifed(
-        lambda kept: profile(scores[kept], human[kept]), cluster.reindex(scores.index).to_numpy()
+        lambda kept: profile(scores[kept], human[kept]),
+        cluster.reindex(scores.index).to_numpy(),
     )
     return _named("profile", found) | {"profile_reason": ""}
 
 
 def _mean(values: pd.Series, cluster: pd.Series, name: str) -> dict[str, float]:
-    return _named(name, rb.jackknifed(lambda kept: float(values[kept].mean()), cluster.to_numpy()))
+    return _named(
+        name, rb.jackknifed(lambda kept: float(values[kept].mean()), cluster.to_numpy())
+    )
 
 
 def _share(values: pd.Series, cluster: pd.Series, name: str) -> dict[str, float]:
-    return {end: float(np.clip(x, 0, 1)) for end, x in _mean(values, cluster, name).items()}
+    return {
+        end: float(np.clip(x, 0, 1)) for end, x in _mean(values, cluster, name).items()
+    }
 
 
 def _named(name: str, found: tuple[float, float, float]) -> dict[str, float]:
@@ -138,21 +162,33 @@ def _named(name: str, found: tuple[float, float, float]) -> dict[str, float]:
 
 
 def table_of(reads: pd.DataFrame, value: str = "score") -> pd.DataFrame:
-    """Return the scores of reads in one order, most probable or written: texts by criteria."""
-    return reads.pivot_table(value, "text_id", "criterion", "first", observed=True).astype(float)
+    """Return the scores of reads in one order,
+    most probable or written: texts by criteria.
+    """
+    return reads.pivot_table(
+        value, "text_id", "criterion", "first", observed=True
+    ).astype(float)
 
 
-def cell(part: pd.DataFrame, items: pd.DataFrame, value: Any = "score") -> dict[str, Any]:
-    """Describe one way to ask: agreement, effect of the order, halo, failures, tokens."""
+def cell(
+    part: pd.DataFrame, items: pd.DataFrame, value: Any = "score"
+) -> dict[str, Any]:
+    """Describe one way to ask: agreement, effect of the order,
+    halo, failures, tokens.
+    """
     in_order = part[part["design"] == "fixed"]
     agreed = rb.agreement(in_order, items, by=["dataset"], value=value).iloc[0]
     cluster = in_order.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
-    both = part.pivot_table("score", "item_id", "design", "first", observed=True).dropna()
+    both = part.pivot_table(
+        "score", "item_id", "design", "first", observed=True
+    ).dropna()
     found = {
         "n_texts": in_order["text_id"].nunique(),
         "n_clusters": in_order["cluster_id"].nunique(),
-        "r": agreed["r_macro"], "r_low": agreed["r_macro_low"], "r_high": agreed["r_macro_high"],
-    }  # fmt: skip
+        "r": agreed["r_macro"],
+        "r_low": agreed["r_macro_low"],
+        "r_high": agreed["r_macro_high"],
+    }
     found["reason"] = "not asked in reverse"  # of `moved`
     if {"fixed", "descending"} <= set(both):
         moved = (both["fixed"] - both["descending"]).abs().astype(float)
@@ -181,12 +217,19 @@ def cell(part: pd.DataFrame, items: pd.DataFrame, value: Any = "score") -> dict[
 def gap(
     named: pd.DataFrame, items: pd.DataFrame, per_call: str, other: str, value: Any
 ) -> dict[str, float]:
-    """Compare two ways to ask (in ``design``), text by text: agreement, halo, one score for all."""
+    """Compare two ways to ask (in ``design``), text by text:
+    agreement, halo, one score for all.
+    """
     one, two = (table_of(named[named["design"] == way]) for way in (per_call, other))
     cluster = named.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
-    agreed = rb.strategy_contrast(named, items, per_call, other, ["dataset"], value).iloc[0]
+    agreed = rb.strategy_contrast(
+        named, items, per_call, other, ["dataset"], value
+    ).iloc[0]
     unlike = _mean(alike(one) - alike(two), cluster.reindex(one.index), "delta_alike")
-    kept = {f"delta_r{end}": agreed[f"delta_r_macro{end}"] for end in ("", "_low", "_high", "_p")}
+    kept = {
+        f"delta_r{end}": agreed[f"delta_r_macro{end}"]
+        for end in ("", "_low", "_high", "_p")
+    }
     return kept | halo_gap(one, two, cluster) | unlike
 
 
@@ -198,7 +241,9 @@ def compute(judge: str = JUDGE) -> dict[str, pd.DataFrame]:
         for readout, part in found.groupby("readout", observed=True, sort=False):
             where = {"dataset": dataset, "readout": readout}
             for per_call, own in part.groupby("per_call"):
-                rows.append({**where, "per_call": per_call, **cell(own, items, VALUES[readout])})
+                rows.append(
+                    {**where, "per_call": per_call, **cell(own, items, VALUES[readout])}
+                )
             in_order = part[part["design"] == "fixed"]
             named = in_order.assign(design=in_order["per_call"].astype(str))
             ways = sorted(set(named["design"]))

@@ -34,9 +34,10 @@ _SAMPLE = 20  # texts that a grading is costed on
 def study_cost(name: str, judge: dict[str, Any] | None = None) -> pd.DataFrame:
     """Estimate what a study would cost, as `rubricnb.estimate_cost`; nothing is sent.
 
-    What is recorded or stored already is counted too. Not counted, and said in ``reason``: what
-    needs a file that is not there, and references, since their number depends on the reviews.
-    Gradings are counted on some of the texts, with answers as long as a simulated grader's.
+    What is recorded or stored already is counted too. Not counted, and said in
+    ``reason``: what needs a file that is not there, and references, since their number
+    depends on the reviews. Gradings are counted on some of the texts, with answers as
+    long as a simulated grader's.
 
     Parameters
     ----------
@@ -48,7 +49,8 @@ def study_cost(name: str, judge: dict[str, Any] | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per judge and plan or grading; beside the estimate its ``model`` and ``dataset``.
+        One row per judge and plan or grading; beside the estimate its ``model`` and
+        ``dataset``.
 
     Examples
     --------
@@ -72,13 +74,21 @@ def _rows(content: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
         for part in plans_for(entry, content.get("plans", [])):
             row = _uncounted(part)
             if not row:
-                requests = requests_of(part, _as_if_written(part, content.get("references", [])))
-                row = estimate_cost(requests, entry["spec"], entry.get("price")).iloc[0].to_dict()
+                requests = requests_of(
+                    part, _as_if_written(part, content.get("references", []))
+                )
+                row = (
+                    estimate_cost(requests, entry["spec"], entry.get("price"))
+                    .iloc[0]
+                    .to_dict()
+                )
             rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
         for part in gradings_for(entry, content.get("gradings", [])):
             bundle = part.get("bundle", part["dataset"])
             read = part | {"bundle": stand_ins.get(bundle, bundle)}
-            row = _uncounted(part) or _grading_cost(read, entry["spec"], entry.get("price"))
+            row = _uncounted(part) or _grading_cost(
+                read, entry["spec"], entry.get("price")
+            )
             rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
     for part in content.get("references", []):
         row = _uncounted(part) or _zero_cost(
@@ -89,18 +99,26 @@ def _rows(content: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
 
 
 def _zero_cost(reason: str) -> dict[str, Any]:
-    counts = dict.fromkeys(("requests", "calls", "prompt_tokens", "completion_tokens"), 0)
+    counts = dict.fromkeys(
+        ("requests", "calls", "prompt_tokens", "completion_tokens"), 0
+    )
     return {**counts, "hours": 0.0, "price": 0.0, "reason": reason}
 
 
 def _uncounted(part: dict[str, Any]) -> dict[str, Any]:
     """A row that counts nothing, where a file is missing; else empty."""
     path = missing_file(part)
-    return _zero_cost(f"{part['dataset']} is not counted: there is no {path}") if path else {}
+    return (
+        _zero_cost(f"{part['dataset']} is not counted: there is no {path}")
+        if path
+        else {}
+    )
 
 
 def _as_if_written(part: dict[str, Any], references: list[dict[str, Any]]) -> Items:
-    """Let a text of that length stand for references that the study has yet to write."""
+    """Let a text of that length stand for references
+    that the study has yet to write.
+    """
     items = items_of(part)
     if part["dataset"] not in {entry["dataset"] for entry in references}:
         return items
@@ -111,7 +129,8 @@ def _as_if_written(part: dict[str, Any], references: list[dict[str, Any]]) -> It
 def _grading_cost(
     part: dict[str, Any], spec: str, price: tuple[float, float, float] | None = None
 ) -> dict[str, Any]:
-    """Estimate one entry of ``gradings``: its calls for some texts, answered by a simulated grader.
+    """Estimate one entry of ``gradings``: its calls for some texts,
+    answered by a simulated grader.
 
     Returns
     -------
@@ -132,7 +151,9 @@ def _grading_cost(
 def _compile_cost(
     part: dict[str, Any], entry: dict[str, Any], folder: Path, stand_ins: dict[str, str]
 ) -> dict[str, Any]:
-    """Estimate one entry of ``compile``; what is not there yet gets a stand-in for its gradings."""
+    """Estimate one entry of ``compile``;
+    what is not there yet gets a stand-in for its gradings.
+    """
     counter: Any = _Counter()
     if not Path(part["bundle"]).is_file():
         stand_in = folder / str(len(stand_ins)) / Path(part["bundle"]).name
@@ -143,7 +164,10 @@ def _compile_cost(
 
 
 def _counted(
-    counter: _Counter, spec: str, price: tuple[float, float, float] | None, scale: float = 1
+    counter: _Counter,
+    spec: str,
+    price: tuple[float, float, float] | None,
+    scale: float = 1,
 ) -> dict[str, Any]:
     """Return what a judge would cost that is asked this, `scale` times."""
     judge = describe(spec, price)

@@ -1,6 +1,7 @@
 """Descriptions of the datasets in ``results/datasets``, for pages without the texts.
 
-``python -m studies.descriptions`` writes the descriptions of the datasets that can be loaded here.
+``python -m studies.descriptions`` writes the descriptions of the datasets that can be
+loaded here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """What to buy: texts, reads or judges? ``python -m studies.error_budget`` recomputes.
 
-The error budgets of judges that others recorded (eight reads of GPT-5.4 and Claude, five forms of
-GPT-3.5, four of ChatGPT on stories, eleven judges of SummEval) and of the people beside them;
-and, half of the prompts against the other, whether what such a budget predicts is what one finds.
-What is written to ``results/recordings/error_budget*.csv`` are aggregates.
+The error budgets of judges that others recorded (eight reads of GPT-5.4 and Claude,
+five forms of GPT-3.5, four of ChatGPT on stories, eleven judges of SummEval) and of the
+people beside them; and, half of the prompts against the other, whether what such a
+budget predicts is what one finds. What is written to
+``results/recordings/error_budget*.csv`` are aggregates.
 """
 
 from __future__ import annotations
@@ -22,14 +23,21 @@ from studies import forms, noisy, replace
 from studies.intervals import jackknife_row
 from studies.recording import write_tables
 
-COLUMN = {"re-read": "replicate", "form": "template", "judge": "judge", "rater": "rater"}
+COLUMN = {
+    "re-read": "replicate",
+    "form": "template",
+    "judge": "judge",
+    "rater": "rater",
+}
 DRAWS = 2_000
 SPLITS = 40
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Scores of one judge, or of people: prompts × candidates × reads, forms, judges or raters."""
+    """Scores of one judge, or of people: prompts × candidates × reads,
+    forms, judges or raters.
+    """
 
     recording: str
     who: str
@@ -40,17 +48,26 @@ class Cell:
     @property
     def names(self) -> dict[str, str]:
         """Columns that identify a cell."""
-        return {"recording": self.recording, "who": self.who, "criterion": self.criterion,
-                "facet": self.facet}  # fmt: skip
+        return {
+            "recording": self.recording,
+            "who": self.who,
+            "criterion": self.criterion,
+            "facet": self.facet,
+        }
 
     def frame(self, prompts: IntArray | None = None) -> pd.DataFrame:
         """Judgments of some prompts; what is missing is left out."""
         x = self.x if prompts is None else self.x[prompts]
         prompt, candidate, level = (a.ravel() for a in np.indices(x.shape))
-        table = pd.DataFrame({
-            "item_id": prompt * x.shape[1] + candidate, "cluster_id": prompt,
-            "candidate": candidate, COLUMN[self.facet]: level, "score": x.ravel(),
-        })  # fmt: skip
+        table = pd.DataFrame(
+            {
+                "item_id": prompt * x.shape[1] + candidate,
+                "cluster_id": prompt,
+                "candidate": candidate,
+                COLUMN[self.facet]: level,
+                "score": x.ravel(),
+            }
+        )
         return table[np.isfinite(x.ravel())]
 
     def budget(self, prompts: IntArray | None = None) -> pd.DataFrame:
@@ -64,15 +81,20 @@ def cells() -> list[Cell]:
 
 
 def reads() -> Iterator[Cell]:
-    """Eight reads of three wrong responses, which stand for systems of like quality, by arm."""
-    for (judge, temperature), arm in noisy.arms(rb.load_recording("rewardbench-reads")).items():
+    """Eight reads of three wrong responses,
+    which stand for systems of like quality, by arm.
+    """
+    for (judge, temperature), arm in noisy.arms(
+        rb.load_recording("rewardbench-reads")
+    ).items():
         scores, _ = noisy.scores_of(arm)
         at = "" if np.isnan(temperature) else f", T = {temperature:g}"
         yield Cell("rewardbench-reads", judge + at, "all", "re-read", scores[:, 1:])
 
 
 def asked_in_forms() -> Iterator[Cell]:
-    """One judge a set that was asked in several forms, and HANNA's raters, by criterion.
+    """One judge a set that was asked in several forms,
+    and HANNA's raters, by criterion.
 
     HANNA's other judges are left out: many of their scores are means over failed reads.
     """
@@ -85,7 +107,9 @@ def asked_in_forms() -> Iterator[Cell]:
 
 
 def judges_and_people() -> Iterator[Cell]:
-    """Eleven judges of SummEval in one form each, and its three experts, by criterion."""
+    """Eleven judges of SummEval in one form each,
+    and its three experts, by criterion.
+    """
     judgments, items = replace.loaded()
     own = judgments[judgments["judge"].isin(replace.NAMES.values())]
     yield from _by_criterion("summeval", "eleven judges", "judge", own, "judge")
@@ -94,7 +118,9 @@ def judges_and_people() -> Iterator[Cell]:
 
 def _people(name: str, items: pd.DataFrame) -> Iterator[Cell]:
     each = items.dropna(subset=["human_ratings"]).explode("human_ratings")
-    each = each.assign(rater=each.groupby("item_id").cumcount(), score=each["human_ratings"])
+    each = each.assign(
+        rater=each.groupby("item_id").cumcount(), score=each["human_ratings"]
+    )
     yield from _by_criterion(name, "people", "rater", each, "rater")
 
 
@@ -105,7 +131,9 @@ def _by_criterion(
     text = frame.astype(dict.fromkeys(keys, str))
     for criterion, own in text.groupby("criterion", observed=True):
         if own.duplicated(keys).any():
-            raise ValueError(f"{name}: a text of {who} appears twice in one {facet}, {criterion}")
+            raise ValueError(
+                f"{name}: a text of {who} appears twice in one {facet}, {criterion}"
+            )
         wide = own.set_index(keys)["score"].astype(float).unstack(keys[1:])
         levels = [sorted(own[k].unique()) for k in keys[1:]]
         wide = wide.reindex(columns=pd.MultiIndex.from_product(levels))
@@ -115,15 +143,29 @@ def _by_criterion(
 
 def parts(of: list[Cell]) -> pd.DataFrame:
     """The budget of every cell."""
-    columns = ["source", "variance", "low", "high", "share", "share_low", "share_high", "n_levels",
-               "n_reads", "n_items", "n_clusters", "reason"]  # fmt: skip
+    columns = [
+        "source",
+        "variance",
+        "low",
+        "high",
+        "share",
+        "share_low",
+        "share_high",
+        "n_levels",
+        "n_reads",
+        "n_items",
+        "n_clusters",
+        "reason",
+    ]
     return pd.concat(
         [cell.budget()[columns].assign(**cell.names) for cell in of], ignore_index=True
     )[[*of[0].names, *columns]]
 
 
 def variance(of: tuple[list[str], FloatArray], k: int, n: float) -> FloatArray:
-    """Variance of the difference of two candidates on n prompts in k levels: all, without each."""
+    """Variance of the difference of two candidates on n prompts in k levels:
+    all, without each.
+    """
     sources, variances = of
     levels = dict.fromkeys({"form", "judge", "rater"} & set(sources), k)
     falls, stays = variance_of_difference(sources, variances, levels, k)
@@ -131,13 +173,15 @@ def variance(of: tuple[list[str], FloatArray], k: int, n: float) -> FloatArray:
 
 
 def prices(of: list[Cell]) -> pd.DataFrame:
-    """What k reads, forms, judges or raters of each text cost, against as many more prompts.
+    """What k reads, forms, judges or raters of each text cost,
+    against as many more prompts.
 
-    ``calls``: by how many times more answers one needs with k of each text than with one, for the
-    same variance of a difference as far as prompts can lower it. ``spared``: share of the prompts
-    that k of each save. ``floor``: the difference that endless prompts in k levels would leave
-    undetected, in points (2.80 standard errors: 80 % power at 5 %); ``detectable_100`` the same
-    with 100 prompts. Intervals: 95 % jackknife-t over prompts.
+    ``calls``: by how many times more answers one needs with k of each text than with
+    one, for the same variance of a difference as far as prompts can lower it.
+    ``spared``: share of the prompts that k of each save. ``floor``: the difference that
+    endless prompts in k levels would leave undetected, in points (2.80 standard errors:
+    80 % power at 5 %); ``detectable_100`` the same with 100 prompts. Intervals: 95 %
+    jackknife-t over prompts.
     """
     rows = []
     for cell in of:
@@ -150,25 +194,36 @@ def prices(of: list[Cell]) -> pd.DataFrame:
                 continue
             per = {j: 100 * (hundred[j] - endless[j]) for j in (1, k)}
             found = {
-                "calls": k * per[k] / per[1], "spared": 1 - per[k] / per[1],
-                "floor": power * np.sqrt(endless[k]), "detectable_100": power * np.sqrt(hundred[k]),
-            }  # fmt: skip
+                "calls": k * per[k] / per[1],
+                "spared": 1 - per[k] / per[1],
+                "floor": power * np.sqrt(endless[k]),
+                "detectable_100": power * np.sqrt(hundred[k]),
+            }
             for quantity, value in found.items():
-                rows.append({**cell.names, "k": k, "quantity": quantity, **jackknife_row(value),
-                             "n_prompts": len(cell.x)})  # fmt: skip
+                rows.append(
+                    {
+                        **cell.names,
+                        "k": k,
+                        "quantity": quantity,
+                        **jackknife_row(value),
+                        "n_prompts": len(cell.x),
+                    }
+                )
     return pd.DataFrame(rows)
 
 
 def coverage(
     of: list[Cell], draws: int = DRAWS, splits: int = SPLITS, seed: int = 0
 ) -> pd.DataFrame:
-    """Predict from one half of the prompts what a smaller study of the other half will find.
+    """Predict from one half of the prompts what a smaller study
+    of the other half will find.
 
-    In each split one half gives the budget. Of the other half n prompts are drawn, two candidates
-    and k levels; the budget says how far their difference may lie from that of the remaining
-    prompts in the remaining levels, and ``held`` is how often it lies within the 95 % interval.
-    ``ratio``: mean squared distance over the predicted variance. Prompts without all scores are
-    left out. ``ignoring``: `held` if only what falls with the prompts is counted.
+    In each split one half gives the budget. Of the other half n prompts are drawn, two
+    candidates and k levels; the budget says how far their difference may lie from that
+    of the remaining prompts in the remaining levels, and ``held`` is how often it lies
+    within the 95 % interval. ``ratio``: mean squared distance over the predicted
+    variance. Prompts without all scores are left out. ``ignoring``: `held` if only what
+    falls with the prompts is counted.
     """
     rows = []
     for number, cell in enumerate(of):
@@ -190,7 +245,9 @@ def coverage(
                         variance(budget, level, size)[0]
                         for level, size in ((k, n), (levels - k, rest))
                     )
-                    floors = [variance(budget, level, np.inf)[0] for level in (k, levels - k)]
+                    floors = [
+                        variance(budget, level, np.inf)[0] for level in (k, levels - k)
+                    ]
                     only = seen + left - sum(floors)
                     for _ in range(draws // splits):
                         gap = _gap(other, n, k, rng)
@@ -200,23 +257,40 @@ def coverage(
         for (n, k), found in tally.items():
             ratio, limit, alone = np.array(found).T
             held = ratio <= limit
-            ends = stats.binomtest(int(held.sum()), len(held)).proportion_ci(method="wilson")
-            rows.append({**cell.names, "n": n, "k": k, "levels": levels, "n_half": half,
-                         "draws": len(held), "held": held.mean(), "held_low": ends.low,
-                         "held_high": ends.high, "ratio": ratio.mean(),
-                         "ignoring": (alone <= limit).mean()})  # fmt: skip
+            ends = stats.binomtest(int(held.sum()), len(held)).proportion_ci(
+                method="wilson"
+            )
+            rows.append(
+                {
+                    **cell.names,
+                    "n": n,
+                    "k": k,
+                    "levels": levels,
+                    "n_half": half,
+                    "draws": len(held),
+                    "held": held.mean(),
+                    "held_low": ends.low,
+                    "held_high": ends.high,
+                    "ratio": ratio.mean(),
+                    "ignoring": (alone <= limit).mean(),
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def _gap(x: FloatArray, n: int, k: int, rng: np.random.Generator) -> float:
-    """Difference of two candidates on n prompts in k levels, minus that on the rest in the rest."""
+    """Difference of two candidates on n prompts in k levels,
+    minus that on the rest in the rest.
+    """
     prompt, level = rng.permutation(len(x)), rng.permutation(x.shape[2])
     a, b = rng.choice(x.shape[1], 2, replace=False)
     apart = x[prompt, a] - x[prompt, b]
     return float(apart[:n, level[:k]].mean() - apart[n:, level[k:]].mean())
 
 
-def compute(of: list[Cell] | None = None, draws: int = DRAWS) -> dict[str, pd.DataFrame]:
+def compute(
+    of: list[Cell] | None = None, draws: int = DRAWS
+) -> dict[str, pd.DataFrame]:
     """All tables of the chapter, by name of file."""
     of = cells() if of is None else of
     return {

@@ -1,9 +1,10 @@
-"""What does the first answer of a call decide? ``python -m studies.first_answer`` recomputes.
+"""What does the first answer of a call decide? ``python -m
+studies.first_answer`` recomputes.
 
-Judges scored several criteria in one call, in rotated orders. The probabilities of a later
-criterion are read after the most probable scores of the earlier ones have been filled in. A
-criterion that is asked first has no answer before it: its score there is its *own*. Written to
-``results/recordings/first_answer_*.csv`` are aggregates.
+Judges scored several criteria in one call, in rotated orders. The probabilities of a
+later criterion are read after the most probable scores of the earlier ones have been
+filled in. A criterion that is asked first has no answer before it: its score there is
+its *own*. Written to ``results/recordings/first_answer_*.csv`` are aggregates.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ CELLS = (
     ("smollm2-135m-instruct-vllm", "hanna"),
     ("smollm2-135m-instruct-vllm", "summeval"),
 )
-ALL_IN_ONE = ((QWEN, "hanna", 6), (QWEN, "summeval", 4))  # and a call of its own for each
+# and a call of its own for each
+ALL_IN_ONE = ((QWEN, "hanna", 6), (QWEN, "summeval", 4))
 SCORES = np.arange(1, 6)
 PROBABILITIES = [f"probability_{score}" for score in SCORES]
 ITEM = ["item_id", "criterion"]
@@ -32,11 +34,13 @@ NEAR = 0.10  # two scores whose probabilities differ by no more are nearly tied
 
 
 def reads(judge: str, dataset: str) -> pd.DataFrame:
-    """Return the rotated reads, with the first score of the call and the criterion's own score.
+    """Return the rotated reads, with the first score of the call
+    and the criterion's own score.
 
-    ``own`` is missing where the criterion got different scores in its calls as the first one.
-    ``other_first`` is the first score of a call about the same text that begins with the same
-    criterion and lists the others in another order; missing where it is not another score.
+    ``own`` is missing where the criterion got different scores in its calls as the
+    first one. ``other_first`` is the first score of a call about the same text that
+    begins with the same criterion and lists the others in another order; missing where
+    it is not another score.
     """
     found = rb.recorded(judge, dataset)
     found = found[(found["template"] == "criteria") & (found["design"] == "balanced")]
@@ -62,7 +66,9 @@ def reads(judge: str, dataset: str) -> pd.DataFrame:
     return found.assign(
         own_asked_first=_probability_of(asked_first, found["own"]),
         first_asked_first=_probability_of(asked_first, found["first"]),
-        first_later=_probability_of(found[PROBABILITIES].to_numpy(float), found["first"]),
+        first_later=_probability_of(
+            found[PROBABILITIES].to_numpy(float), found["first"]
+        ),
     )
 
 
@@ -74,7 +80,9 @@ def _probability_of(options: FloatArray, score: pd.Series) -> FloatArray:
 
 
 def slots(found: pd.DataFrame) -> pd.DataFrame:
-    """Describe the probabilities at each position: label mass, entropy, mean of both readings."""
+    """Describe the probabilities at each position: label mass,
+    entropy, mean of both readings.
+    """
     options = found[PROBABILITIES].to_numpy(float)
     described = found.assign(
         top=options.max(axis=1),
@@ -92,19 +100,21 @@ def slots(found: pd.DataFrame) -> pd.DataFrame:
 def shares(found: pd.DataFrame) -> pd.DataFrame:
     """Return what later answers equal, with 95 % jackknife-t intervals over clusters.
 
-    ``repeats`` and ``own``: of the later answers whose criterion has a score of its own that
-    differs from the first score of the call, those that equal the one or the other. ``repeats,
-    twin`` and ``twin's``: of the later answers of two calls that begin with one criterion and
-    different scores, those that equal the first score of their own call or of the other. ``counts
-    after 1`` and ``counts after another``: of the later answers with a position that is a score,
-    those that equal it, by the first score. ``counts down``: after a first 4 or 5, the later
-    answers that are lower by one at each position. Position 0 stands for all positions together.
+    ``repeats`` and ``own``: of the later answers whose criterion has a score of its own
+    that differs from the first score of the call, those that equal the one or the
+    other. ``repeats, twin`` and ``twin's``: of the later answers of two calls that
+    begin with one criterion and different scores, those that equal the first score of
+    their own call or of the other. ``counts after 1`` and ``counts after another``: of
+    the later answers with a position that is a score, those that equal it, by the first
+    score. ``counts down``: after a first 4 or 5, the later answers that are lower by
+    one at each position. Position 0 stands for all positions together.
 
-    Of the answers behind ``repeats``: ``near ties``, those whose two scores differ by at most .10
-    in probability where the criterion is asked first; and the mean probability of its own score
-    there (``own, asked first``), of the call's first score there (``first, asked first``) and in
-    the later answer (``first, later``). ``first, not previous`` and ``previous, not first``: of
-    the later answers that follow two different scores, those that equal the one or the other.
+    Of the answers behind ``repeats``: ``near ties``, those whose two scores differ by
+    at most .10 in probability where the criterion is asked first; and the mean
+    probability of its own score there (``own, asked first``), of the call's first score
+    there (``first, asked first``) and in the later answer (``first, later``). ``first,
+    not previous`` and ``previous, not first``: of the later answers that follow two
+    different scores, those that equal the one or the other.
     """
     later = found[found["place"] > 1]
     torn = later[later["own"].notna() & (later["own"] != later["first"])]
@@ -134,7 +144,9 @@ def shares(found: pd.DataFrame) -> pd.DataFrame:
     for quantity, (part, hits) in asked.items():
         for place in (0, *sorted(part["place"].unique())):
             kept = part if place == 0 else part[part["place"] == place]
-            rows.append({"quantity": quantity, "place": place, **_share(kept, hits[kept.index])})
+            rows.append(
+                {"quantity": quantity, "place": place, **_share(kept, hits[kept.index])}
+            )
     return pd.DataFrame(rows)
 
 
@@ -149,7 +161,9 @@ def _share(part: pd.DataFrame, hits: pd.Series) -> dict[str, float]:
 
 
 def repeats_of_all(judge: str, dataset: str, n_criteria: int) -> pd.DataFrame:
-    """Return ``repeats`` where a criterion's own score is from a call that asks for it alone."""
+    """Return ``repeats`` where a criterion's own score is
+    from a call that asks for it alone.
+    """
     found = rb.recorded(judge, dataset, "chunks")
     found = found.assign(score=found["score"].astype(float))
     size = found.groupby("request_id", observed=True)["item_id"].transform("size")
@@ -167,7 +181,9 @@ def repeats_of_all(judge: str, dataset: str, n_criteria: int) -> pd.DataFrame:
 
 
 def first_minus_later(found: pd.DataFrame) -> pd.DataFrame:
-    """Return a criterion's mean where it is asked first, minus elsewhere, of both readings."""
+    """Return a criterion's mean where it is asked first,
+    minus elsewhere, of both readings.
+    """
     rows = []
     for criterion, part in found.groupby("criterion", observed=True, sort=False):
         row: dict[str, object] = {"criterion": criterion}

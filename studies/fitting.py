@@ -1,15 +1,18 @@
-"""Fit simulated judges to the shares that papers print; ``python -m studies.fitting`` redoes it.
+"""Fit simulated judges to the shares that papers print;
+``python -m studies.fitting`` redoes it.
 
-Each profile of ``v2/JUDGE/DATASET`` is fitted to one cell of Table 2 of arXiv:2602.02219v2, each of
-``v1/JUDGE`` to that judge's five rows of Table 5 of v1. A published share is one realisation, noise
-included, so the fit matches realised shares: those of the dataset itself, and of `stand_in` items
-where the dataset is not at hand. Both must come within tolerance at seed 0; where one set of random
-numbers does not allow that, the profile takes the next `Profile.draw`. At another seed a profile's
-χ² varies as any sample's does.
+Each profile of ``v2/JUDGE/DATASET`` is fitted to one cell of Table 2 of
+arXiv:2602.02219v2, each of ``v1/JUDGE`` to that judge's five rows of Table 5 of v1. A
+published share is one realisation, noise included, so the fit matches realised shares:
+those of the dataset itself, and of `stand_in` items where the dataset is not at hand.
+Both must come within tolerance at seed 0; where one set of random numbers does not
+allow that, the profile takes the next `Profile.draw`. At another seed a profile's χ²
+varies as any sample's does.
 
-What the papers do not print is chosen here and said here: the middle positions of v2 by maximum
-entropy given χ²; decisiveness and noise as in `Profile`; everything greedy; criteria fall linearly
-with their place (Table 5 of v2 prints the size of that effect, not its shape).
+What the papers do not print is chosen here and said here: the middle positions of v2 by
+maximum entropy given χ²; decisiveness and noise as in `Profile`; everything greedy;
+criteria fall linearly with their place (Table 5 of v2 prints the size of that effect,
+not its shape).
 """
 
 from __future__ import annotations
@@ -28,26 +31,35 @@ from scipy.optimize import brentq
 from rubricnb.data import published
 from rubricnb.frames import Items
 from rubricnb.judging.fitting import STAND_INS, stand_in
-from rubricnb.judging.generative import Batch, FloatArray, IntArray, logits_of, ordering_tables
+from rubricnb.judging.generative import (
+    Batch,
+    FloatArray,
+    IntArray,
+    logits_of,
+    ordering_tables,
+)
 from rubricnb.judging.plan import plan
 from rubricnb.judging.profiles import Profile
 from rubricnb.judging.simulated import batch_of, simulate
 from rubricnb.permutation import balanced
 
 SHARE_TOLERANCE, CHI2_TOLERANCE, ROW_TOLERANCE = 0.01, 0.15, 0.015
-"""Largest accepted difference: of a share, of χ² (relative), of a share given the score."""
+"""Largest accepted difference: of a share, of χ² (relative),
+of a share given the score.
+"""
 
 _MARGIN = 0.8  # of the tolerances, so that a profile never sits on the edge
 _RATED = ("hanna", "summeval")  # datasets with human ratings, of several criteria
 
 
 def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatArray:
-    """Complete a row of Table 2 of v2: the middle positions by maximum entropy given χ².
+    """Complete a row of Table 2 of v2:
+    the middle positions by maximum entropy given χ².
 
-    On the circle that the sum and χ² leave to three shares, entropy is largest where two are equal
-    and the third is larger. Which one is larger it does not say: position 2, the middle position
-    that Table 5 of v1 shows chosen most often. A χ² too small for its own Pos1 and Pos5 (rounding)
-    leaves all three equal.
+    On the circle that the sum and χ² leave to three shares, entropy is largest where
+    two are equal and the third is larger. Which one is larger it does not say: position
+    2, the middle position that Table 5 of v1 shows chosen most often. A χ² too small
+    for its own Pos1 and Pos5 (rounding) leaves all three equal.
 
     Parameters
     ----------
@@ -85,8 +97,8 @@ def fit_profiles(
     Parameters
     ----------
     load
-        Gives a dataset's items: `rubricnb.load`, or `stand_in` where the datasets are not at hand
-        (the profiles then fit the stand-ins alone).
+        Gives a dataset's items: `rubricnb.load`, or `stand_in` where the datasets are
+        not at hand (the profiles then fit the stand-ins alone).
     path
         Where to write; None only returns.
     only
@@ -97,8 +109,8 @@ def fit_profiles(
     Returns
     -------
     dict
-        By name: ``parameters`` (of `Profile`), ``target`` and ``achieved``, the published and the
-        realised figures on ``dataset`` and ``stand_in``.
+        By name: ``parameters`` (of `Profile`), ``target`` and ``achieved``, the
+        published and the realised figures on ``dataset`` and ``stand_in``.
 
     Examples
     --------
@@ -109,13 +121,17 @@ def fit_profiles(
     sets = {name: (_asked(load(name)), _asked(stand_in(name))) for name in STAND_INS}
     fitted = {}
     for profile, record in chain(_fit_v2(sets, only), _fit_v1(sets, only)):
-        parameters = {k: v for k, v in asdict(profile).items() if v != getattr(_DEFAULT, k)}
+        parameters = {
+            k: v for k, v in asdict(profile).items() if v != getattr(_DEFAULT, k)
+        }
         parameters.pop("name")
         fitted[profile.name] = {"parameters": _plain(parameters), **_plain(record)}
         if progress:
             print(profile.name, profile.draw, record["achieved"], flush=True)
     if path is not None:
-        text = yaml.safe_dump(fitted, sort_keys=False, default_flow_style=None, width=100)
+        text = yaml.safe_dump(
+            fitted, sort_keys=False, default_flow_style=None, width=100
+        )
         Path(path).write_text(_HEADER + text, encoding="utf-8")
     return fitted
 
@@ -129,8 +145,11 @@ def position_figures(shares: FloatArray, n_reads: int) -> dict[str, float]:
     {'pos1': 25.0, 'pos5': 15.0, 'chi2': 25.0}
     """
     chi2 = 5 * n_reads * float(((shares - 0.2) ** 2).sum())
-    return {"pos1": round(100 * float(shares[0]), 2), "pos5": round(100 * float(shares[4]), 2),
-            "chi2": round(chi2, 2)}  # fmt: skip
+    return {
+        "pos1": round(100 * float(shares[0]), 2),
+        "pos5": round(100 * float(shares[4]), 2),
+        "chi2": round(chi2, 2),
+    }
 
 
 _DEFAULT = Profile("")
@@ -141,19 +160,24 @@ _HEADER = """\
 """
 
 
-# ---- v2: one judge on one dataset -----------------------------------------------------------
+# ---- v2: one judge on one dataset
+# -----------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Reads:
-    """Greedy reads without position preference: what is left is to add γ + δ and take the best."""
+    """Greedy reads without position preference:
+    what is left is to add γ + δ and take the best.
+    """
 
     logits: FloatArray  # by position
     score: IntArray  # shown at position
     item: IntArray
 
     def positions(self, preference: FloatArray) -> IntArray:
-        """Choose, given the preference in logits per position, or per score and position."""
+        """Choose, given the preference in logits per position,
+        or per score and position.
+        """
         if preference.ndim == 2:
             preference = preference[self.score - 1, np.arange(5)]
         return np.asarray((self.logits + preference).argmax(axis=1))
@@ -192,7 +216,9 @@ def _fit_v2(sets: Sets, only: str) -> Iterator[Fitted]:
         if dataset in _RATED:
             printed = criteria.loc[(cell.judge, cell.dataset)]
             base = _with_agreement(base, sets[dataset][0], printed["avg_r"])
-            base = _with_criterion_effect(base, sets[dataset][0], printed["mean_delta_pos"])
+            base = _with_criterion_effect(
+                base, sets[dataset][0], printed["mean_delta_pos"]
+            )
         yield _fit_cell(base, cell, sets[dataset])
 
 
@@ -225,7 +251,9 @@ def _close(figures: dict[str, float], printed: dict[str, float]) -> bool:
 
 
 def _solve_shares(reads: _Reads, target: FloatArray) -> FloatArray:
-    """Find γ (mean 0) whose realised shares are the target's: Newton on smoothed differences."""
+    """Find γ (mean 0) whose realised shares are the target's:
+    Newton on smoothed differences.
+    """
     gamma, best = np.zeros(5), (np.inf, np.zeros(5))
     step = 0.1
     for _ in range(12):
@@ -241,7 +269,8 @@ def _solve_shares(reads: _Reads, target: FloatArray) -> FloatArray:
     return best[1]
 
 
-# ---- v1: one judge on all four datasets ------------------------------------------------------
+# ---- v1: one judge on all four datasets
+# ------------------------------------------------------
 
 
 def _fit_v1(sets: Sets, only: str) -> Iterator[Fitted]:
@@ -249,12 +278,19 @@ def _fit_v1(sets: Sets, only: str) -> Iterator[Fitted]:
     agreement = published("permutation_vs_repeat")
     spread = published("within_item_sd")
     for judge, rows in table.groupby("judge", sort=False):
-        target = rows.pivot(index="score", columns="position", values="selected_pct") / 100
-        own = agreement[(agreement.judge == judge) & (agreement.statistic == "pearson_r")]
+        target = (
+            rows.pivot(index="score", columns="position", values="selected_pct") / 100
+        )
+        own = agreement[
+            (agreement.judge == judge) & (agreement.statistic == "pearson_r")
+        ]
         sd = spread.loc[spread.judge == judge, "permutation"].mean()
         source = f"arXiv:2602.02219v1, Table 5, {judge}"
-        # More disagreement with people than by default, so that no score is too rare for its row.
-        base = Profile(f"v1/{str(judge).lower()}", text_error=0.6, item_error=0.6, source=source)
+        # More disagreement with people than by default, so that no score is too rare
+        # for its row.
+        base = Profile(
+            f"v1/{str(judge).lower()}", text_error=0.6, item_error=0.6, source=source
+        )
         if not base.name.startswith(only):
             continue
         base = _with_agreement(base, sets["hanna"][0], own["permutation"].mean())
@@ -265,25 +301,38 @@ def _fit_rows(base: Profile, target: FloatArray, sets: Sets, sd: float) -> Fitte
     base = _with_spread(base, sets, target, sd)
     for draw in count():
         profile = replace(base, draw=draw)
-        own, other = (_pooled(profile, [both[side] for both in sets.values()]) for side in (0, 1))
-        # Some scores are rare, so the row of a score is fitted to both kinds of items together.
+        own, other = (
+            _pooled(profile, [both[side] for both in sets.values()]) for side in (0, 1)
+        )
+        # Some scores are rare, so the row of a score is fitted
+        # to both kinds of items together.
         delta = _solve_rows(_joined([own, other]), target)
         achieved = {
             "dataset": {"largest_difference": _largest_miss(own, delta, target)},
             "stand_in": {"largest_difference": _largest_miss(other, delta, target)},
         }
-        if all(a["largest_difference"] <= 100 * ROW_TOLERANCE * _MARGIN for a in achieved.values()):
+        if all(
+            a["largest_difference"] <= 100 * ROW_TOLERANCE * _MARGIN
+            for a in achieved.values()
+        ):
             profile = replace(profile, interaction=tuple(map(tuple, delta.tolist())))
-            return profile, {"target": (100 * target).round(1).tolist(), "achieved": achieved}
+            return profile, {
+                "target": (100 * target).round(1).tolist(),
+                "achieved": achieved,
+            }
     raise AssertionError("unreachable")
 
 
 def _solve_rows(reads: _Reads, target: FloatArray) -> FloatArray:
-    """Find δ whose realised P(position | score) is the target: raise what is too rare."""
+    """Find δ whose realised P(position | score)
+    is the target: raise what is too rare.
+    """
     delta, best = np.zeros((5, 5)), (np.inf, np.zeros((5, 5)))
     for _ in range(60):
         rows = _rows(reads, delta)
-        best = min(best, (float(np.abs(rows - target).max()), delta), key=lambda b: b[0])
+        best = min(
+            best, (float(np.abs(rows - target).max()), delta), key=lambda b: b[0]
+        )
         delta = delta + np.log(target / np.maximum(rows, 1e-3))
         delta = _rounded(delta - delta.mean(axis=1, keepdims=True))
     return best[1]
@@ -301,31 +350,46 @@ def _largest_miss(reads: _Reads, delta: FloatArray, target: FloatArray) -> float
     return round(float(100 * np.abs(_rows(reads, delta) - target).max()), 2)
 
 
-# ---- what else the papers print --------------------------------------------------------------
+# ---- what else the papers print
+# --------------------------------------------------------------
 
 
 def _with_agreement(base: Profile, asked: _Asked, r: float) -> Profile:
-    """Set λ so that the mean of ten reads correlates with the ratings as printed (macro r)."""
+    """Set λ so that the mean of ten reads correlates
+    with the ratings as printed (macro r).
+    """
 
     def excess(weight: float) -> float:
         reads = _reads(replace(base, human_weight=weight), asked)
         mean = np.bincount(reads.item, reads.scores(np.zeros(5)))
         pairs = pd.DataFrame({"mean": mean, "human": asked.items["human"].to_numpy()})
         by_criterion = pairs.groupby(asked.items["criterion"].to_numpy())
-        return float(by_criterion.apply(lambda p: p["mean"].corr(p["human"])).mean()) - r
+        return (
+            float(by_criterion.apply(lambda p: p["mean"].corr(p["human"])).mean()) - r
+        )
 
-    return replace(base, human_weight=round(float(brentq(excess, 0.0, 4.0, xtol=1e-3)), 3))
+    return replace(
+        base, human_weight=round(float(brentq(excess, 0.0, 4.0, xtol=1e-3)), 3)
+    )
 
 
 def _with_criterion_effect(base: Profile, asked: _Asked, delta_pos: float) -> Profile:
-    """Set ρ, falling linearly, so that the mean gap between positions is the printed one."""
+    """Set ρ, falling linearly, so that the mean gap between positions
+    is the printed one.
+    """
     items = asked.items
     requests = plan(items, balanced(items["criterion"].nunique()), template="criteria")
 
     def excess(height: float) -> float:
-        own = simulate(requests, items, replace(base, criterion_position=(height, -height)))
-        cells = own.groupby(["criterion", "criterion_position"], observed=True)["score"].mean()
-        gaps = cells.groupby(level=0, observed=True).agg(lambda means: means.max() - means.min())
+        own = simulate(
+            requests, items, replace(base, criterion_position=(height, -height))
+        )
+        cells = own.groupby(["criterion", "criterion_position"], observed=True)[
+            "score"
+        ].mean()
+        gaps = cells.groupby(level=0, observed=True).agg(
+            lambda means: means.max() - means.min()
+        )
         return float(gaps.mean()) - delta_pos
 
     height = round(float(brentq(excess, 0.0, 2.0, xtol=1e-3)), 3)
@@ -333,25 +397,32 @@ def _with_criterion_effect(base: Profile, asked: _Asked, delta_pos: float) -> Pr
 
 
 def _with_spread(base: Profile, sets: Sets, target: FloatArray, sd: float) -> Profile:
-    """Set σ_E so that the mean within-item sd over ten orderings is the printed one, or nearest."""
+    """Set σ_E so that the mean within-item sd over ten orderings
+    is the printed one, or nearest.
+    """
     rated = [sets[name][0] for name in _RATED]
 
     def excess(noise: float) -> float:
         profile = replace(base, order_noise=noise)
-        delta = _solve_rows(_pooled(profile, [both[0] for both in sets.values()]), target)
+        delta = _solve_rows(
+            _pooled(profile, [both[0] for both in sets.values()]), target
+        )
         own = (_reads(profile, asked) for asked in rated)
         return float(np.mean([_within_item_sd(reads, delta) for reads in own])) - sd
 
     if excess(0.0) >= 0:
         return replace(base, order_noise=0.0)
-    return replace(base, order_noise=round(float(brentq(excess, 0.0, 1.5, xtol=5e-3)), 3))
+    return replace(
+        base, order_noise=round(float(brentq(excess, 0.0, 1.5, xtol=5e-3)), 3)
+    )
 
 
 def _within_item_sd(reads: _Reads, delta: FloatArray) -> float:
     return float(pd.Series(reads.scores(delta)).groupby(reads.item).std(ddof=0).mean())
 
 
-# ---- reads and tables ------------------------------------------------------------------------
+# ---- reads and tables
+# ------------------------------------------------------------------------
 
 
 def _asked(items: Items) -> _Asked:
@@ -364,7 +435,9 @@ def _reads(profile: Profile, asked: _Asked) -> _Reads:
     bare = replace(profile, position_preference=(0.0,), interaction=())
     tables = ordering_tables(bare, asked.batch.table, 5)
     logits = logits_of(bare, 0, asked.batch, 5, tables)
-    return _Reads(logits, tables.score[asked.batch.ordering].astype(np.int64), asked.item)
+    return _Reads(
+        logits, tables.score[asked.batch.ordering].astype(np.int64), asked.item
+    )
 
 
 def _pooled(profile: Profile, sets: Sequence[_Asked]) -> _Reads:
@@ -376,7 +449,9 @@ def _joined(parts: Sequence[_Reads]) -> _Reads:
     return _Reads(
         np.concatenate([part.logits for part in parts]),
         np.concatenate([part.score for part in parts]),
-        np.concatenate([part.item + start for part, start in zip(parts, first, strict=False)]),
+        np.concatenate(
+            [part.item + start for part, start in zip(parts, first, strict=False)]
+        ),
     )
 
 
@@ -398,4 +473,6 @@ if __name__ == "__main__":
     import rubricnb as rb
     from rubricnb import judging
 
-    fit_profiles(rb.load, Path(judging.__file__).with_name("profiles.yml"), progress=True)
+    fit_profiles(
+        rb.load, Path(judging.__file__).with_name("profiles.yml"), progress=True
+    )

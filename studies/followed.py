@@ -1,9 +1,10 @@
 """Is the advice worth following? ``python -m studies.followed`` recomputes.
 
 The 1.5B judge scored the coherence of four summaries each of 50 articles in ten orders.
-`rubricnb.advise` sees half of the articles, first with 25 of the experts' ratings, which asks
-whether the judge knows anything, then without, which gives a plan all the same; what it says is
-then done on the other half. What is written to ``results/recordings/followed*.csv`` are aggregates.
+`rubricnb.advise` sees half of the articles, first with 25 of the experts' ratings,
+which asks whether the judge knows anything, then without, which gives a plan all the
+same; what it says is then done on the other half. What is written to
+``results/recordings/followed*.csv`` are aggregates.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from rubricnb.statistics.reads import FloatArray
 from studies.intervals import ENDS
 from studies.recording import write_tables
 
-JUDGE, DATASET, CRITERION = "qwen2.5-coder-1.5b-instruct-embedded", "summeval", "coherence"
+JUDGE, DATASET, CRITERION = (
+    "qwen2.5-coder-1.5b-instruct-embedded",
+    "summeval",
+    "coherence",
+)
 SPLITS = 40
 LABELS = 25  # rated texts of a half
 PRECISION = 0.25  # points that two systems are to be told apart by
@@ -32,8 +37,12 @@ def data() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Judgments, and their items with the experts' mean ratings."""
     judged = rb.recorded(JUDGE, DATASET)
     items = rb.load(DATASET)
-    items = items[items["item_id"].isin(judged["item_id"]) & (items["criterion"] == CRITERION)]
-    judged = judged[judged["item_id"].isin(items["item_id"]) & (judged["design"] == "balanced")]
+    items = items[
+        items["item_id"].isin(judged["item_id"]) & (items["criterion"] == CRITERION)
+    ]
+    judged = judged[
+        judged["item_id"].isin(items["item_id"]) & (judged["design"] == "balanced")
+    ]
     return judged.reset_index(drop=True), items.reset_index(drop=True)
 
 
@@ -43,7 +52,9 @@ class Half:
     `score` and `expected` are texts × orders, `human` and `article` a value a text.
     """
 
-    def __init__(self, judged: pd.DataFrame, items: pd.DataFrame, articles: Any) -> None:
+    def __init__(
+        self, judged: pd.DataFrame, items: pd.DataFrame, articles: Any
+    ) -> None:
         self.judged = judged[judged["cluster_id"].isin(articles)]
         self.items = items[items["cluster_id"].isin(articles)]
         wide = self.judged.pivot(index="item_id", columns="ordering")
@@ -58,10 +69,14 @@ class Half:
         self.system = about["candidate"].astype(str).to_numpy()
 
     def advice(self, n_labels: int = 0) -> pd.DataFrame:
-        """What the package says to do, a row a step: with some ratings, or with none."""
+        """What the package says to do, a row a step:
+        with some ratings, or with none.
+        """
         labels = self.items[["item_id", "criterion", "human", "cluster_id"]]
         labels = labels.sample(n_labels, random_state=0) if n_labels else None
-        return rb.advise(self.judged, labels, precision=PRECISION, by="judge").set_index("step")
+        return rb.advise(
+            self.judged, labels, precision=PRECISION, by="judge"
+        ).set_index("step")
 
 
 def _r(x: FloatArray, y: FloatArray) -> float:
@@ -73,14 +88,19 @@ def _single(reads: FloatArray, human: FloatArray) -> float:
     return float(np.mean([_r(read, human) for read in reads.T]))
 
 
-# Step → what doing it changes, in the unit of the advice, from the half's texts that are kept.
+# Step → what doing it changes, in the unit of the advice,
+# from the half's texts that are kept.
 FOUND: dict[str, Callable[[Half, Any], float]] = {
     "judge": lambda h, k: _r(h.score[k].mean(axis=1), h.human[k]),
     "orders": lambda h, k: (
         _r(h.score[k].mean(axis=1), h.human[k]) / _single(h.score[k], h.human[k])
     ),
-    "readout": lambda h, k: _single(h.expected[k], h.human[k]) / _single(h.score[k], h.human[k]),
-    "direction": lambda h, k: float((h.score[k, h.ascending] - h.score[k, h.descending]).mean()),
+    "readout": lambda h, k: (
+        _single(h.expected[k], h.human[k]) / _single(h.score[k], h.human[k])
+    ),
+    "direction": lambda h, k: float(
+        (h.score[k, h.ascending] - h.score[k, h.descending]).mean()
+    ),
 }
 # r with the experts, for a study that used the score of one ascending read.
 Way = Callable[[Half, Any], FloatArray]
@@ -102,7 +122,9 @@ def _with_interval(half: Half, of: Callable[[Half, Any], float]) -> Estimate:
     return jackknife_t(whole, np.array(left))
 
 
-def halves(judged: pd.DataFrame, items: pd.DataFrame, splits: int) -> Iterator[tuple[Half, Half]]:
+def halves(
+    judged: pd.DataFrame, items: pd.DataFrame, splits: int
+) -> Iterator[tuple[Half, Half]]:
     """Halves of the articles at random; the first split is the one that is shown."""
     articles = items["cluster_id"].astype(str).unique()
     for seed in range(splits):
@@ -112,9 +134,13 @@ def halves(judged: pd.DataFrame, items: pd.DataFrame, splits: int) -> Iterator[t
 
 
 def steps(first: Half, other: Half) -> pd.DataFrame:
-    """Each step: what the first half advises and expects of it, and what the other half finds."""
+    """Each step: what the first half advises and expects of it,
+    and what the other half finds.
+    """
     asked, advice = first.advice(LABELS), first.advice()
-    told = advice.assign(step=advice.index)[["step", "do", "gain_is", "gain", "low", "high"]]
+    told = advice.assign(step=advice.index)[
+        ["step", "do", "gain_is", "gain", "low", "high"]
+    ]
     told.loc["judge", told.columns[1:]] = asked.loc["judge"]
     rows = [
         {**told.loc[step], **_with_interval(other, of).named("found", *ENDS)}
@@ -126,7 +152,9 @@ def steps(first: Half, other: Half) -> pd.DataFrame:
 
 
 def ways(half: Half) -> pd.DataFrame:
-    """Agreement with the experts of each way to ask, and what it gains over the first."""
+    """Agreement with the experts of each way to ask,
+    and what it gains over the first.
+    """
     base, *_ = WAYS.values()
     rows = []
     for name, way in WAYS.items():
@@ -151,7 +179,9 @@ def _r_gain(way: Way, base: Way, half: Half, kept: Any) -> float:
 
 
 def systems(half: Half) -> pd.DataFrame:
-    """Each two systems: the second's mean less the first's, by ten orders and by the experts."""
+    """Each two systems: the second's mean less the first's,
+    by ten orders and by the experts.
+    """
     means = {"judge": half.expected.mean(axis=1), "experts": half.human}
     rows = []
     for a, b in combinations(sorted(set(half.system)), 2):
@@ -163,26 +193,44 @@ def systems(half: Half) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _system_difference(scores: FloatArray, a: str, b: str, half: Half, kept: Any) -> float:
+def _system_difference(
+    scores: FloatArray, a: str, b: str, half: Half, kept: Any
+) -> float:
     """How much higher system `b` is scored than system `a`."""
-    return float(np.subtract(*(scores[kept & (half.system == name)].mean() for name in (b, a))))
+    return float(
+        np.subtract(*(scores[kept & (half.system == name)].mean() for name in (b, a)))
+    )
 
 
 def over_splits(pairs: list[tuple[Half, Half]]) -> pd.DataFrame:
-    """Each step over random halves: how often it is advised, and what it then changed."""
+    """Each step over random halves: how often it is advised,
+    and what it then changed.
+    """
     rows = []
     for number, (first, other) in enumerate(pairs):
         asked, advice = first.advice(LABELS), first.advice()
         for step, of in FOUND.items():
             told = (asked if step == "judge" else advice).loc[step]
             value, do = of(other, other.article >= 0), told["do"].partition(":")[0]
-            rows.append({"split": number, "step": step, "do": do, "gain": told["gain"],
-                         "held": told["low"] <= value <= told["high"], "found": value})  # fmt: skip
+            rows.append(
+                {
+                    "split": number,
+                    "step": step,
+                    "do": do,
+                    "gain": told["gain"],
+                    "held": told["low"] <= value <= told["high"],
+                    "found": value,
+                }
+            )
     of = pd.DataFrame(rows).groupby(["step", "do"])
-    table = of.agg(splits=("split", "size"), gain=("gain", "median"), found=("found", "median"),
-                   found_low=("found", lambda v: v.quantile(0.025)),
-                   found_high=("found", lambda v: v.quantile(0.975)),
-                   held=("held", "mean"))  # fmt: skip
+    table = of.agg(
+        splits=("split", "size"),
+        gain=("gain", "median"),
+        found=("found", "median"),
+        found_low=("found", lambda v: v.quantile(0.025)),
+        found_high=("found", lambda v: v.quantile(0.975)),
+        held=("held", "mean"),
+    )
     return table.reset_index()
 
 

@@ -1,8 +1,9 @@
-"""Effect of a prompt's form on judgments that others recorded: ``python -m studies.forms``.
+"""Effect of a prompt's form on judgments that others recorded:
+``python -m studies.forms``.
 
-GPT-3.5 was asked about the same summaries in five forms, and about pairs of them in both orders;
-five judges about the same stories in four. What is written to ``results/recordings/`` are
-statistics, never a row per item.
+GPT-3.5 was asked about the same summaries in five forms, and about pairs of them in
+both orders; five judges about the same stories in four. What is written to
+``results/recordings/`` are statistics, never a row per item.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ GPT = "gpt-3.5-turbo-0301"
 
 def recordings() -> dict[str, pd.DataFrame]:
     """Load the three recordings, with people's ratings as ``.rated``."""
-    return {n: rb.load_recording(n) for n in ("summeval-gpt", "hanna-llm", "summeval-pairs")}
+    return {
+        n: rb.load_recording(n) for n in ("summeval-gpt", "hanna-llm", "summeval-pairs")
+    }
 
 
 def tables(loaded: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -73,10 +76,14 @@ def _first(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def statuses(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Count the status of every answer, by judge and form; second reads are counted apart."""
+    """Count the status of every answer, by judge and form;
+    second reads are counted apart.
+    """
     by = ["judge", "template", "replicate", "status", "reason"]
     counts = judgments.groupby(by, observed=True).size().rename("n").reset_index()
-    counts = counts.astype(dict.fromkeys(["judge", "template", "status", "reason"], str))
+    counts = counts.astype(
+        dict.fromkeys(["judge", "template", "status", "reason"], str)
+    )
     return counts.rename(columns={"template": "form", "replicate": "read"})
 
 
@@ -86,9 +93,15 @@ def first_reads(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def crossed(judgments: pd.DataFrame) -> tuple[pd.DataFrame, FloatArray, list[str]]:
-    """Return items with a score in every form: their keys, items × forms, and the forms."""
+    """Return items with a score in every form: their keys,
+    items × forms, and the forms.
+    """
     wide = _in_forms(judgments).dropna()
-    return wide.index.to_frame(index=False), wide.to_numpy(np.float64), list(wide.columns)
+    return (
+        wide.index.to_frame(index=False),
+        wide.to_numpy(np.float64),
+        list(wide.columns),
+    )
 
 
 def _in_forms(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -99,9 +112,11 @@ def _in_forms(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def losses(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Count the items that a form has no score for, and those left out for want of any of them.
+    """Count the items that a form has no score for,
+    and those left out for want of any of them.
 
-    ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how the other forms score them.
+    ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how the other forms score
+    them.
     """
     wide = _in_forms(judgments)
     x = wide.to_numpy(np.float64, na_value=np.nan)
@@ -115,12 +130,14 @@ def losses(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def components(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Split the variance of a score into item, form and item × form, within a criterion.
+    """Split the variance of a score into item,
+    form and item × form, within a criterion.
 
-    Items × forms are crossed, one read a cell: two-way random-effects analysis of variance within
-    each criterion, over the items with a score in every form. ``criterion`` "mean" averages the
-    criteria's components. The intervals leave out one cluster at a time (95 % jackknife-t); they
-    are for texts like these and these very forms. A second read of a cell is part of item × form.
+    Items × forms are crossed, one read a cell: two-way random-effects analysis of
+    variance within each criterion, over the items with a score in every form.
+    ``criterion`` "mean" averages the criteria's components. The intervals leave out one
+    cluster at a time (95 % jackknife-t); they are for texts like these and these very
+    forms. A second read of a cell is part of item × form.
     """
     keys, x, _ = crossed(judgments)
     names = list(pd.unique(keys["criterion"]))
@@ -130,29 +147,40 @@ def components(judgments: pd.DataFrame) -> pd.DataFrame:
         own = (keys["criterion"] == name).to_numpy()
         y = x[own] - x[own].mean()
         mean = y.mean(axis=1)
-        each[own, k] = np.column_stack([np.ones(len(y)), mean**2, (y**2).sum(axis=1), y])
+        each[own, k] = np.column_stack(
+            [np.ones(len(y)), mean**2, (y**2).sum(axis=1), y]
+        )
     sums = by_cluster(each, _codes(keys["cluster_id"]))
     total = sums.sum(axis=0)
     found, left = _variances(total), _variances(total - sums)
     rows = []
     for k, name in enumerate([*names, "mean"]):
-        one, without = (found.mean(axis=0), left.mean(axis=1)) if name == "mean" else (
-            found[k], left[:, k]
-        )  # fmt: skip
+        one, without = (
+            (found.mean(axis=0), left.mean(axis=1))
+            if name == "mean"
+            else (found[k], left[:, k])
+        )
         n = total[:, 0].sum() if name == "mean" else total[k, 0]
         share, share_without = (_shares(v) for v in (one, without))
         for s, source in enumerate(SOURCES):
-            rows.append({
-                "criterion": name, "source": source,
-                **bounded("variance", jackknife_t(float(one[s]), without[:, s])),
-                **jackknife_t(share[s], share_without[:, s]).named("share", *ENDS),
-                "n_items": int(n), "n_clusters": len(sums), "n_forms": n_forms,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "criterion": name,
+                    "source": source,
+                    **bounded("variance", jackknife_t(float(one[s]), without[:, s])),
+                    **jackknife_t(share[s], share_without[:, s]).named("share", *ENDS),
+                    "n_items": int(n),
+                    "n_clusters": len(sums),
+                    "n_forms": n_forms,
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def _variances(sums: FloatArray) -> FloatArray:
-    """Item, form and item × form, from summed 1, mean², Σ² and scores by form (…, 3 + forms)."""
+    """Item, form and item × form, from summed 1, mean²,
+    Σ² and scores by form (…, 3 + forms).
+    """
     n, squared, every = np.moveaxis(sums[..., :3], -1, 0)
     k = sums.shape[-1] - 3
     form = sums[..., 3:] / n[..., None]
@@ -170,13 +198,16 @@ def _shares(variances: FloatArray) -> FloatArray:
 
 
 def spread(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Measure how far the forms differ on one item, and each form's mean score, with intervals."""
+    """Measure how far the forms differ on one item,
+    and each form's mean score, with intervals.
+    """
     keys, x, names = crossed(judgments)
     cluster = _codes(keys["cluster_id"])
     apart = np.ptp(x, axis=1)
     rows = [_mean("range", apart, cluster)]
     rows += [
-        _mean(f"range ≥ {k}", (apart >= k).astype(float), cluster, share=True) for k in (1, 2, 3)
+        _mean(f"range ≥ {k}", (apart >= k).astype(float), cluster, share=True)
+        for k in (1, 2, 3)
     ]
     rows += [_mean(f"mean: {name}", x[:, j], cluster) for j, name in enumerate(names)]
     return pd.DataFrame(rows)
@@ -186,25 +217,37 @@ def _codes(names: pd.Series) -> IntArray:
     return np.unique(names, return_inverse=True)[1]
 
 
-def _mean(what: str, values: FloatArray, cluster: IntArray, share: bool = False) -> dict[str, Any]:
+def _mean(
+    what: str, values: FloatArray, cluster: IntArray, share: bool = False
+) -> dict[str, Any]:
     row = mean_row(values, cluster, (0.0, 1.0) if share else None, "estimate")
-    return {"quantity": what, **row, "n_items": len(values), "n_clusters": len(np.unique(cluster))}
+    return {
+        "quantity": what,
+        **row,
+        "n_items": len(values),
+        "n_clusters": len(np.unique(cluster)),
+    }
 
 
-def agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def agreement(
+    judgments: pd.DataFrame, items: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Correlate every form, and the mean of all, with people; and compare every two.
 
-    All over the items with a score in every form, so that forms are compared on the same items.
+    All over the items with a score in every form, so that forms are compared on the
+    same items.
 
     Returns
     -------
     DataFrame
-        Pearson's r by form and criterion, and its mean over criteria ("mean"), with 95 %
-        jackknife-t intervals over clusters on Fisher's z scale, as `rubricnb.agreement`.
+        Pearson's r by form and criterion, and its mean over criteria ("mean"), with 95
+        % jackknife-t intervals over clusters on Fisher's z scale, as
+        `rubricnb.agreement`.
     DataFrame
-        ``delta``: the mean r of ``form_b`` minus that of ``form_a`` (the ``delta_r_macro`` of
-        `rubricnb.strategy_contrast`); p adjusted (Benjamini–Hochberg) over the pairs of forms, and
-        over the comparisons with the mean of all.
+        ``delta``: the mean r of ``form_b`` minus that of ``form_a`` (the
+        ``delta_r_macro`` of `rubricnb.strategy_contrast`); p adjusted
+        (Benjamini–Hochberg) over the pairs of forms, and over the comparisons with the
+        mean of all.
     """
     keys, x, names = crossed(judgments)
     names, x = [*names, ALL], np.column_stack([x, x.mean(axis=1)])
@@ -212,7 +255,8 @@ def agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFram
     y = human.loc[keys["item_id"]].to_numpy(np.float64)
     code, criteria = pd.factorize(keys["criterion"])
     each = per_criterion(x.T, y, code)
-    sums = by_cluster(each, _codes(keys["cluster_id"]))  # clusters, forms, criteria, moments
+    # clusters, forms, criteria, moments
+    sums = by_cluster(each, _codes(keys["cluster_id"]))
     total = sums.sum(axis=0)
     found, left = correlation(total), correlation(total - sums)
     count = {"n_items": len(x), "n_clusters": len(sums)}
@@ -223,37 +267,56 @@ def agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFram
             r = float(found[j, over].mean())
             row = bounded("r", fisher_jackknife_t(r, left[:, j, over].mean(axis=1)))
             n = len(x) if criterion == "mean" else int(total[0, k, 0])
-            rows.append({"criterion": criterion, "form": form, **row, **count, "n_items": n})
+            rows.append(
+                {"criterion": criterion, "form": form, **row, **count, "n_items": n}
+            )
     macro, macro_left = found.mean(axis=1), left.mean(axis=2)
     pairs = []
     for a, b in combinations(range(len(names)), 2):
         delta = float(macro[b] - macro[a])
         more = jackknife_t(delta, macro_left[:, b] - macro_left[:, a])
-        pairs.append({"form_a": names[a], "form_b": names[b], **bounded("delta", more),
-                      "p": more.p, **count})  # fmt: skip
+        pairs.append(
+            {
+                "form_a": names[a],
+                "form_b": names[b],
+                **bounded("delta", more),
+                "p": more.p,
+                **count,
+            }
+        )
     table = pd.DataFrame(pairs)
     single = table["form_b"] != ALL
     for own in (single, ~single):
-        table.loc[own, "p_adjusted"] = benjamini_hochberg(table.loc[own, "p"].to_numpy())
+        table.loc[own, "p_adjusted"] = benjamini_hochberg(
+            table.loc[own, "p"].to_numpy()
+        )
     return pd.DataFrame(rows), table
 
 
 def systems(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Rank the systems under every form by their mean over all criteria: mean and place.
+    """Rank the systems under every form by their mean over all criteria:
+    mean and place.
 
-    Where a score failed in one form it counts in none, so that forms are compared on one set.
+    Where a score failed in one form it counts in none, so that forms are compared on
+    one set.
     """
     sums, count, names, forms = _system_sums(judgments)
     mean = sums.sum(axis=0) / count.sum(axis=0)[:, None]
     table = pd.DataFrame(mean, index=pd.Index(names, name="system"), columns=forms)
     place = table.rank(ascending=False, method="min").astype(int)
-    long = table.melt(ignore_index=False, var_name="form", value_name="mean").reset_index()
+    long = table.melt(
+        ignore_index=False, var_name="form", value_name="mean"
+    ).reset_index()
     ranks = place.melt(ignore_index=False, value_name="place")["place"].to_numpy()
     return long.assign(place=ranks)
 
 
-def _system_sums(judgments: pd.DataFrame) -> tuple[FloatArray, FloatArray, list[str], list[str]]:
-    """Sum the scores over criteria: (clusters, systems, forms), and count (clusters, systems)."""
+def _system_sums(
+    judgments: pd.DataFrame,
+) -> tuple[FloatArray, FloatArray, list[str], list[str]]:
+    """Sum the scores over criteria: (clusters, systems, forms),
+    and count (clusters, systems).
+    """
     keys, x, forms = crossed(judgments)
     names, system = np.unique(keys["candidate"], return_inverse=True)
     own = np.eye(len(names))[system]  # items, systems
@@ -265,9 +328,10 @@ def _system_sums(judgments: pd.DataFrame) -> tuple[FloatArray, FloatArray, list[
 def ranks(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Compare the rankings of the systems under two forms, and under a form and people.
 
-    ``tau`` with a 95 % bootstrap interval over clusters; of the pairs of systems, how many are in
-    the opposite order (``reversed``), and of how many both forms are sure of opposite orders
-    (``both_sure``: the 95 % t interval of the difference, over clusters, excludes 0 in both).
+    ``tau`` with a 95 % bootstrap interval over clusters; of the pairs of systems, how
+    many are in the opposite order (``reversed``), and of how many both forms are sure
+    of opposite orders (``both_sure``: the 95 % t interval of the difference, over
+    clusters, excludes 0 in both).
     """
     sums, count, names, forms = _system_sums(judgments)
     first, second = np.triu_indices(len(names), 1)
@@ -275,7 +339,8 @@ def ranks(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     middle = mean[first] - mean[second]  # pairs, forms
     with np.errstate(invalid="ignore"):
         own = sums / count[..., None]
-    apart = own[:, first] - own[:, second]  # a cluster without a scored text of one system: NaN
+    # a cluster without a scored text of one system: NaN
+    apart = own[:, first] - own[:, second]
     n = (~np.isnan(apart)).sum(axis=0)
     error = np.nanstd(apart, axis=0, ddof=1) / np.sqrt(n)
     sure = np.sign(middle) * (np.abs(middle) > stats.t.ppf(0.975, n - 1) * error)
@@ -286,12 +351,19 @@ def ranks(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
         one = whole[whole["template"] == a]
         for k, b in enumerate(forms[j + 1 :], start=j + 1):
             other = whole[whole["template"] == b].set_index("item_id")["score"]
-            as_people = items.assign(human=items["item_id"].astype(str).map(_named(other)))
-            rows.append({
-                "form_a": a, "form_b": b, **_tau(one, as_people), "n_pairs": len(first),
-                "reversed": int((middle[:, j] * middle[:, k] < 0).sum()),
-                "both_sure": int((sure[:, j] * sure[:, k] < 0).sum()),
-            })  # fmt: skip
+            as_people = items.assign(
+                human=items["item_id"].astype(str).map(_named(other))
+            )
+            rows.append(
+                {
+                    "form_a": a,
+                    "form_b": b,
+                    **_tau(one, as_people),
+                    "n_pairs": len(first),
+                    "reversed": int((middle[:, j] * middle[:, k] < 0).sum()),
+                    "both_sure": int((sure[:, j] * sure[:, k] < 0).sum()),
+                }
+            )
         rows.append({"form_a": a, "form_b": "people", **_tau(one, items)})
     counts = ["n_pairs", "reversed", "both_sure"]
     return pd.DataFrame(rows).astype(dict.fromkeys(counts, "Int64"))
@@ -308,41 +380,56 @@ def _tau(judgments: pd.DataFrame, items: pd.DataFrame) -> dict[str, float]:
 
 
 def reask(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Compare the accidental second read of a cell with the first, and with the other forms.
+    """Compare the accidental second read of a cell with the first,
+    and with the other forms.
 
-    By form, the cells that were asked twice: share that differs between the two reads, and for
-    every other form the share whose first read differs from this form's first. ``variance`` is
-    half the mean squared difference: of the two reads it is the variance of re-asking.
+    By form, the cells that were asked twice: share that differs between the two reads,
+    and for every other form the share whose first read differs from this form's first.
+    ``variance`` is half the mean squared difference: of the two reads it is the
+    variance of re-asking.
     """
     first = first_reads(judgments).astype({"item_id": str, "template": str})
     wide = first.pivot(index="item_id", columns="template", values="score")
-    cluster = first.drop_duplicates("item_id").set_index("item_id")["cluster_id"].astype(str)
-    again = judgments[judgments["replicate"] == 2].astype({"item_id": str, "template": str})
+    cluster = (
+        first.drop_duplicates("item_id").set_index("item_id")["cluster_id"].astype(str)
+    )
+    again = judgments[judgments["replicate"] == 2].astype(
+        {"item_id": str, "template": str}
+    )
     rows = []
     for form, own in again.groupby("template"):
         one = wide.loc[own["item_id"]]
         groups = _codes(cluster.loc[own["item_id"]])
         for other in ["asked again", *wide.columns.drop(form)]:
-            second = own["score"].to_numpy() if other == "asked again" else one[other].to_numpy()
+            second = (
+                own["score"].to_numpy()
+                if other == "asked again"
+                else one[other].to_numpy()
+            )
             apart = one[form].to_numpy() - second
             differs = (apart != 0).astype(float)
             row = _mean("share that differs", differs, groups, share=True)
             half = _mean("half of the square", apart**2 / 2, groups)
             row |= {"variance": half["estimate"]}
             row |= {f"variance_{end}": half[end] for end in ("low", "high")}
-            rows.append({"form": form, "against": other, "n_differ": int(differs.sum()), **row})
+            rows.append(
+                {"form": form, "against": other, "n_differ": int(differs.sum()), **row}
+            )
     return pd.DataFrame(rows).drop(columns="quantity")
 
 
 def swapped(pairs: pd.DataFrame) -> pd.DataFrame:
     """Measure how verdicts on two summaries change when they change places.
 
-    By criterion and over all: ``kept`` (the same verdict), and of the others who profits: the
-    summary shown ``first`` or the one shown ``second`` wins both times, or a verdict of equal is
-    in ``tie`` once. ``right`` is the share of pairs of which the experts prefer one where the
-    verdict names that one: in one order, in the other, and where both orders agree.
+    By criterion and over all: ``kept`` (the same verdict), and of the others who
+    profits: the summary shown ``first`` or the one shown ``second`` wins both times, or
+    a verdict of equal is in ``tie`` once. ``right`` is the share of pairs of which the
+    experts prefer one where the verdict names that one: in one order, in the other, and
+    where both orders agree.
     """
-    text = pairs.astype({"item_id": str, "cluster_id": str, "criterion": str, "ordering": str})
+    text = pairs.astype(
+        {"item_id": str, "cluster_id": str, "criterion": str, "ordering": str}
+    )
     names = ["item_id", "criterion", "cluster_id"]
     wide = text.pivot(index=names, columns="ordering", values="score").reset_index()
     human = pairs.rated.astype({"item_id": str}).set_index("item_id")["human"]
@@ -356,7 +443,11 @@ def swapped(pairs: pd.DataFrame) -> pd.DataFrame:
     }
     rows = []
     for criterion in ["all", *sorted(wide["criterion"].unique())]:
-        own = np.ones(len(wide), bool) if criterion == "all" else wide["criterion"] == criterion
+        own = (
+            np.ones(len(wide), bool)
+            if criterion == "all"
+            else wide["criterion"] == criterion
+        )
         groups = _codes(wide["cluster_id"])
         for name, hit in outcome.items():
             row = _mean(name, hit[own].astype(float), groups[own], share=True)

@@ -1,4 +1,6 @@
-"""A study in tokens and hours of a GPU: arithmetic on prompts that ``-m studies.gpu`` measures."""
+"""A study in tokens and hours of a GPU:
+arithmetic on prompts that ``-m studies.gpu`` measures.
+"""
 
 from __future__ import annotations
 
@@ -31,17 +33,19 @@ def gpu_hours(
 ) -> pd.DataFrame:
     """Compute what a study needs of a GPU, with and without a prefix cache.
 
-    A token of a prompt, or of an answer, costs two operations for each active parameter; a step
-    that writes one token of every answer under way also reads the weights once. Attention, the KV
-    cache and what the engine does between steps come on top.
+    A token of a prompt, or of an answer, costs two operations for each active
+    parameter; a step that writes one token of every answer under way also reads the
+    weights once. Attention, the KV cache and what the engine does between steps come on
+    top.
 
     Parameters
     ----------
     study
-        Name of a study over the papers' datasets; each of its judges states its ``size``.
+        Name of a study over the papers' datasets; each of its judges states its
+        ``size``.
     tflops, terabytes
-        The GPU's peak: operations (10¹² per second) and memory (10¹² bytes per second). Default:
-        an H100 SXM in bfloat16, dense.
+        The GPU's peak: operations (10¹² per second) and memory (10¹² bytes per second).
+        Default: an H100 SXM in bfloat16, dense.
     utilisation
         Share of both peaks that an engine reaches.
     batch
@@ -50,12 +54,13 @@ def gpu_hours(
     Returns
     -------
     DataFrame
-        One row per judge and one for ``all``: ``requests`` of the plans; ``calls`` (a greedy
-        prompt is asked once); ``sent`` (prompt tokens of all requests), ``computed`` (the least
-        that calls with a prefix cache have to compute) and ``answered`` (tokens of the answers of
-        all calls, thoughts included), in millions; hours to compute the prompts without and with
-        sharing and to write the answers: ``hours_unshared``, ``hours_shared``, ``hours_writing``;
-        ``hours``, the sum of the last two.
+        One row per judge and one for ``all``: ``requests`` of the plans; ``calls`` (a
+        greedy prompt is asked once); ``sent`` (prompt tokens of all requests),
+        ``computed`` (the least that calls with a prefix cache have to compute) and
+        ``answered`` (tokens of the answers of all calls, thoughts included), in
+        millions; hours to compute the prompts without and with sharing and to write the
+        answers: ``hours_unshared``, ``hours_shared``, ``hours_writing``; ``hours``, the
+        sum of the last two.
 
     Raises
     ------
@@ -91,9 +96,11 @@ def gpu_hours(
 
 
 def record_tokens(study: str = "paper_study", n_items: int = 96) -> pd.DataFrame:
-    """Measure the prompts of a study on a sample of its items, and record ``results/STUDY.csv``.
+    """Measure the prompts of a study on a sample of its items,
+    and record ``results/STUDY.csv``.
 
-    The tokens are those of the default judge. Other vocabularies differ by some percent.
+    The tokens are those of the default judge. Other vocabularies differ by some
+    percent.
 
     Parameters
     ----------
@@ -105,15 +112,18 @@ def record_tokens(study: str = "paper_study", n_items: int = 96) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        One row per kind of plan: ``requests``, distinct ``prompts``, tokens of all requests
-        (``sent``) and the distinct nodes of the trie of all prompts (``computed``).
+        One row per kind of plan: ``requests``, distinct ``prompts``, tokens of all
+        requests (``sent``) and the distinct nodes of the trie of all prompts
+        (``computed``).
 
     Examples
     --------
     >>> record_tokens()  # doctest: +SKIP
     """
     content = read_study(study)
-    plans = [part for one in content["judges"] for part in plans_for(one, content["plans"])]
+    plans = [
+        part for one in content["judges"] for part in plans_for(one, content["plans"])
+    ]
     kinds = {_kind(part): part | {"n_items": n_items} for part in reversed(plans)}
     judge = EmbeddedJudge(threads=1, context=512)
     try:
@@ -129,7 +139,9 @@ def record_tokens(study: str = "paper_study", n_items: int = 96) -> pd.DataFrame
 
 
 def _measure(part: dict[str, Any], judge: Any) -> dict[str, int]:
-    greedy = {k: v for k, v in part.items() if k not in ("temperature", "effort", "thinking")}
+    greedy = {
+        k: v for k, v in part.items() if k not in ("temperature", "effort", "thinking")
+    }
     requests = requests_of(greedy | {"readout": "feedback"})
     limit = Limit()
     lengths: dict[str, int] = {}
@@ -141,12 +153,16 @@ def _measure(part: dict[str, Any], judge: Any) -> dict[str, int]:
             limit.add(tokens)
         sent += lengths[request.key]
     return {
-        "requests": len(requests), "prompts": len(lengths), "sent": sent,
+        "requests": len(requests),
+        "prompts": len(lengths),
+        "sent": sent,
         "computed": limit.distinct,
-    }  # fmt: skip
+    }
 
 
-def _tokens(part: dict[str, Any], measured: pd.DataFrame, model: str) -> dict[str, float]:
+def _tokens(
+    part: dict[str, Any], measured: pd.DataFrame, model: str
+) -> dict[str, float]:
     """Requests, calls and tokens of one plan on all items of its dataset."""
     requests, labels = _planned(*_kind(part))
     sample = measured.loc[_kind(part)]
@@ -156,9 +172,12 @@ def _tokens(part: dict[str, Any], measured: pd.DataFrame, model: str) -> dict[st
     ask = Request(0, "", (), ("",) * labels, (), part["readout"], effort=effort)
     answer = typical_tokens(ask, model=model)[1]
     return {
-        "requests": requests, "calls": calls, "sent": sample["sent"] * scale,
-        "computed": sample["computed"] * scale, "answered": calls * answer,
-    }  # fmt: skip
+        "requests": requests,
+        "calls": calls,
+        "sent": sample["sent"] * scale,
+        "computed": sample["computed"] * scale,
+        "answered": calls * answer,
+    }
 
 
 @cache
@@ -179,8 +198,8 @@ def _measured(study: str) -> pd.DataFrame:
     path = results_folder() / f"{study}.csv"
     if not path.exists():
         raise FileNotFoundError(
-            f"the prompts of study {study!r} have not been measured ({path} is missing): call "
-            f"studies.gpu.record_tokens({study!r})"
+            f"the prompts of study {study!r} have not been measured ({path} is "
+            f"missing): call studies.gpu.record_tokens({study!r})"
         )
     return pd.read_csv(path).set_index(list(_SAME))
 

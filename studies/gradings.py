@@ -26,7 +26,7 @@ from studies.study import (
     gradings_for,
     items_of,
     read_study,
-)  # fmt: skip
+)
 
 _AS_GIVEN = ("input_type", "traits", "n_items", "min_evidence", "temperature", "seed")
 
@@ -37,15 +37,17 @@ def record_gradings(
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> list[Path]:
-    """Run the gradings of ``params/NAME.yml`` and record them in ``results/rulers``; resumes.
+    """Run the gradings of ``params/NAME.yml`` and record them
+    in ``results/rulers``; resumes.
 
     Parameters
     ----------
     name
-        A file with ``judges`` (spec, model, licence, options) and ``gradings``: each a dataset
-        with methods, variants, units, design, replicates and temperature as `grade` takes them,
-        ``path`` of its file where it has one, and ``models``, if it is not for all judges. With
-        ``compile`` the bundles of gradings are compiled first (`compile_bundles`).
+        A file with ``judges`` (spec, model, licence, options) and ``gradings``: each a
+        dataset with methods, variants, units, design, replicates and temperature as
+        `grade` takes them, ``path`` of its file where it has one, and ``models``, if it
+        is not for all judges. With ``compile`` the bundles of gradings are compiled
+        first (`compile_bundles`).
     store
         As in `rubricnb.run`.
     max_calls, max_cost
@@ -70,7 +72,9 @@ def record_gradings(
     budget = Budget(max_calls, max_cost)
     compile_bundles(content, store, budget)
     return ask_judges(
-        content["judges"], budget, lambda entry: _of_judge(entry, content, store, budget)
+        content["judges"],
+        budget,
+        lambda entry: _of_judge(entry, content, store, budget),
     )
 
 
@@ -79,11 +83,11 @@ def compile_bundles(
 ) -> None:
     """Compile the bundles of a study that are not there yet (RULERS' Phase I).
 
-    Each entry of ``compile`` names a ``dataset`` (and its ``path``), whose rubric is compiled by
-    the judge ``model`` into the file ``bundle`` and its lock; ``input_type``, ``traits``,
-    ``n_items``, ``min_evidence``, ``temperature`` and ``seed`` as `compile_rubric` takes them,
-    ``anchors`` a file of scored examples, and ``variants``: ``standard``, ``paraphrased`` or, by
-    default, those of the rubric.
+    Each entry of ``compile`` names a ``dataset`` (and its ``path``), whose rubric is
+    compiled by the judge ``model`` into the file ``bundle`` and its lock;
+    ``input_type``, ``traits``, ``n_items``, ``min_evidence``, ``temperature`` and
+    ``seed`` as `compile_rubric` takes them, ``anchors`` a file of scored examples, and
+    ``variants``: ``standard``, ``paraphrased`` or, by default, those of the rubric.
 
     Raises
     ------
@@ -104,7 +108,9 @@ def compile_bundles(
 def compile_part(
     part: dict[str, Any], judge: Judge, store: Store | str | Path | None, budget: Budget
 ) -> None:
-    """Let a judge compile the bundles of one entry of ``compile`` that are not there yet."""
+    """Let a judge compile the bundles of one entry
+    of ``compile`` that are not there yet.
+    """
     rubrics = _rubrics(part)
     for file, options in _compilations(part).items():
         if _is_there(file, options):
@@ -115,7 +121,9 @@ def compile_part(
 
 
 def _compilations(part: dict[str, Any]) -> dict[Path, dict[str, Any]]:
-    """The file of each bundle of an entry of ``compile`` → options of `compile_rubric`."""
+    """The file of each bundle of an entry of ``compile`` → options
+    of `compile_rubric`.
+    """
     rubrics = _rubrics(part)
     standard = Path(part["bundle"])
     options = {key: part[key] for key in _AS_GIVEN if key in part}
@@ -149,8 +157,8 @@ def _is_there(file: Path, options: dict[str, Any]) -> bool:
     differs = [key for key in found if key in options and options[key] != found[key]]
     if differs:
         raise ValueError(
-            f"{file} was compiled with another {' and '.join(differs)} than the study says: "
-            "rename it, or change the study"
+            f"{file} was compiled with another {' and '.join(differs)} than the study "
+            "says: rename it, or change the study"
         )
     return True
 
@@ -161,13 +169,18 @@ def _rubrics(part: dict[str, Any]) -> pd.DataFrame:
 
 
 def _of_judge(
-    entry: dict[str, Any], content: dict[str, Any], store: Store | str | Path | None, budget: Budget
+    entry: dict[str, Any],
+    content: dict[str, Any],
+    store: Store | str | Path | None,
+    budget: Budget,
 ) -> Path:
     """Ask one judge of a study for all its gradings, and record them."""
     with closing(described(entry).opened()) as judge:
         found: dict[str, list[Grades]] = {}
         for part in gradings_for(entry, content["gradings"]):
-            found.setdefault(part["dataset"], []).extend(graded(part, judge, store, budget))
+            found.setdefault(part["dataset"], []).extend(
+                graded(part, judge, store, budget)
+            )
             _record(found, judge)  # keeps what is finished if the rest is interrupted
             register(judge, **{key: entry[key] for key in FACTS if key in entry})
         return inside(STUDY, judge.slug)
@@ -196,24 +209,40 @@ def _record(found: dict[str, list[Grades]], judge: Judge) -> None:
     counts = {}
     for dataset, several in found.items():
         frames = [
-            frame.drop(columns="text", errors="ignore").assign(source="recorded").drop_duplicates()
+            frame.drop(columns="text", errors="ignore")
+            .assign(source="recorded")
+            .drop_duplicates()
             for frame in joined(several)
         ]
-        for part, frame in zip(Grades._fields, map(with_categories, frames), strict=True):
-            frame.to_parquet(folder / f"{dataset}-{part}.parquet", index=False, compression="zstd")
+        for part, frame in zip(
+            Grades._fields, map(with_categories, frames), strict=True
+        ):
+            frame.to_parquet(
+                folder / f"{dataset}-{part}.parquet", index=False, compression="zstd"
+            )
         counts[dataset] = _counts(frames[0])
     write_card(folder, judge, counts)
 
 
 def _counts(scores: pd.DataFrame) -> dict[str, Any]:
-    asked = ["text_id", "method", "variant", "units", "ordering", "replicate", "temperature"]
+    asked = [
+        "text_id",
+        "method",
+        "variant",
+        "units",
+        "ordering",
+        "replicate",
+        "temperature",
+    ]
     once = scores.drop_duplicates(asked)
     return {
         "scores": len(scores),
         "texts": int(scores["text_id"].nunique()),
         "methods": scores["method"].value_counts().to_dict(),
         "variants": scores["variant"].value_counts().to_dict(),
-        "locks": sorted(scores.loc[scores["method"] == "rulers", "lock"].astype(str).unique()),
+        "locks": sorted(
+            scores.loc[scores["method"] == "rulers", "lock"].astype(str).unique()
+        ),
         "status": scores["status"].value_counts().to_dict(),
         "prompt_tokens": int(once["prompt_tokens"].sum()),
         "completion_tokens": int(once["completion_tokens"].sum()),

@@ -1,6 +1,7 @@
 """Rows of the studies' tables: an estimate with the ends of its 95 % interval.
 
-Recorded tables have the ends alone, and not the standard error: whoever needs it computes again.
+Recorded tables have the ends alone, and not the standard error: whoever needs it
+computes again.
 """
 
 from __future__ import annotations
@@ -18,22 +19,32 @@ ENDS = ("low", "high")
 
 
 def bounded(name: str, found: Estimate) -> Row:
-    """Return an estimate under its name, and the ends of its interval as ``low`` and ``high``."""
+    """Return an estimate under its name,
+    and the ends of its interval as ``low`` and ``high``.
+    """
     return {name: found.value, **found.columns(*ENDS)}
 
 
 def recorded_columns(table: pd.DataFrame) -> pd.DataFrame:
-    """Keep what recorded tables have of a statistic's: neither se and df, nor codes of reasons."""
+    """Keep what recorded tables have of a statistic's:
+    neither se and df, nor codes of reasons.
+    """
     basis = [c for c in table if c == "codes" or c.endswith(("_se", "_df"))]
     return table.drop(columns=[*basis, *(("se", "df") if "se" in table else ())])
 
 
 def loss_row(asked: int, lost: Reason | None = None) -> Row:
-    """Return how many of those asked are lost, and the mean scores of these and of the kept ones.
+    """Return how many of those asked are lost,
+    and the mean scores of these and of the kept ones.
 
     `lost`: a reason of `rubricnb.statistics.losses`; None where nothing is lost.
     """
-    row: Row = {"lost": 0, "asked": asked, "lost_mean": float("nan"), "kept_mean": float("nan")}
+    row: Row = {
+        "lost": 0,
+        "asked": asked,
+        "lost_mean": float("nan"),
+        "kept_mean": float("nan"),
+    }
     return row | {name: lost.numbers[name] for name in row if lost and name != "asked"}
 
 
@@ -43,11 +54,15 @@ def mean_row(
     bounds: tuple[float, float] | None = None,
     name: str = "value",
 ) -> Row:
-    """Return the mean of some values with its t interval over clusters, within `bounds`."""
+    """Return the mean of some values with its t interval over clusters,
+    within `bounds`.
+    """
     return bounded(name, mean_t(values, cluster, bounds))
 
 
-def ratio_row(numerator: FloatArray, denominator: FloatArray, name: str = "value") -> Row:
+def ratio_row(
+    numerator: FloatArray, denominator: FloatArray, name: str = "value"
+) -> Row:
     """Return a ratio of sums over clusters (axis 0) with its jackknife-t interval."""
     top, bottom = numerator.sum(), denominator.sum()
     estimate = float(top / bottom)
@@ -56,5 +71,7 @@ def ratio_row(numerator: FloatArray, denominator: FloatArray, name: str = "value
 
 
 def jackknife_row(estimates: FloatArray, name: str = "value") -> Row:
-    """Return the first estimate, with the jackknife-t interval of those without each cluster."""
+    """Return the first estimate, with the jackknife-t interval
+    of those without each cluster.
+    """
     return bounded(name, jackknife_t(float(estimates[0]), estimates[1:]))

@@ -1,11 +1,11 @@
 """How many human labels? ``python -m studies.labels`` recomputes.
 
-Six large judges, recorded by others (`rubricnb.recordings`: ``summeval-gpt``, ``summeval-six``,
-``hanna-llm``), on texts that people have rated one and all. So one can hide the ratings, draw
-labels from them a thousand times, and see how near each estimate comes to the mean of all. The
-estimators are `rubricnb.systems_with_labels` itself and that of `rubricnb.mean_with_labels`,
-written over many draws at once. What is written to ``results/recordings/labels_*.csv`` are
-aggregates.
+Six large judges, recorded by others (`rubricnb.recordings`: ``summeval-gpt``,
+``summeval-six``, ``hanna-llm``), on texts that people have rated one and all. So one
+can hide the ratings, draw labels from them a thousand times, and see how near each
+estimate comes to the mean of all. The estimators are `rubricnb.systems_with_labels`
+itself and that of `rubricnb.mean_with_labels`, written over many draws at once. What is
+written to ``results/recordings/labels_*.csv`` are aggregates.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from studies.recording import write_tables
 
 DRAWS = 1_000
 SIZES = (10, 20, 50, 100, 200)  # labels drawn at random
-PLANNED = (24, 48, 96)  # labels of the three plans, as near as the number of systems allows
+# labels of the three plans, as near as the number of systems allows
+PLANNED = (24, 48, 96)
 PER_SYSTEM = (2, 4, 8, 16)
 WORTH_AT = 50  # labels of the sentence at the top of the chapter
 BLOCK = 1e6  # numbers held at a time
@@ -40,8 +41,10 @@ JUDGES = {
     ("summeval-six", "gemini_pro"): "Gemini Pro",
     ("hanna-llm", "ChatGPT"): "ChatGPT",
 }
-FORMS = ("rts", "unknown", "prompt-1")  # the form in which all judges of the set were asked
-FOUR = "ChatGPT, four prompts"  # the mean over them; beside the judges, in no average over them
+# the form in which all judges of the set were asked
+FORMS = ("rts", "unknown", "prompt-1")
+# the mean over them; beside the judges, in no average over them
+FOUR = "ChatGPT, four prompts"
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,25 @@ class Cell:
     @property
     def names(self) -> dict[str, str]:
         """The columns that name it."""
-        return {"judge": self.judge, "dataset": self.dataset, "criterion": self.criterion}
+        return {
+            "judge": self.judge,
+            "dataset": self.dataset,
+            "criterion": self.criterion,
+        }
 
 
 def loaded() -> pd.DataFrame:
-    """One row a judged item that people rated: judge, dataset, and what `cells` needs."""
+    """One row a judged item that people rated: judge,
+    dataset, and what `cells` needs.
+    """
     parts = []
     for name in dict.fromkeys(name for name, _ in JUDGES):
         judgments = rb.load_recording(name)
-        judge = judgments["judge"].astype(str).map(lambda j, name=name: JUDGES.get((name, j)))
+        judge = (
+            judgments["judge"]
+            .astype(str)
+            .map(lambda j, name=name: JUDGES.get((name, j)))
+        )
         kept = judge.notna() & (judgments["replicate"].astype(int) == 1)
         part = pd.DataFrame(judgments[kept]).assign(judge=judge[kept])
         part["score"] = part["score"].to_numpy(dtype=float, na_value=np.nan)
@@ -74,7 +87,9 @@ def loaded() -> pd.DataFrame:
         text = ["judge", "dataset", "criterion", "cluster_id", "candidate", "item_id"]
         one = part[part["template"].astype(str).isin(FORMS)][[*text, "score"]]
         if name == "hanna-llm":
-            mean = part.groupby(text, sort=False, as_index=False, observed=True)["score"].mean()
+            mean = part.groupby(text, sort=False, as_index=False, observed=True)[
+                "score"
+            ].mean()
             one = pd.concat([one, mean.assign(judge=FOUR)])
         rated = judgments.rated[["item_id", "human"]]
         parts.append(one.merge(rated, on="item_id", validate="m:1"))
@@ -82,7 +97,9 @@ def loaded() -> pd.DataFrame:
 
 
 def cells(scores: pd.DataFrame) -> list[Cell]:
-    """Put every judge and criterion into matrices; a cluster that lacks a score is left out."""
+    """Put every judge and criterion into matrices;
+    a cluster that lacks a score is left out.
+    """
     found = []
     for (judge, dataset, criterion), part in scores.groupby(
         ["judge", "dataset", "criterion"], sort=False
@@ -91,17 +108,24 @@ def cells(scores: pd.DataFrame) -> list[Cell]:
             raise ValueError(
                 f"{judge}, {criterion}: a text appears twice, so draws would repeat it"
             )
-        wide = part.pivot(index="cluster_id", columns="candidate", values=["human", "score"])
+        wide = part.pivot(
+            index="cluster_id", columns="candidate", values=["human", "score"]
+        )
         wide = wide.dropna()
         if len(wide) < 0.9 * part["cluster_id"].nunique():
-            raise ValueError(f"{judge}, {criterion}: over a tenth of the clusters lack a score")
+            raise ValueError(
+                f"{judge}, {criterion}: over a tenth of the clusters lack a score"
+            )
         human, score = wide["human"].to_numpy(), wide["score"].to_numpy()
-        found.append(Cell(judge, dataset, criterion, human, score, tuple(map(str, wide.index))))
+        found.append(
+            Cell(judge, dataset, criterion, human, score, tuple(map(str, wide.index)))
+        )
     return found
 
 
 def losses(scores: pd.DataFrame) -> pd.DataFrame:
-    """Count the rated texts without a score, for which `cells` leaves out a whole cluster.
+    """Count the rated texts without a score,
+    for which `cells` leaves out a whole cluster.
 
     ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how people rate them.
     """
@@ -110,11 +134,14 @@ def losses(scores: pd.DataFrame) -> pd.DataFrame:
     for names, part in scores.groupby(keys, sort=False):
         human, score = (part[name].to_numpy(np.float64) for name in ("human", "score"))
         why = lost_scores(score, human, ("judge", "people"))
-        rows.append({**dict(zip(keys, names, strict=True)), **loss_row(len(part), *why)})
+        rows.append(
+            {**dict(zip(keys, names, strict=True)), **loss_row(len(part), *why)}
+        )
     return pd.DataFrame(rows)
 
 
-# ---- draws -------------------------------------------------------------------------------------
+# ---- draws
+# -------------------------------------------------------------------------------------
 
 
 def chosen(rng: np.random.Generator, total: int, n: int, draws: int) -> IntArray:
@@ -133,19 +160,27 @@ def chosen(rng: np.random.Generator, total: int, n: int, draws: int) -> IntArray
 def rotated(
     rng: np.random.Generator, clusters: int, systems: int, n: int, draws: int
 ) -> tuple[IntArray, IntArray]:
-    """One text of each of n clusters, the systems in turn: clusters and systems, (draws, n)."""
+    """One text of each of n clusters, the systems in turn:
+    clusters and systems, (draws, n).
+    """
     order = rng.permuted(np.tile(np.arange(clusters), (draws, 1)), axis=1)[:, :n]
     turn = rng.permuted(np.tile(np.arange(systems), (draws, 1)), axis=1)
     return order, turn[:, np.arange(n) % systems]
 
 
-# ---- the mean of all texts ---------------------------------------------------------------------
+# ---- the mean of all texts
+# ---------------------------------------------------------------------
 
 
 def regression(
-    y: FloatArray, f: FloatArray, everything: float, total: int, strata: IntArray | None = None
+    y: FloatArray,
+    f: FloatArray,
+    everything: float,
+    total: int,
+    strata: IntArray | None = None,
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Mean, standard error and degrees of freedom of each draw, with the judge's scores f.
+    """Mean, standard error and degrees of freedom of each draw,
+    with the judge's scores f.
 
     As `rubricnb.mean_with_labels` for texts drawn singly; `strata` are centred within.
     """
@@ -162,7 +197,8 @@ def regression(
 def fitted(
     y: FloatArray, f: FloatArray, strata: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Slope of each draw's labels on its scores, what is left of the labels, and Σ of squares of f.
+    """Slope of each draw's labels on its scores, what is left of the labels,
+    and Σ of squares of f.
 
     The last is 0, and the slope too, where scores do not vary.
     """
@@ -197,7 +233,9 @@ def centred(x: FloatArray, strata: IntArray | None) -> FloatArray:
 def whole_clusters(
     y: FloatArray, f: FloatArray, everything: float, clusters: int
 ) -> tuple[FloatArray, FloatArray, int]:
-    """The same where clusters are labelled whole: y and f are (draws, clusters, systems)."""
+    """The same where clusters are labelled whole:
+    y and f are (draws, clusters, systems).
+    """
     draws, g, m = y.shape
     flat, scores = y.reshape(draws, -1), f.reshape(draws, -1)
     slope, rest, _ = fitted(flat, scores)
@@ -210,7 +248,9 @@ def whole_clusters(
 def covered(found: tuple[FloatArray, FloatArray, int], truth: float) -> float:
     """Share of the draws whose 95 % interval holds the truth."""
     mean, se, df = found
-    return float((np.abs(mean - truth) <= special.stdtrit(df, 0.975) * se + 1e-12).mean())
+    return float(
+        (np.abs(mean - truth) <= special.stdtrit(df, 0.975) * se + 1e-12).mean()
+    )
 
 
 def squared(estimates: FloatArray, truth: float) -> float:
@@ -218,8 +258,12 @@ def squared(estimates: FloatArray, truth: float) -> float:
     return float(((estimates - truth) ** 2).mean())
 
 
-def at_random(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[dict[str, Any]]:
-    """Texts drawn singly: the judge's gain, other estimators, and a judge that knows nothing."""
+def at_random(
+    cell: Cell, rng: np.random.Generator, draws: int = DRAWS
+) -> list[dict[str, Any]]:
+    """Texts drawn singly: the judge's gain, other estimators,
+    and a judge that knows nothing.
+    """
     y, f = cell.human.ravel(), cell.score.ravel()
     truth, everything, total = float(y.mean()), float(f.mean()), len(y)
     rows = []
@@ -231,23 +275,30 @@ def at_random(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[
         shuffled = regression(mine, f[chosen(rng, total, n, draws)], everything, total)
         base = squared(labels[0], truth)
         plain = mine.mean(axis=1) + everything - theirs.mean(axis=1)
-        rows.append(cell.names | {
-            "n_labels": n,
-            "gain": base / squared(judge[0], truth),
-            "coverage": covered(judge, truth),
-            "coverage_alone": covered(labels, truth),
-            "half_width": float(special.stdtrit(n - 2, 0.975) * judge[1].mean()),
-            "half_width_alone": float(special.stdtrit(n - 1, 0.975) * labels[1].mean()),
-            "gain_slope_one": base / squared(plain, truth),
-            "gain_clipped": base / squared(clipped(mine, theirs, f), truth),
-            "gain_worthless": base / squared(shuffled[0], truth),
-            "coverage_worthless": covered(shuffled, truth),
-        })  # fmt: skip
+        rows.append(
+            cell.names
+            | {
+                "n_labels": n,
+                "gain": base / squared(judge[0], truth),
+                "coverage": covered(judge, truth),
+                "coverage_alone": covered(labels, truth),
+                "half_width": float(special.stdtrit(n - 2, 0.975) * judge[1].mean()),
+                "half_width_alone": float(
+                    special.stdtrit(n - 1, 0.975) * labels[1].mean()
+                ),
+                "gain_slope_one": base / squared(plain, truth),
+                "gain_clipped": base / squared(clipped(mine, theirs, f), truth),
+                "gain_worthless": base / squared(shuffled[0], truth),
+                "coverage_worthless": covered(shuffled, truth),
+            }
+        )
     return rows
 
 
 def clipped(y: FloatArray, f: FloatArray, everything: FloatArray) -> FloatArray:
-    """Prediction-powered inference as ppi-python tunes it: variance over all, λ in [0, 1]."""
+    """Prediction-powered inference as ppi-python tunes it:
+    variance over all, λ in [0, 1].
+    """
     n, rest = y.shape[1], len(everything) - y.shape[1]
     both = (centred(y, None) * centred(f, None)).mean(axis=1)
     slope = np.clip(both / ((1 + n / rest) * everything.var(ddof=1)), 0, 1)
@@ -255,10 +306,13 @@ def clipped(y: FloatArray, f: FloatArray, everything: FloatArray) -> FloatArray:
     return np.asarray(y.mean(axis=1) + slope * (others - f.mean(axis=1)))
 
 
-def by_plan(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[dict[str, Any]]:
+def by_plan(
+    cell: Cell, rng: np.random.Generator, draws: int = DRAWS
+) -> list[dict[str, Any]]:
     """Three ways to choose as many texts, each with and without the judge.
 
-    ``worth`` is how many labels drawn at random, without a judge, are as precise as one.
+    ``worth`` is how many labels drawn at random, without a judge, are as precise as
+    one.
     """
     y, f = cell.human, cell.score
     clusters, systems = y.shape
@@ -268,10 +322,15 @@ def by_plan(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[di
         single = y.var(ddof=1) * (1 - n / total) / n
         with_judge, without = squared(judge[0], truth), squared(labels[0], truth)
         return cell.names | {
-            "plan": plan, "about": about, "n_labels": n, "gain": without / with_judge,
-            "worth": single / with_judge, "worth_alone": single / without,
-            "coverage": covered(judge, truth), "coverage_alone": covered(labels, truth),
-        }  # fmt: skip
+            "plan": plan,
+            "about": about,
+            "n_labels": n,
+            "gain": without / with_judge,
+            "worth": single / with_judge,
+            "worth_alone": single / without,
+            "coverage": covered(judge, truth),
+            "coverage_alone": covered(labels, truth),
+        }
 
     rows = []
     for about in PLANNED:
@@ -296,15 +355,19 @@ def by_plan(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[di
     return rows
 
 
-# ---- a share above a cut -----------------------------------------------------------------------
+# ---- a share above a cut
+# -----------------------------------------------------------------------
 
 
-def share(cell: Cell, rng: np.random.Generator, n: int = WORTH_AT, draws: int = DRAWS) -> Any:
-    """The share of texts with a high rating: Rogan and Gladen's correction, and the alternatives.
+def share(
+    cell: Cell, rng: np.random.Generator, n: int = WORTH_AT, draws: int = DRAWS
+) -> Any:
+    """The share of texts with a high rating: Rogan and Gladen's correction,
+    and the alternatives.
 
-    The cut is the whole number that parts people's ratings most evenly. Where the labels hold
-    only one side, or the judge looks no better than chance in them, the correction is undefined
-    and the labels' own share stands in for it.
+    The cut is the whole number that parts people's ratings most evenly. Where the
+    labels hold only one side, or the judge looks no better than chance in them, the
+    correction is undefined and the labels' own share stands in for it.
     """
     y, f = cell.human.ravel(), cell.score.ravel()
     cut = min((2.0, 3.0, 4.0, 5.0), key=lambda c: abs((y >= c).mean() - 0.5))
@@ -319,19 +382,26 @@ def share(cell: Cell, rng: np.random.Generator, n: int = WORTH_AT, draws: int = 
         "flag": regression(mine, flagged, float(flag.mean()), total)[0],
         "score": regression(mine, f[drawn], float(f.mean()), total)[0],
     }
-    ratios = {f"gain_{name}": base / squared(x, truth) for name, x in estimators.items()}
+    ratios = {
+        f"gain_{name}": base / squared(x, truth) for name, x in estimators.items()
+    }
     return cell.names | {
-        "n_labels": n, "cut": cut, "share": truth,
+        "n_labels": n,
+        "cut": cut,
+        "share": truth,
         "sensitivity": float(flag[high == 1].mean()),
         "specificity": float(1 - flag[high == 0].mean()),
-        "undefined": float(undefined.mean()), **ratios,
-    }  # fmt: skip
+        "undefined": float(undefined.mean()),
+        **ratios,
+    }
 
 
 def rogan_gladen(
     high: FloatArray, flagged: FloatArray, share_flagged: float
 ) -> tuple[FloatArray, np.ndarray]:
-    """Correct a judge's share by the sensitivity and specificity that the labels show."""
+    """Correct a judge's share by the sensitivity
+    and specificity that the labels show.
+    """
     positive = high.sum(axis=1)
     negative = high.shape[1] - positive
     there = (positive > 0) & (negative > 0)
@@ -343,10 +413,13 @@ def rogan_gladen(
     return np.where(defined, np.clip(estimate, 0, 1), high.mean(axis=1)), ~defined
 
 
-# ---- systems -----------------------------------------------------------------------------------
+# ---- systems
+# -----------------------------------------------------------------------------------
 
 
-def composites(y: FloatArray, f: FloatArray, drawn: IntArray) -> tuple[FloatArray, FloatArray]:
+def composites(
+    y: FloatArray, f: FloatArray, drawn: IntArray
+) -> tuple[FloatArray, FloatArray]:
     """Estimate systems' means and half widths from prompts drawn: (draws, systems, m).
 
     `y`, `f` are ratings and scores: (systems, prompts).
@@ -355,7 +428,9 @@ def composites(y: FloatArray, f: FloatArray, drawn: IntArray) -> tuple[FloatArra
     estimate, half = np.empty((2, *drawn.shape[:2]))
     for k, prompts in enumerate(drawn):
         rated = np.full(y.shape, np.nan)
-        np.put_along_axis(rated, prompts, np.take_along_axis(y, prompts, axis=1), axis=1)
+        np.put_along_axis(
+            rated, prompts, np.take_along_axis(y, prompts, axis=1), axis=1
+        )
         found = estimate_systems(system, prompt, f.ravel(), rated.ravel())
         estimate[k], half[k] = found["estimate"], found["high"] - found["estimate"]
     return estimate, half
@@ -369,8 +444,12 @@ def kendall(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.asarray((a * b).sum(axis=-1) / np.where(size > 0, size, 1))
 
 
-def systems(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[dict[str, Any]]:
-    """Few labels of each system: how near the means come, and how well the systems are ranked."""
+def systems(
+    cell: Cell, rng: np.random.Generator, draws: int = DRAWS
+) -> list[dict[str, Any]]:
+    """Few labels of each system: how near the means come,
+    and how well the systems are ranked.
+    """
     y, f = cell.human.T, cell.score.T  # systems, prompts
     s, prompts = y.shape
     truth, judge = y.mean(axis=1), f.mean(axis=1)
@@ -386,22 +465,31 @@ def systems(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[di
             labels = mine.mean(axis=2)
             own_se = mine.std(axis=2, ddof=1) * np.sqrt((1 - m / prompts) / m)
             half_alone = special.stdtrit(m - 1, 0.975) * own_se
-            held = {"": np.abs(estimate - truth) <= half + 1e-12,
-                    "_alone": np.abs(labels - truth) <= half_alone + 1e-12}  # fmt: skip
+            held = {
+                "": np.abs(estimate - truth) <= half + 1e-12,
+                "_alone": np.abs(labels - truth) <= half_alone + 1e-12,
+            }
             per = {f"coverage{k}": float(h.mean()) for k, h in held.items()}
             worst = {f"worst{k}": float(h.mean(axis=0).min()) for k, h in held.items()}
-            rows.append(cell.names | {
-                "per_system": m, "prompts": "the same" if same else "drawn for each",
-                "gain": ((labels - truth) ** 2).mean() / ((estimate - truth) ** 2).mean(),
-                **per, **worst,
-                "tau": float(kendall(estimate, truth).mean()),
-                "tau_labels": float(kendall(labels, truth).mean()),
-                "tau_judge": float(kendall(judge, truth)),
-            })  # fmt: skip
+            rows.append(
+                cell.names
+                | {
+                    "per_system": m,
+                    "prompts": "the same" if same else "drawn for each",
+                    "gain": ((labels - truth) ** 2).mean()
+                    / ((estimate - truth) ** 2).mean(),
+                    **per,
+                    **worst,
+                    "tau": float(kendall(estimate, truth).mean()),
+                    "tau_labels": float(kendall(labels, truth).mean()),
+                    "tau_judge": float(kendall(judge, truth)),
+                }
+            )
     return rows
 
 
-# ---- what every cell is, and what its judge should gain -----------------------------------------
+# ---- what every cell is, and what its judge should gain
+# -----------------------------------------
 
 
 def described(cell: Cell) -> dict[str, Any]:
@@ -409,15 +497,22 @@ def described(cell: Cell) -> dict[str, Any]:
     y, f = cell.human, cell.score
     _, rest, _ = fitted(y.reshape(1, -1), f.reshape(1, -1))
     return cell.names | {
-        "n_items": y.size, "n_clusters": len(y), "n_systems": y.shape[1],
-        "r": float(np.corrcoef(y.ravel(), f.ravel())[0, 1]), "sd": float(y.std(ddof=1)),
-        "mean": float(y.mean()), "judge_mean": float(f.mean()),
-        "alike": alikeness(y), "alike_rest": alikeness(rest.reshape(y.shape)),
-    }  # fmt: skip
+        "n_items": y.size,
+        "n_clusters": len(y),
+        "n_systems": y.shape[1],
+        "r": float(np.corrcoef(y.ravel(), f.ravel())[0, 1]),
+        "sd": float(y.std(ddof=1)),
+        "mean": float(y.mean()),
+        "judge_mean": float(f.mean()),
+        "alike": alikeness(y),
+        "alike_rest": alikeness(rest.reshape(y.shape)),
+    }
 
 
 def alikeness(x: FloatArray) -> float:
-    """Intraclass correlation of the rows of a matrix, from one-way analysis of variance."""
+    """Intraclass correlation of the rows of a matrix,
+    from one-way analysis of variance.
+    """
     g, m = x.shape
     between = m * x.mean(axis=1).var(ddof=1)
     within = ((x - x.mean(axis=1, keepdims=True)) ** 2).sum() / (g * (m - 1))
@@ -425,10 +520,11 @@ def alikeness(x: FloatArray) -> float:
 
 
 def expected(of: list[Cell], n: int = WORTH_AT) -> dict[str, Any]:
-    """How many labels without a judge one of n with it is worth: geometric mean of cells, interval.
+    """How many labels without a judge one of n with it is worth:
+    geometric mean of cells, interval.
 
-    (n − 3)/(n − 2) ÷ (1 − r²) of every cell, with a jackknife over clusters: each is left out of
-    all cells that have it; the two sets are strata.
+    (n − 3)/(n − 2) ÷ (1 − r²) of every cell, with a jackknife over clusters: each is
+    left out of all cells that have it; the two sets are strata.
     """
     logs, without = [], []
     for cell in of:
@@ -439,7 +535,9 @@ def expected(of: list[Cell], n: int = WORTH_AT) -> dict[str, Any]:
         without.append((cell.dataset, changes))
     variance = 0.0
     for dataset in dict.fromkeys(name for name, _ in without):
-        table = pd.concat([c for name, c in without if name == dataset], axis=1).fillna(0)
+        table = pd.concat([c for name, c in without if name == dataset], axis=1).fillna(
+            0
+        )
         change = table.sum(axis=1).to_numpy() / len(of)
         g = len(change)
         variance += (g - 1) / g * ((change - change.mean()) ** 2).sum()
@@ -458,7 +556,9 @@ def log_gain(sums: FloatArray) -> Any:
 def expectations(of: list[Cell]) -> pd.DataFrame:
     """`expected` of all cells, of each set and of each judge, by number of labels."""
     groups = {"all": [c for c in of if c.judge != FOUR]}
-    groups |= {c.dataset: [d for d in groups["all"] if d.dataset == c.dataset] for c in of}
+    groups |= {
+        c.dataset: [d for d in groups["all"] if d.dataset == c.dataset] for c in of
+    }
     groups |= {c.judge: [d for d in of if d.judge == c.judge] for c in of}
     rows = [
         {"group": name, "n_cells": len(part), "n_labels": n, **expected(part, n)}
@@ -469,19 +569,33 @@ def expectations(of: list[Cell]) -> pd.DataFrame:
 
 
 def forms() -> pd.DataFrame:
-    """How ChatGPT ranks HANNA's writers under each of four prompts: τ, mean over the criteria."""
+    """How ChatGPT ranks HANNA's writers under each of four prompts:
+    τ, mean over the criteria.
+    """
     judgments = rb.load_recording("hanna-llm")
     kept = (judgments["judge"] == "ChatGPT") & (judgments["replicate"].astype(int) == 1)
     scores = judgments[kept].merge(judgments.rated[["item_id", "human"]], on="item_id")
     scores["score"] = scores["score"].to_numpy(dtype=float, na_value=np.nan)
     rows = []
     for form, part in scores.astype({"template": str}).groupby("template"):
-        of = cells(part.assign(judge=form, dataset="HANNA")[
-            ["judge", "dataset", "criterion", "cluster_id", "candidate", "score", "human"]
-        ].astype({"criterion": str, "cluster_id": str, "candidate": str}))  # fmt: skip
+        of = cells(
+            part.assign(judge=form, dataset="HANNA")[
+                [
+                    "judge",
+                    "dataset",
+                    "criterion",
+                    "cluster_id",
+                    "candidate",
+                    "score",
+                    "human",
+                ]
+            ].astype({"criterion": str, "cluster_id": str, "candidate": str})
+        )
         names = sorted({name for cell in of for name in cell.clusters})
         taus = np.array([_mean_tau(of, without=name) for name in ("", *names)])
-        rows.append({"form": form, **jackknife_row(taus, "tau"), "n_prompts": len(names)})
+        rows.append(
+            {"form": form, **jackknife_row(taus, "tau"), "n_prompts": len(names)}
+        )
     return pd.DataFrame(rows)
 
 
@@ -495,12 +609,19 @@ def _mean_tau(of: list[Cell], without: str = "") -> float:
     return float(np.mean(found))
 
 
-def compute(draws: int = DRAWS, of: list[Cell] | None = None) -> dict[str, pd.DataFrame]:
-    """All tables of the chapter, by name of file. Every cell and table has a stream of its own."""
+def compute(
+    draws: int = DRAWS, of: list[Cell] | None = None
+) -> dict[str, pd.DataFrame]:
+    """All tables of the chapter, by name of file.
+    Every cell and table has a stream of its own.
+    """
     more: dict[str, pd.DataFrame] = {}
     if of is None:
         scores = loaded()
-        of, more = cells(scores), {"labels_forms": forms(), "labels_lost": losses(scores)}
+        of, more = (
+            cells(scores),
+            {"labels_forms": forms(), "labels_lost": losses(scores)},
+        )
 
     def stream(cell: Cell, table: int) -> np.random.Generator:
         name = "/".join(cell.names.values()).encode()
@@ -508,7 +629,9 @@ def compute(draws: int = DRAWS, of: list[Cell] | None = None) -> dict[str, pd.Da
 
     def each(function: Any, table: int) -> pd.DataFrame:
         rows = [function(cell, stream(cell, table), draws=draws) for cell in of]
-        return pd.DataFrame([r for part in rows for r in (part if type(part) is list else [part])])
+        return pd.DataFrame(
+            [r for part in rows for r in (part if type(part) is list else [part])]
+        )
 
     return {
         "labels_cells": pd.DataFrame(map(described, of)),

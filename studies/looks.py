@@ -1,9 +1,11 @@
-"""Does an audit in two looks reach the same verdicts with fewer calls? ``python -m studies.looks``.
+"""Does an audit in two looks reach the same verdicts
+with fewer calls? ``python -m studies.looks``.
 
-Ten judges of known kind score texts of 120 prompts. Each is audited as audits were before (five
-neutral edits of every text, one look) and as they are now. Their scores are a function of the
-prompt and a seed, so both audits get the same answer to the same prompt. A second table has how
-often the interval at which one stops misses the truth, for means of normal clusters.
+Ten judges of known kind score texts of 120 prompts. Each is audited as audits were
+before (five neutral edits of every text, one look) and as they are now. Their scores
+are a function of the prompt and a seed, so both audits get the same answer to the same
+prompt. A second table has how often the interval at which one stops misses the truth,
+for means of normal clusters.
 """
 
 from __future__ import annotations
@@ -30,16 +32,27 @@ from rubricnb.permutation import decode
 PROMPTS, TEXTS, DRAWS = 120, 3, 6
 BEFORE, AFTER = "before", "after"
 PLANTED: dict[str, set[str]] = {
-    "near-truth": set(), "noisy": set(), "generous": set(), "constant": set(), "length": set(),
-    "hash": set(), "reversed": set(), "unchanging": set(), "strict with letters": {"letters"},
+    "near-truth": set(),
+    "noisy": set(),
+    "generous": set(),
+    "constant": set(),
+    "length": set(),
+    "hash": set(),
+    "reversed": set(),
+    "unchanging": set(),
+    "strict with letters": {"letters"},
     "prefers the first": {"position", "descending"},
-}  # fmt: skip
+}
 MOVES = ("position", "order", "labels")
 SHOWN = ("discrimination", "edits", *MOVES)
-_RUBRIC = [{
-    "rubric_id": "a", "criterion": "quality", "definition": "Is it good?",
-    "levels": {1: "Bad.", 2: "Poor.", 3: "Fair.", 4: "Good.", 5: "Great."},
-}]  # fmt: skip
+_RUBRIC = [
+    {
+        "rubric_id": "a",
+        "criterion": "quality",
+        "definition": "Is it good?",
+        "levels": {1: "Bad.", 2: "Poor.", 3: "Fair.", 4: "Good.", 5: "Great."},
+    }
+]
 
 
 def texts(draw: int) -> Items:
@@ -48,11 +61,13 @@ def texts(draw: int) -> Items:
     n = PROMPTS * TEXTS
     human = rng.permutation(np.resize(range(1, 6), n))
     words = np.argsort(np.argsort(0.23 * human + rng.normal(0, 1.3, n)))
-    table = pd.DataFrame({
-        "instruction": [f"Question {i // TEXTS}?" for i in range(n)],
-        "response": [f"Text {i}." + " word" * k for i, k in enumerate(words)],
-        "human": human,
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "instruction": [f"Question {i // TEXTS}?" for i in range(n)],
+            "response": [f"Text {i}." + " word" * k for i, k in enumerate(words)],
+            "human": human,
+        }
+    )
     with TemporaryDirectory() as folder:
         table.to_csv(f"{folder}/d.csv", index=False)
         with open(f"{folder}/r.yml", "w") as file:
@@ -61,7 +76,9 @@ def texts(draw: int) -> Items:
 
 
 class _Asked(NamedTuple):
-    """What a judge sees of each request: the text's rating and length, and the prompt."""
+    """What a judge sees of each request:
+    the text's rating and length, and the prompt.
+    """
 
     human: Any
     fifth: Any
@@ -80,7 +97,9 @@ def _asked(requests: Requests, items: Items) -> _Asked:
     fifth = 1 + np.searchsorted(np.quantile(length, [0.2, 0.4, 0.6, 0.8]), length)
     edited = (requests["design"] == "placebo").to_numpy()
     edit = np.where(edited, requests["ordering_index"], 0)
-    names = [requests[c].astype("str").to_numpy() for c in ("item_id", "ordering", "labels")]
+    names = [
+        requests[c].astype("str").to_numpy() for c in ("item_id", "ordering", "labels")
+    ]
     prompt = mix64(*(hash64(name) for name in names), edit.astype(np.uint64))
     return _Asked(
         items["human"].to_numpy(np.int64)[rows],
@@ -104,7 +123,9 @@ def scores(kind: str, asked: _Asked, seed: int) -> Any:
     once = chance(3, asked.item)
     given = {
         "near-truth": near,
-        "noisy": np.round(human + 2 * special.ndtri(np.clip(chance(1), 1e-12, 1 - 1e-12))),
+        "noisy": np.round(
+            human + 2 * special.ndtri(np.clip(chance(1), 1e-12, 1 - 1e-12))
+        ),
         "generous": human + 1,
         "constant": np.full(len(human), 3),
         "length": asked.fifth,
@@ -144,32 +165,44 @@ def audited(plan: str, kind: str, items: Items, draw: int) -> Iterator[dict[str,
     rows = findings(asked.answers, items, *how).rows
     for row in rows[rows["measure"].isin(SHOWN)].to_dict("records"):
         yield {
-            "kind": kind, "plan": plan, "draw": draw, "calls": calls,
+            "kind": kind,
+            "plan": plan,
+            "draw": draw,
+            "calls": calls,
             "question": row["question"] if row["measure"] != "position" else "position",
-            "verdict": row["verdict"], "n_clusters": row["n_clusters"],
+            "verdict": row["verdict"],
+            "n_clusters": row["n_clusters"],
             **{k: round(row[k], 4) for k in ("effect", "low", "high")},
-        }  # fmt: skip
+        }
 
 
 def audits(draws: Sequence[int]) -> pd.DataFrame:
     """Audit every kind of judge by both plans, on other texts in each draw."""
-    return pd.DataFrame([
-        row
-        for draw in draws
-        for items in [texts(draw)]
-        for kind in PLANTED
-        for plan in (BEFORE, AFTER)
-        for row in audited(plan, kind, items, draw)
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            row
+            for draw in draws
+            for items in [texts(draw)]
+            for kind in PLANTED
+            for plan in (BEFORE, AFTER)
+            for row in audited(plan, kind, items, draw)
+        ]
+    )
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Count by kind and plan: calls, verdicts that agree with before, false alarms, findings."""
+    """Count by kind and plan: calls, verdicts that agree with before,
+    false alarms, findings.
+    """
     pairs = zip(rows["question"], rows["kind"], strict=True)
     planted = np.array([question in PLANTED[kind] for question, kind in pairs])
-    moves = rows["question"].isin(["position", "descending", "letters", "Roman numerals"])
+    moves = rows["question"].isin(
+        ["position", "descending", "letters", "Roman numerals"]
+    )
     found = rows["verdict"] == "found"
-    wide = rows.pivot(index=["kind", "draw", "question"], columns="plan", values="verdict")
+    wide = rows.pivot(
+        index=["kind", "draw", "question"], columns="plan", values="verdict"
+    )
     same = (wide[BEFORE] == wide[AFTER]).groupby("kind").mean()
     counts = rows.assign(
         false_alarms=found & moves & ~planted,
@@ -198,13 +231,22 @@ def table(rows: pd.DataFrame) -> list[str]:
         row = wide.loc[kind]
         calls, alarms, unclear, found, planted = (
             [row[name, plan] for plan in (BEFORE, AFTER)]
-            for name in ("calls", "false_alarms", "inconclusive", "planted_found", "planted")
+            for name in (
+                "calls",
+                "false_alarms",
+                "inconclusive",
+                "planted_found",
+                "planted",
+            )
         )
-        shown = f"{found[0]:.0f}, {found[1]:.0f} of {planted[0]:.0f}" if planted[0] else "–"
+        shown = (
+            f"{found[0]:.0f}, {found[1]:.0f} of {planted[0]:.0f}" if planted[0] else "–"
+        )
         lines.append(
             f"| {kind} | {calls[0]:,.0f} | {calls[1]:,.0f} | "
-            f"{100 * (1 - calls[1] / calls[0]):.0f} % | {100 * row['same_verdict', AFTER]:.0f} % | "
-            f"{unclear[0]:.0f}, {unclear[1]:.0f} of {row['rows', AFTER]:.0f} | {shown} | "
+            f"{100 * (1 - calls[1] / calls[0]):.0f} % | "
+            f"{100 * row['same_verdict', AFTER]:.0f} % | {unclear[0]:.0f}, "
+            f"{unclear[1]:.0f} of {row['rows', AFTER]:.0f} | {shown} | "
             f"{alarms[0]:.0f}, {alarms[1]:.0f} |"
         )
     return lines
@@ -212,22 +254,28 @@ def table(rows: pd.DataFrame) -> list[str]:
 
 def in_total(rows: pd.DataFrame) -> str:
     """Say what all audits saved, and which verdicts differ."""
-    calls = rows.drop_duplicates(["kind", "plan", "draw"]).groupby("plan")["calls"].sum()
-    wide = rows.pivot(index=["kind", "draw", "question"], columns="plan", values="verdict")
+    calls = (
+        rows.drop_duplicates(["kind", "plan", "draw"]).groupby("plan")["calls"].sum()
+    )
+    wide = rows.pivot(
+        index=["kind", "draw", "question"], columns="plan", values="verdict"
+    )
     differ = wide[wide[BEFORE] != wide[AFTER]]
     unclear = (differ[AFTER] == "inconclusive").sum()
     return (
-        f"Together they ask {100 * (1 - calls[AFTER] / calls[BEFORE]):.0f} % fewer calls, and "
-        f"{len(wide) - len(differ)} of {len(wide)} verdicts are the same; of the other "
-        f"{len(differ)}, {unclear} became inconclusive."
+        f"Together they ask {100 * (1 - calls[AFTER] / calls[BEFORE]):.0f} % fewer "
+        f"calls, and {len(wide) - len(differ)} of {len(wide)} verdicts are the same; "
+        f"of the other {len(differ)}, {unclear} became inconclusive."
     )
 
 
 def misses(replications: int, seed: int = 0) -> pd.DataFrame:
-    """Count how often the interval at which one stops misses the mean of normal clusters.
+    """Count how often the interval at which one stops misses the mean
+    of normal clusters.
 
-    One stops after the first look if its interval excludes 0 or lies within ± 0.1, as an audit
-    does; ``shared`` intervals are at 97.5 % in both looks, ``naive`` ones at 95 %.
+    One stops after the first look if its interval excludes 0 or lies within ± 0.1, as
+    an audit does; ``shared`` intervals are at 97.5 % in both looks, ``naive`` ones at
+    95 %.
     """
     rng = np.random.default_rng(seed)
     rows = []
@@ -239,16 +287,25 @@ def misses(replications: int, seed: int = 0) -> pd.DataFrame:
             decided = (low > 0) | (high < 0) | ((low > -0.1) & (high < 0.1))
             at_stop = [np.where(decided, *pair) for pair in zip(*ends, strict=True)]
             missed = (at_stop[0] > effect) | (at_stop[1] < effect)
-            rows.append({
-                "effect": effect, "intervals": name, "n": replications,
-                "missed": int(missed.sum()), "stopped_early": int(decided.sum()),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "effect": effect,
+                    "intervals": name,
+                    "n": replications,
+                    "missed": int(missed.sum()),
+                    "stopped_early": int(decided.sum()),
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def _ends(values: Any, level: float) -> tuple[Any, Any]:
     n = values.shape[1]
-    half = special.stdtrit(n - 1, 0.5 + level / 2) * values.std(axis=1, ddof=1) / np.sqrt(n)
+    half = (
+        special.stdtrit(n - 1, 0.5 + level / 2)
+        * values.std(axis=1, ddof=1)
+        / np.sqrt(n)
+    )
     mean = values.mean(axis=1)
     return mean - half, mean + half
 

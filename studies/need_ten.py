@@ -1,9 +1,10 @@
 """Do you need ten reads? ``python -m studies.need_ten`` recomputes.
 
-How often the rule of `rubricnb.will_permuting_help` is wrong, what `rubricnb.decide` costs and
-misses, why stopping early does not help a mean, which orderings to ask first, and what skewed
-scores change. Simulated judges of the package, and the recorded ones of `studies.one_read`. What
-is written to ``results/recordings/need_ten_*.csv`` are aggregates.
+How often the rule of `rubricnb.will_permuting_help` is wrong, what `rubricnb.decide`
+costs and misses, why stopping early does not help a mean, which orderings to ask first,
+and what skewed scores change. Simulated judges of the package, and the recorded ones of
+`studies.one_read`. What is written to ``results/recordings/need_ten_*.csv`` are
+aggregates.
 """
 
 from __future__ import annotations
@@ -39,19 +40,23 @@ from studies.recording import write_tables
 TEXTS = 2_000  # of a simulated population
 PILOT, PILOTS = 20, 200
 NOISES = (0.05, 0.15, 0.25, 0.4, 0.6, 0.9, 1.3)
-# Lead and most; where they are equal it is the majority of so many, asked until it is certain.
+# Lead and most; where they are equal it is the majority of so many,
+# asked until it is certain.
 RULES = ((2, 9), (3, 9), (1, 1), (3, 3), (5, 5), (7, 7), (9, 9))
 ORDERS = 40  # in which recorded votes are gone through
 FIRST = open_profile("first-biased")
 
 
-# ---- how scores are spread ---------------------------------------------------------------------
+# ---- how scores are spread
+# ---------------------------------------------------------------------
 
 
 def qualities(
     shape: str, n: int, rng: np.random.Generator, cluster: IntArray | None = None
 ) -> FloatArray:
-    """Ratings of n texts, 1 to 5: where they heap up. Clusters share half of the variance."""
+    """Ratings of n texts, 1 to 5: where they heap up.
+    Clusters share half of the variance.
+    """
     normal = rng.normal(size=n)
     if cluster is not None:
         normal = np.sqrt(0.5) * (normal + rng.normal(size=cluster.max() + 1)[cluster])
@@ -82,7 +87,8 @@ def clusters(kind: str, n: int, rng: np.random.Generator) -> IntArray:
 READOUTS = {"score": greedy, "expected score": expected}
 
 
-# ---- will permuting help? ----------------------------------------------------------------------
+# ---- will permuting help?
+# ----------------------------------------------------------------------
 
 
 def populations() -> Iterator[tuple[dict[str, Any], Profile, str, str]]:
@@ -110,8 +116,8 @@ def drawn(cluster: IntArray, rng: np.random.Generator, whole: bool) -> IntArray:
 def pilots(n: int = TEXTS, times: int = PILOTS) -> pd.DataFrame:
     """What pilots of twenty texts say of judges whose true gain is known.
 
-    The gain is r of the mean of ten orders with the ratings over the mean r of one, in the whole
-    population.
+    The gain is r of the mean of ten orders with the ratings over the mean r of one, in
+    the whole population.
     """
     rows = []
     for number, (names, judge, shape, kind) in enumerate(populations()):
@@ -125,15 +131,25 @@ def pilots(n: int = TEXTS, times: int = PILOTS) -> pd.DataFrame:
             gain = np.corrcoef(value.mean(axis=1), human)[0, 1] / one
             for whole in (False,) if kind == "none" else (False, True):
                 rows.append(
-                    names | {"shape": shape, "clusters": kind, "readout": readout,
-                             "pilot": "whole clusters" if whole else "any texts", "gain": gain}
+                    names
+                    | {
+                        "shape": shape,
+                        "clusters": kind,
+                        "readout": readout,
+                        "pilot": "whole clusters" if whole else "any texts",
+                        "gain": gain,
+                    }
                     | said(value, cluster, whole, times, rng)
-                )  # fmt: skip
+                )
     return pd.DataFrame(rows)
 
 
 def said(
-    value: FloatArray, cluster: IntArray, whole: bool, times: int, rng: np.random.Generator
+    value: FloatArray,
+    cluster: IntArray,
+    whole: bool,
+    times: int,
+    rng: np.random.Generator,
 ) -> dict[str, float]:
     """How often pilots say what, and the median of what they predict."""
     pilots = (drawn(cluster, rng, whole) for _ in range(times))
@@ -142,36 +158,55 @@ def said(
         "pilots": times,
         "pilot_gain": table["gain"].median(),
         "pilot_congeneric": table["gain_congeneric"].median(),
-        **{verdict: (table["verdict"] == verdict).mean() for verdict in ("go", "unsure", "stop")},
+        **{
+            verdict: (table["verdict"] == verdict).mean()
+            for verdict in ("go", "unsure", "stop")
+        },
     }
 
 
 def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
-    """The same with the recorded judges: what pilots say, and what ten orders really gained."""
+    """The same with the recorded judges: what pilots say,
+    and what ten orders really gained.
+    """
     rows = []
     for c in of:
         for readout, read in READOUTS.items():
             rng = c.stream(2)
             value = read(c.p, c.orders)
-            with np.errstate(invalid="ignore"):  # some order may give all texts one score
-                r = [np.corrcoef(v, c.human)[0, 1] for v in (*value.T, value.mean(axis=1))]
+            # some order may give all texts one score
+            with np.errstate(invalid="ignore"):
+                r = [
+                    np.corrcoef(v, c.human)[0, 1]
+                    for v in (*value.T, value.mean(axis=1))
+                ]
             every = _pays(value, c.cluster, 10)
             for whole in (False, True):
                 rows.append(
-                    c.names | {"readout": readout, "r_one": np.mean(r[:-1]), "r_ten": r[-1],
-                               "predicted": every["gain"], "congeneric": every["gain_congeneric"],
-                               "phi": every["phi"], "verdict": every["verdict"],
-                               "pilot": "whole clusters" if whole else "any texts"}
+                    c.names
+                    | {
+                        "readout": readout,
+                        "r_one": np.mean(r[:-1]),
+                        "r_ten": r[-1],
+                        "predicted": every["gain"],
+                        "congeneric": every["gain_congeneric"],
+                        "phi": every["phi"],
+                        "verdict": every["verdict"],
+                        "pilot": "whole clusters" if whole else "any texts",
+                    }
                     | said(value, c.cluster, whole, times, rng)
-                )  # fmt: skip
+                )
     return pd.DataFrame(rows)
 
 
-# ---- deciding ----------------------------------------------------------------------------------
+# ---- deciding
+# ----------------------------------------------------------------------------------
 
 
 def chances(p: float, lead: int, most: int) -> tuple[float, float, float]:
-    """P(yes), P(undecided) and mean reads, where every read says yes with probability p."""
+    """P(yes), P(undecided) and mean reads,
+    where every read says yes with probability p.
+    """
     state, yes, tie, reads = {0: 1.0}, 0.0, 0.0, 0.0
     for calls in range(1, most + 1):
         reads += sum(state.values())
@@ -189,16 +224,30 @@ def chances(p: float, lead: int, most: int) -> tuple[float, float, float]:
 
 def exact() -> pd.DataFrame:
     """The chances of every rule, for reads that say yes more or less often."""
-    return pd.DataFrame([
-        {"p": p, "lead": lead, "most": most,
-         **dict(zip(("yes", "undecided", "reads"), chances(p, lead, most), strict=True))}
-        for p in (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
-        for lead, most in RULES
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {
+                "p": p,
+                "lead": lead,
+                "most": most,
+                **dict(
+                    zip(
+                        ("yes", "undecided", "reads"),
+                        chances(p, lead, most),
+                        strict=True,
+                    )
+                ),
+            }
+            for p in (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
+            for lead, most in RULES
+        ]
+    )
 
 
 def by_votes(votes: IntArray, lead: int, most: int) -> tuple[IntArray, IntArray]:
-    """Outcome (1, 0 for a tie, −1) and calls, for rows of votes in the order they come."""
+    """Outcome (1, 0 for a tie, −1) and calls,
+    for rows of votes in the order they come.
+    """
     ahead = np.cumsum(votes[:, :most], axis=1)
     left = most - np.arange(1, most + 1)
     over = (np.abs(ahead) >= lead) | (np.abs(ahead) > left) | (left == 0)
@@ -209,8 +258,9 @@ def by_votes(votes: IntArray, lead: int, most: int) -> tuple[IntArray, IntArray]
 def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
     """The recorded ten reads as votes, gone through in many orders.
 
-    Wrong is what the majority of all ten contradicts; where the ten are split evenly, a decision is
-    half wrong. The cut is the score that parts the ten-read means most evenly.
+    Wrong is what the majority of all ten contradicts; where the ten are split evenly, a
+    decision is half wrong. The cut is the score that parts the ten-read means most
+    evenly.
     """
     rows = []
     for c in of:
@@ -227,17 +277,25 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
                 found, cost = by_votes(rng.permuted(votes, axis=1), lead, most)
                 wrong += np.abs(found - truth) / 2 / ORDERS
                 calls += cost / ORDERS
-            rows.append(c.names | {
-                "cut": cut, "ties": (split == 0).mean(), "unanimous": (split == 10).mean(),
-                "lead": lead, "most": most,
-                **named_mean("wrong", wrong, c.cluster, (0.0, 1.0), ENDS),
-                **named_mean("reads", calls, c.cluster, parts=ENDS),
-            })  # fmt: skip
+            rows.append(
+                c.names
+                | {
+                    "cut": cut,
+                    "ties": (split == 0).mean(),
+                    "unanimous": (split == 10).mean(),
+                    "lead": lead,
+                    "most": most,
+                    **named_mean("wrong", wrong, c.cluster, (0.0, 1.0), ENDS),
+                    **named_mean("reads", calls, c.cluster, parts=ENDS),
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def simulated_decisions(n: int = TEXTS // 2) -> pd.DataFrame:
-    """The same with simulated judges, where what most of a hundred other orders say is right."""
+    """The same with simulated judges,
+    where what most of a hundred other orders say is right.
+    """
     rows = []
     many = rb.shuffled(5, 100).orderings("many", 0)
     for shape in ("normal", "ceiling", "floor", "narrow", "U"):
@@ -254,15 +312,23 @@ def simulated_decisions(n: int = TEXTS // 2) -> pd.DataFrame:
                 votes = rng.permuted(np.where(score >= cut, 1, -1)[used], axis=1)
                 for lead, most in ((2, 9), (1, 1), (5, 5), (9, 9)):
                     found, calls = by_votes(votes, lead, most)
-                    rows.append({
-                        "shape": shape, "noise": noise, "cut": cut, "yes": (share >= 0.5).mean(),
-                        "lead": lead, "most": most, "wrong": (found != truth).mean(),
-                        "reads": calls.mean(),
-                    })  # fmt: skip
+                    rows.append(
+                        {
+                            "shape": shape,
+                            "noise": noise,
+                            "cut": cut,
+                            "yes": (share >= 0.5).mean(),
+                            "lead": lead,
+                            "most": most,
+                            "wrong": (found != truth).mean(),
+                            "reads": calls.mean(),
+                        }
+                    )
     return pd.DataFrame(rows)
 
 
-# ---- stopping early for a mean -----------------------------------------------------------------
+# ---- stopping early for a mean
+# -----------------------------------------------------------------
 
 
 def stopped(value: FloatArray, within: float) -> tuple[FloatArray, IntArray]:
@@ -278,10 +344,12 @@ def stopped(value: FloatArray, within: float) -> tuple[FloatArray, IntArray]:
 
 
 def sequential(n: int = TEXTS) -> pd.DataFrame:
-    """Reads until the standard error of their mean is small, against a fixed number of reads.
+    """Reads until the standard error of their mean is small,
+    against a fixed number of reads.
 
-    The error is against the mean of many orders (200) of the same judge. ``fixed_rmse`` is that of
-    the fixed number of reads with the same mean cost, between whole numbers on a line of 1/K.
+    The error is against the mean of many orders (200) of the same judge. ``fixed_rmse``
+    is that of the fixed number of reads with the same mean cost, between whole numbers
+    on a line of 1/K.
     """
     rows = []
     many = rb.shuffled(5, 100).orderings("many", 0)
@@ -300,49 +368,67 @@ def sequential(n: int = TEXTS) -> pd.DataFrame:
                 found, calls = stopped(value, within)
                 same = np.interp(1 / calls.mean(), (1 / k)[::-1], mse[::-1])
                 at = round(calls.mean()) - 1
-                rows.append({
-                    "noise": noise, "readout": readout, "within": within, "reads": calls.mean(),
-                    "after_two": (calls == 2).mean(),
-                    "rmse": np.sqrt(((found - target) ** 2).mean()),
-                    "fixed_rmse": np.sqrt(same), "spread": found.std() / target.std(),
-                    "fixed_spread": means[:, at].std() / target.std(),
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "noise": noise,
+                        "readout": readout,
+                        "within": within,
+                        "reads": calls.mean(),
+                        "after_two": (calls == 2).mean(),
+                        "rmse": np.sqrt(((found - target) ** 2).mean()),
+                        "fixed_rmse": np.sqrt(same),
+                        "spread": found.std() / target.std(),
+                        "fixed_spread": means[:, at].std() / target.std(),
+                    }
+                )
     return pd.DataFrame(rows)
 
 
-# ---- which orderings first ---------------------------------------------------------------------
+# ---- which orderings first
+# ---------------------------------------------------------------------
 
 
 def designs() -> dict[str, IntArray]:
     """Which orderings one may ask."""
-    first: dict[str, Design] = {f"first {k}": Design("first", 5, k) for k in (1, 2, 4, 5, 10)}
+    first: dict[str, Design] = {
+        f"first {k}": Design("first", 5, k) for k in (1, 2, 4, 5, 10)
+    }
     rows = {name: d.orderings() for name, d in first.items()}
     rows |= {f"rotations {k}": BALANCED[:k] for k in (2, 4, 5)}
     return rows | {"balanced 10": BALANCED}
 
 
 def systematic(orders: IntArray, judge: Profile, readout: str) -> tuple[float, float]:
-    """What noise does not explain: RMSE over texts, and mean, against the judge without bias.
+    """What noise does not explain: RMSE over texts, and mean,
+    against the judge without bias.
 
-    The noise of an order is integrated over (Gauss–Hermite), and the quality that the judge sees
-    is normal, so nothing here is drawn.
+    The noise of an order is integrated over (Gauss–Hermite), and the quality that the
+    judge sees is normal, so nothing here is drawn.
     """
     node, weight = special.roots_hermitenorm(41)
     weight = weight / weight.sum()
     seen = 3 + 0.9 * node  # what the judge sees, over texts
-    gamma = np.interp(np.arange(5) / 4, np.linspace(0, 1, len(judge.position_preference)),
-                      judge.position_preference)  # fmt: skip
+    gamma = np.interp(
+        np.arange(5) / 4,
+        np.linspace(0, 1, len(judge.position_preference)),
+        judge.position_preference,
+    )
     rising = (np.roll(orders, -1, axis=1) > orders).sum(axis=1)
     turned = judge.direction / 2 * (2 * rising - 5) / 3
 
     def mean(gamma: FloatArray, turned: FloatArray) -> FloatArray:
         latent = seen[:, None, None] + turned[None, :, None] + judge.order_noise * node
-        logit = -judge.sharpness / 2 * (orders[None, :, None, :] - latent[..., None]) ** 2 + gamma
+        logit = (
+            -judge.sharpness / 2 * (orders[None, :, None, :] - latent[..., None]) ** 2
+            + gamma
+        )
         if readout == "score":
             best = logit.argmax(axis=-1)
             score = orders[np.arange(len(orders))[None, :, None], best].astype(float)
         else:
-            score = (special.softmax(logit, axis=-1) * orders[None, :, None, :]).sum(axis=-1)
+            score = (special.softmax(logit, axis=-1) * orders[None, :, None, :]).sum(
+                axis=-1
+            )
         return np.asarray((score @ weight).mean(axis=1))
 
     off = mean(gamma, turned) - mean(0 * gamma, 0 * turned)
@@ -350,23 +436,37 @@ def systematic(orders: IntArray, judge: Profile, readout: str) -> tuple[float, f
 
 
 def first_reads() -> pd.DataFrame:
-    """What is left of a preference and of an effect of direction, by the orderings asked."""
+    """What is left of a preference and of an effect of direction,
+    by the orderings asked.
+    """
     rows = []
     for bias, strength, direction in (
-        ("preference", 1.0, 0.0), ("strong preference", 4.0, 0.0), ("direction", 0.0, 1.0),
+        ("preference", 1.0, 0.0),
+        ("strong preference", 4.0, 0.0),
+        ("direction", 0.0, 1.0),
         ("preference and direction", 1.0, 1.0),
-    ):  # fmt: skip
+    ):
         judge = replace(strengthened(FIRST, strength), direction=direction)
         for name, orders in designs().items():
             for readout in READOUTS:
                 rmse, mean = systematic(orders, judge, readout)
-                rows.append({"bias": bias, "orders": name, "k": len(orders), "readout": readout,
-                             "rmse": rmse, "mean_error": mean})  # fmt: skip
+                rows.append(
+                    {
+                        "bias": bias,
+                        "orders": name,
+                        "k": len(orders),
+                        "readout": readout,
+                        "rmse": rmse,
+                        "mean_error": mean,
+                    }
+                )
     return pd.DataFrame(rows)
 
 
 def directions(of: list[Cell]) -> pd.DataFrame:
-    """Mean score in ascending minus descending rotations, recorded judges; t over clusters."""
+    """Mean score in ascending minus descending rotations,
+    recorded judges; t over clusters.
+    """
     rows = []
     for c in of:
         for readout, read in READOUTS.items():
@@ -385,7 +485,9 @@ def opposite(orders: IntArray) -> list[tuple[int, int]]:
     [(0, 2), (1, 3)]
     """
     rows = [tuple(row) for row in orders]
-    return [(i, j) for i, j in combinations(range(len(rows)), 2) if rows[i][::-1] == rows[j]]
+    return [
+        (i, j) for i, j in combinations(range(len(rows)), 2) if rows[i][::-1] == rows[j]
+    ]
 
 
 def rotated(orders: IntArray, by: int) -> list[tuple[int, int]]:
@@ -400,7 +502,9 @@ def rotated(orders: IntArray, by: int) -> list[tuple[int, int]]:
 
 
 def pair_kinds(orders: IntArray) -> dict[str, list[tuple[int, ...]]]:
-    """Which reads are averaged, found by what the orders are and not by their number."""
+    """Which reads are averaged, found by what the orders
+    are and not by their number.
+    """
     rising = (orders == np.arange(1, orders.shape[1] + 1)).all(axis=1).argmax()
     mirrored, apart = opposite(orders), rotated(orders, 2)
     return {
@@ -416,8 +520,9 @@ def pair_kinds(orders: IntArray) -> dict[str, list[tuple[int, ...]]]:
 def pairs(of: list[Cell]) -> pd.DataFrame:
     """Two recorded reads against the other eight, and one read against the other nine.
 
-    ``less`` is the mean square error of two neighbouring rotations minus that of these reads, with
-    its interval ``low, high`` over clusters: above 0 where these come nearer.
+    ``less`` is the mean square error of two neighbouring rotations minus that of these
+    reads, with its interval ``low, high`` over clusters: above 0 where these come
+    nearer.
     """
     rows = []
     for c in of:
@@ -425,24 +530,31 @@ def pairs(of: list[Cell]) -> pd.DataFrame:
         square: dict[str, FloatArray] = {}
         means: dict[str, FloatArray] = {}
         for kind, sets in pair_kinds(c.orders).items():
-            off = np.stack([
-                value[:, list(chosen)].mean(axis=1)
-                - np.delete(value, list(chosen), axis=1).mean(axis=1)
-                for chosen in sets
-            ])  # fmt: skip
+            off = np.stack(
+                [
+                    value[:, list(chosen)].mean(axis=1)
+                    - np.delete(value, list(chosen), axis=1).mean(axis=1)
+                    for chosen in sets
+                ]
+            )
             square[kind], means[kind] = (off**2).mean(axis=0), off.mean(axis=1)
         for kind, own in square.items():
             less = mean_row(square["rotations"] - own, c.cluster, name="less")
             rmse, mean = np.sqrt(own.mean()), np.sqrt((means[kind] ** 2).mean())
-            rows.append(c.names | {"reads": kind, "rmse": rmse, "mean_error": mean, **less})
+            rows.append(
+                c.names | {"reads": kind, "rmse": rmse, "mean_error": mean, **less}
+            )
     return pd.DataFrame(rows)
 
 
-# ---- skewed scores -----------------------------------------------------------------------------
+# ---- skewed scores
+# -----------------------------------------------------------------------------
 
 
 def skewed(seeds: int = 8, n: int = 500) -> pd.DataFrame:
-    """What permuting gains, and where the mean of ten goes, by the shape of the ratings."""
+    """What permuting gains, and where the mean of ten goes,
+    by the shape of the ratings.
+    """
     rows = []
     for shape in ("normal", "ceiling", "floor", "narrow", "U"):
         for strength in (0.0, 2.0, 8.0):
@@ -450,25 +562,37 @@ def skewed(seeds: int = 8, n: int = 500) -> pd.DataFrame:
                 rng = np.random.default_rng([5, seed])
                 human = qualities(shape, n, rng)
                 judge = strengthened(FIRST, strength)
-                p, fair = (ask(j, human, BALANCED, seed) for j in (judge, strengthened(FIRST, 0)))
+                p, fair = (
+                    ask(j, human, BALANCED, seed)
+                    for j in (judge, strengthened(FIRST, 0))
+                )
                 a, e = greedy(p, BALANCED), expected(p, BALANCED)
                 target = expected(fair, BALANCED).mean(axis=1)
                 single = [np.corrcoef(v, human)[0, 1] for v in a.T]
-                rows.append({
-                    "shape": shape, "bias": strength, "r_one": np.mean(single),
-                    "r_ten": np.corrcoef(a.mean(axis=1), human)[0, 1],
-                    "r_lowest": min(single), "r_highest": max(single),
-                    "pull": e.mean() - target.mean(),
-                    "pull_geometric": geometric(p, BALANCED).mean() - target.mean(),
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "shape": shape,
+                        "bias": strength,
+                        "r_one": np.mean(single),
+                        "r_ten": np.corrcoef(a.mean(axis=1), human)[0, 1],
+                        "r_lowest": min(single),
+                        "r_highest": max(single),
+                        "pull": e.mean() - target.mean(),
+                        "pull_geometric": geometric(p, BALANCED).mean() - target.mean(),
+                    }
+                )
     table = pd.DataFrame(rows)
     table["gain"] = table["r_ten"] - table["r_one"]
     keys = ["shape", "bias"]
     mean = table.groupby(keys, sort=False).mean()
-    return mean.assign(gain_se=table.groupby(keys, sort=False)["gain"].sem()).reset_index()
+    return mean.assign(
+        gain_se=table.groupby(keys, sort=False)["gain"].sem()
+    ).reset_index()
 
 
-def compute(of: list[Cell] | None = None, times: int = PILOTS) -> dict[str, pd.DataFrame]:
+def compute(
+    of: list[Cell] | None = None, times: int = PILOTS
+) -> dict[str, pd.DataFrame]:
     """All tables of the chapter, by name of file."""
     of = cells() if of is None else of
     return {

@@ -1,9 +1,10 @@
 """One read instead of ten? ``python -m studies.one_read`` recomputes.
 
 Simulated judges, whose bias is known, and the recorded ones, whose balanced reads have
-probabilities: what one read loses, how a preference for places is taken out of it, and where that
-does harm. What is written to ``results/recordings/one_read_*.csv`` are aggregates.
-``python -m studies.one_read --null`` asks the 1.5B judge about empty texts first.
+probabilities: what one read loses, how a preference for places is taken out of it, and
+where that does harm. What is written to ``results/recordings/one_read_*.csv`` are
+aggregates. ``python -m studies.one_read --null`` asks the 1.5B judge about empty texts
+first.
 """
 
 from __future__ import annotations
@@ -70,8 +71,12 @@ class Cell:
     def names(self) -> dict[str, Any]:
         """The columns that name it."""
         clusters = self.items["cluster_id"].nunique()
-        return {"judge": self.judge, "dataset": self.dataset, "n_items": len(self.p),
-                "n_clusters": clusters}  # fmt: skip
+        return {
+            "judge": self.judge,
+            "dataset": self.dataset,
+            "n_items": len(self.p),
+            "n_clusters": clusters,
+        }
 
     @property
     def cluster(self) -> IntArray:
@@ -84,9 +89,13 @@ class Cell:
 
 
 def cell(slug: str, dataset: str) -> Cell:
-    """Read one recorded judge: items with all ten balanced reads, one criterion a prompt."""
+    """Read one recorded judge: items with all ten balanced reads,
+    one criterion a prompt.
+    """
     found = rb.recorded(slug, dataset)
-    found = found.query("design == 'balanced' and template == 'rubric' and n_options == 5")
+    found = found.query(
+        "design == 'balanced' and template == 'rubric' and n_options == 5"
+    )
     if found["reference_score"].nunique() > 1:
         found = found[found["reference_score"] == "none"]
     columns = [f"probability_{k}" for k in range(1, 6)]
@@ -96,11 +105,14 @@ def cell(slug: str, dataset: str) -> Cell:
     shown = found["ordering"].to_numpy().reshape(shape[:2])
     ids = found["item_id"].astype(str).to_numpy().reshape(shape[:2])
     if (shown != shown[0]).any() or (ids != ids[:, :1]).any():
-        raise ValueError(f"{slug} on {dataset}: not every item has the same ten balanced reads")
+        raise ValueError(
+            f"{slug} on {dataset}: not every item has the same ten balanced reads"
+        )
     whole = ~np.isnan(p).any(axis=(1, 2))
     items = rb.load(dataset).set_index("item_id").loc[ids[whole, 0]].reset_index()
     kept = pd.DataFrame(items)[["cluster_id", "group_id", "candidate"]].astype(object)
-    kept["group_id"] = kept["group_id"].fillna(kept["cluster_id"])  # where no one competes
+    # where no one competes
+    kept["group_id"] = kept["group_id"].fillna(kept["cluster_id"])
     orders = np.array([decode(c) for c in shown[0]])
     name = judges().set_index("slug")["name"][slug]
     human = items["human"] if "human" in items else items["gold"]  # of a stronger judge
@@ -112,7 +124,8 @@ def cells() -> list[Cell]:
     return [cell(slug, name) for slug, sets in JUDGES.items() for name in sets]
 
 
-# ---- one read, and what can be made of it ------------------------------------------------------
+# ---- one read, and what can be made of it
+# ------------------------------------------------------
 
 
 def expected(p: FloatArray, orders: IntArray) -> FloatArray:
@@ -159,23 +172,42 @@ def geometric(p: FloatArray, orders: IntArray) -> FloatArray:
     return np.asarray(mean @ np.arange(1, p.shape[-1] + 1))
 
 
-def estimates(p: FloatArray, orders: IntArray, gamma: FloatArray) -> dict[str, FloatArray]:
+def estimates(
+    p: FloatArray, orders: IntArray, gamma: FloatArray
+) -> dict[str, FloatArray]:
     """Every way to score an item, items × (reads or 1)."""
-    e, a, free = expected(p, orders), greedy(p, orders), expected(without(p, gamma), orders)
+    e, a, free = (
+        expected(p, orders),
+        greedy(p, orders),
+        expected(without(p, gamma), orders),
+    )
     return {
-        "A1": a, "E1": e, "E1 free": free,
-        "A10": a.mean(axis=1, keepdims=True), "E10": e.mean(axis=1, keepdims=True),
-        "E10 free": free.mean(axis=1, keepdims=True), "G10": geometric(p, orders)[:, None],
-    }  # fmt: skip
+        "A1": a,
+        "E1": e,
+        "E1 free": free,
+        "A10": a.mean(axis=1, keepdims=True),
+        "E10": e.mean(axis=1, keepdims=True),
+        "E10 free": free.mean(axis=1, keepdims=True),
+        "G10": geometric(p, orders)[:, None],
+    }
 
 
-# ---- recorded judges ---------------------------------------------------------------------------
+# ---- recorded judges
+# ---------------------------------------------------------------------------
 
-CONTRASTS = (("E1", "A1"), ("E10", "E1"), ("E1 free", "E1"), ("G10", "E10"), ("E10 free", "E10"))
+CONTRASTS = (
+    ("E1", "A1"),
+    ("E10", "E1"),
+    ("E1 free", "E1"),
+    ("G10", "E10"),
+    ("E10 free", "E10"),
+)
 
 
 def agreement(of: Cell) -> list[dict[str, Any]]:
-    """Correlation with people by every way, the mean over single reads, and differences."""
+    """Correlation with people by every way,
+    the mean over single reads, and differences.
+    """
     whole: dict[str, float] = {}
     left: dict[str, FloatArray] = {}
     for name, value in estimates(of.p, of.orders, preference(of.p)).items():
@@ -185,7 +217,9 @@ def agreement(of: Cell) -> list[dict[str, Any]]:
         total = sums.sum(axis=0)
         whole[name] = float(correlation(total).mean())
         left[name] = correlation(total - sums).mean(axis=1)
-    found = {n: bounded("value", fisher_jackknife_t(r, left[n])) for n, r in whole.items()}
+    found = {
+        n: bounded("value", fisher_jackknife_t(r, left[n])) for n, r in whole.items()
+    }
     for a, b in CONTRASTS:
         more = whole[a] - whole[b]
         found[f"{a} − {b}"] = bounded("value", jackknife_t(more, left[a] - left[b]))
@@ -199,8 +233,11 @@ def mirrored(orders: IntArray) -> list[tuple[int, ...]]:
     return [(i, j) for i, j in pairs if rows[i][::-1] == rows[j]]
 
 
-def removed(of: Cell, pilot: IntArray, null: FloatArray | None = None) -> dict[str, FloatArray]:
-    """Log odds of each score (items × orders × scores), corrected by what a pilot shows.
+def removed(
+    of: Cell, pilot: IntArray, null: FloatArray | None = None
+) -> dict[str, FloatArray]:
+    """Log odds of each score (items × orders × scores),
+    corrected by what a pilot shows.
 
     ``null``: log odds of each score for an empty text, in every order.
     """
@@ -227,14 +264,18 @@ def differ(levels: IntArray) -> FloatArray:
 
 
 def corrections(
-    of: Cell, rng: np.random.Generator, null: FloatArray | None = None, draws: int = PILOTS
+    of: Cell,
+    rng: np.random.Generator,
+    null: FloatArray | None = None,
+    draws: int = PILOTS,
 ) -> list[dict[str, Any]]:
-    """What is left of an order effect after each correction, for texts of other prompts.
+    """What is left of an order effect after each correction,
+    for texts of other prompts.
 
-    ``left``: variance of a text's expected score over orders (or over averages of orders), by that
-    of single uncorrected reads. ``flips``: share of pairs of reads with unequal most probable
-    scores (for averages: rounded), minus that of uncorrected reads. ``r``: change of the
-    correlation with people. Intervals are over clusters.
+    ``left``: variance of a text's expected score over orders (or over averages of
+    orders), by that of single uncorrected reads. ``flips``: share of pairs of reads
+    with unequal most probable scores (for averages: rounded), minus that of uncorrected
+    reads. ``r``: change of the correlation with people. Intervals are over clusters.
     """
     n, group = len(of.p), pd.factorize(of.items["group_id"])[0]
     options = np.arange(1, of.p.shape[-1] + 1)
@@ -250,17 +291,26 @@ def corrections(
             p = softmax(log)
             each, levels = p @ options, p.argmax(axis=-1) + 1
             score[way] = score.get(way, 0) + np.where(others[:, None], each, 0)
-            spread[way] = spread.get(way, 0) + np.where(others, each.var(axis=1, ddof=1), 0)
+            spread[way] = spread.get(way, 0) + np.where(
+                others, each.var(axis=1, ddof=1), 0
+            )
             flips[way] = flips.get(way, 0) + np.where(others, differ(levels), 0)
     kept = used[:, 0] > 0
     score = {way: total[kept] / used[kept] for way, total in score.items()}
     spread = {way: total[kept] / used[kept, 0] for way, total in spread.items()}
     flips = {way: total[kept] / used[kept, 0] for way, total in flips.items()}
     ten = score["none"]
-    rising = (np.roll(of.orders, -1, axis=1) > of.orders).sum(axis=1) == of.orders.shape[1] - 1
+    rising = (np.roll(of.orders, -1, axis=1) > of.orders).sum(
+        axis=1
+    ) == of.orders.shape[1] - 1
     for way, sets in (("mirror", mirrored(of.orders)), ("cyclic", [rising, ~rising])):
-        score[way] = np.stack([ten[:, [*chosen] if way == "mirror" else chosen].mean(axis=1)
-                               for chosen in sets], axis=1)  # fmt: skip
+        score[way] = np.stack(
+            [
+                ten[:, [*chosen] if way == "mirror" else chosen].mean(axis=1)
+                for chosen in sets
+            ],
+            axis=1,
+        )
         spread[way] = score[way].var(axis=1, ddof=1)
         flips[way] = differ(np.floor(score[way] + 0.5).astype(np.int64))
     cluster, human = of.cluster[kept], of.human[kept]
@@ -277,13 +327,19 @@ def corrections(
         }
         row = {"way": way, "flips_before": flips["none"].mean()}
         for name, own in found.items():
-            row |= {name: own[name], f"{name}_low": own["low"], f"{name}_high": own["high"]}
+            row |= {
+                name: own[name],
+                f"{name}_low": own["low"],
+                f"{name}_high": own["high"],
+            }
         rows.append(of.names | row)
     return rows
 
 
 def _mean_r(value: FloatArray, human: FloatArray, cluster: IntArray) -> FloatArray:
-    """Mean over reads of the correlation with people: of all, and without each cluster."""
+    """Mean over reads of the correlation with people:
+    of all, and without each cluster.
+    """
     sums = np.stack([by_cluster(moments(x, human), cluster) for x in value.T], axis=1)
     total = sums.sum(axis=0)
     left = correlation(total - sums).mean(axis=1)
@@ -294,13 +350,16 @@ KINDS = ("position", "score × place", "direction", "each text's own")
 
 
 def effect(kind: str, n: int, rng: np.random.Generator) -> FloatArray:
-    """What the ten orders add to the log odds of each score, with a root mean square of 0.3."""
+    """What the ten orders add to the log odds of each score,
+    with a root mean square of 0.3.
+    """
     orders = BALANCED
     place = np.argsort(orders, axis=1)
     if kind == "position":
         shift = rng.normal(size=5)[place]
     elif kind == "score × place":
-        both = rng.normal(size=(5, 5))  # places × scores; no place and no score is preferred
+        # places × scores; no place and no score is preferred
+        both = rng.normal(size=(5, 5))
         both -= both.mean(axis=0)
         both -= both.mean(axis=1, keepdims=True)
         shift = np.take_along_axis(both, place, axis=0)
@@ -318,15 +377,22 @@ def planted_corrections(seeds: int = 10, n: int = 200) -> pd.DataFrame:
     The empty text has an effect of orders that no text has.
     """
     rows = []
-    judge = replace(strengthened(open_profile("first-biased"), 0), sharpness=2.0, order_noise=0.0,
-                    cluster_order_noise=0.0, wording_noise=0.0)  # fmt: skip
+    judge = replace(
+        strengthened(open_profile("first-biased"), 0),
+        sharpness=2.0,
+        order_noise=0.0,
+        cluster_order_noise=0.0,
+        wording_noise=0.0,
+    )
     for kind in KINDS:
         for seed in range(seeds):
             rng = np.random.default_rng([7, seed, KINDS.index(kind)])
             human = qualities(n, rng)
             log = logs(by_score(ask(judge, human, BALANCED, seed), BALANCED))
             p = softmax(log + effect(kind, n, rng))
-            by_place = np.take_along_axis(p, np.broadcast_to(BALANCED - 1, p.shape), axis=2)
+            by_place = np.take_along_axis(
+                p, np.broadcast_to(BALANCED - 1, p.shape), axis=2
+            )
             items = pd.DataFrame({"cluster_id": range(n), "group_id": range(n)})
             cell = Cell("simulated", kind, by_place, BALANCED, human, items)
             null = effect("score × place", n, rng)
@@ -361,48 +427,66 @@ def systems(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
     }
     rows = []
     for name, deal in deals.items():
-        found = np.array([error(deal()) for _ in range(1 if "for all" in name else DRAWS)])
+        found = np.array(
+            [error(deal()) for _ in range(1 if "for all" in name else DRAWS)]
+        )
         mean, pair = np.sqrt(found.mean(axis=0))
-        rows.append(of.names | {"orders": name, "n_systems": len(size), "mean": mean, "pair": pair})
+        rows.append(
+            of.names
+            | {"orders": name, "n_systems": len(size), "mean": mean, "pair": pair}
+        )
     return rows
 
 
 def shared(of: Cell) -> list[dict[str, Any]]:
-    """How much of what an order does to scores it does to all texts alike, and in which shape.
+    """How much of what an order does to scores it does to all texts alike,
+    and in which shape.
 
-    *All texts alike*: of the variance over orders of an item's expected score, the part that items
-    of different clusters share (products of such pairs, so that chance adds nothing).
-    *A position preference*: of the mean log odds in each order about their mean over orders, the
-    part that one number for each position explains.
+    *All texts alike*: of the variance over orders of an item's expected score, the part
+    that items of different clusters share (products of such pairs, so that chance adds
+    nothing). *A position preference*: of the mean log odds in each order about their
+    mean over orders, the part that one number for each position explains.
     """
     score = expected(of.p, of.orders)
     moved = score - score.mean(axis=1, keepdims=True)
     log = logs(by_score(of.p, of.orders))
-    own = by_cluster(np.concatenate([moved, (moved**2).mean(axis=1, keepdims=True)], 1), of.cluster)
+    own = by_cluster(
+        np.concatenate([moved, (moved**2).mean(axis=1, keepdims=True)], 1), of.cluster
+    )
     size = by_cluster(np.ones(len(moved)), of.cluster)
-    odds = by_cluster((log - log.mean(axis=1, keepdims=True)).reshape(len(log), -1), of.cluster)
+    odds = by_cluster(
+        (log - log.mean(axis=1, keepdims=True)).reshape(len(log), -1), of.cluster
+    )
     place = np.argsort(of.orders, axis=1)  # of each score, in each order
 
     def alike(kept: NDArray[np.bool_]) -> float:
         total, n = own[kept].sum(axis=0), size[kept]
         between = total[:-1] ** 2 - (own[kept, :-1] ** 2).sum(axis=0)
-        return float(between.mean() / (n.sum() ** 2 - (n**2).sum()) / (total[-1] / n.sum()))
+        return float(
+            between.mean() / (n.sum() ** 2 - (n**2).sum()) / (total[-1] / n.sum())
+        )
 
     def by_place(kept: NDArray[np.bool_]) -> float:
         effect = odds[kept].sum(axis=0).reshape(place.shape)
-        fit = np.array([effect[place == k].mean() for k in range(place.shape[1])])[place]
+        fit = np.array([effect[place == k].mean() for k in range(place.shape[1])])[
+            place
+        ]
         return float((fit**2).sum() / (effect**2).sum())
 
     rows = []
     everything = np.ones(len(own), bool)
-    for name, statistic in (("all texts alike", alike), ("a position preference", by_place)):
+    for name, statistic in (
+        ("all texts alike", alike),
+        ("a position preference", by_place),
+    ):
         value = statistic(everything)
         left = np.array([statistic(np.arange(len(own)) != g) for g in range(len(own))])
         rows.append({"quantity": name, **bounded("value", jackknife_t(value, left))})
     return [of.names | row for row in rows]
 
 
-# ---- planted truth -----------------------------------------------------------------------------
+# ---- planted truth
+# -----------------------------------------------------------------------------
 
 
 def ask(
@@ -419,13 +503,21 @@ def ask(
     zero = np.zeros(rows, np.uint64)
     nan, none = np.full(rows, np.nan), np.zeros(rows, np.int64)
     batch = Batch(
-        table=tuple(code(orders)), ordering=np.tile(np.arange(reads), n),
-        n_options=np.full(rows, orders.shape[1]), text=names,
+        table=tuple(code(orders)),
+        ordering=np.tile(np.arange(reads), n),
+        n_options=np.full(rows, orders.shape[1]),
+        text=names,
         cluster=names if cluster is None else hash64(cluster).repeat(reads),
-        criterion=zero, criterion_ordering=zero, place=nan, quality=human.repeat(reads),
-        wording=zero, labels=none, reference=nan, temperature=np.zeros(rows, np.float32),
+        criterion=zero,
+        criterion_ordering=zero,
+        place=nan,
+        quality=human.repeat(reads),
+        wording=zero,
+        labels=none,
+        reference=nan,
+        temperature=np.zeros(rows, np.float32),
         replicate=zero + np.uint64(1),
-    )  # fmt: skip
+    )
     found = answer(profile, seed, batch, np.ones(rows, bool)).probabilities
     return np.asarray(found, dtype=np.float64).reshape(n, reads, -1)
 
@@ -442,13 +534,16 @@ def qualities(n: int, rng: np.random.Generator) -> FloatArray:
 
 
 def planted(seeds: int = SEEDS) -> pd.DataFrame:
-    """Simulated judges with a known preference: correlation with the truth, and errors in points.
+    """Simulated judges with a known preference: correlation with the truth,
+    and errors in points.
 
     Errors are against what the same judge says without a preference.
     """
     rows: list[dict[str, Any]] = []
     published = [p for name, p in profiles().items() if name.startswith("v2/")]
-    cases = [(f"{s:g} ×", strengthened(open_profile("first-biased"), s)) for s in STRENGTHS]
+    cases = [
+        (f"{s:g} ×", strengthened(open_profile("first-biased"), s)) for s in STRENGTHS
+    ]
     cases += [("published", p) for p in published]
     for label, profile in cases:
         for seed in range(seeds if label != "published" else max(2, seeds // 10)):
@@ -462,9 +557,17 @@ def planted(seeds: int = SEEDS) -> pd.DataFrame:
             for name, value in ways.items():
                 off = value - target
                 r = np.mean([np.corrcoef(v, human)[0, 1] for v in value.T])
-                rows.append({"bias": label, "profile": profile.name, "quantity": name, "r": r,
-                             "rmse": np.sqrt((off**2).mean()), "spread": value.std() / target.std(),
-                             "mean_error": np.abs(off.mean(axis=0)).mean()})  # fmt: skip
+                rows.append(
+                    {
+                        "bias": label,
+                        "profile": profile.name,
+                        "quantity": name,
+                        "r": r,
+                        "rmse": np.sqrt((off**2).mean()),
+                        "spread": value.std() / target.std(),
+                        "mean_error": np.abs(off.mean(axis=0)).mean(),
+                    }
+                )
     table = pd.DataFrame(rows)
     keys = ["bias", "quantity"]
     measures = ["r", "rmse", "spread", "mean_error"]
@@ -473,16 +576,22 @@ def planted(seeds: int = SEEDS) -> pd.DataFrame:
     return mean.reset_index()
 
 
-# ---- empty texts -------------------------------------------------------------------------------
+# ---- empty texts
+# -------------------------------------------------------------------------------
 
 
 def nulls(path: str) -> pd.DataFrame:
-    """Ask the 1.5B judge about the text "N/A" in ten orders: log probabilities by place."""
+    """Ask the 1.5B judge about the text "N/A" in ten orders:
+    log probabilities by place.
+    """
     items = rb.load("minibench").query("criterion == 'helpfulness'").head(1).copy()
     items["response"] = "N/A"
     items["item_id"] = items["text_id"] = "null"
-    asked = rb.run(rb.plan(items, rb.balanced(5), readout="logprobs"), f"embedded:{path}",
-                   store=":memory:")  # fmt: skip
+    asked = rb.run(
+        rb.plan(items, rb.balanced(5), readout="logprobs"),
+        f"embedded:{path}",
+        store=":memory:",
+    )
     long = rb.option_probabilities(asked)
     long["log"] = np.log(np.maximum(long["probability"], FLOOR))
     return long[["ordering_index", "position", "score", "log"]]
@@ -490,25 +599,35 @@ def nulls(path: str) -> pd.DataFrame:
 
 def null_log(table: pd.DataFrame) -> FloatArray:
     """Log odds of each score for the empty text, in every order."""
-    log = table.pivot(index="ordering_index", columns="score", values="log").to_numpy(np.float64)
+    log = table.pivot(index="ordering_index", columns="score", values="log").to_numpy(
+        np.float64
+    )
     return np.asarray(log - log.mean(axis=1, keepdims=True))
 
 
 def corrected(of: Cell) -> list[dict[str, Any]]:
-    """`corrections` of a recorded judge; where it was asked about an empty text, by that, too."""
+    """`corrections` of a recorded judge;
+    where it was asked about an empty text, by that, too.
+    """
     asked = (of.judge, of.dataset) == ("Qwen 1.5B", "minibench")
     null = null_log(read_table("one_read_null")) if asked else None
     return corrections(of, of.stream(0), null)
 
 
-def compute(seeds: int = SEEDS, of: list[Cell] | None = None) -> dict[str, pd.DataFrame]:
-    """All tables of the chapter, by name of file; every cell has a stream of its own."""
+def compute(
+    seeds: int = SEEDS, of: list[Cell] | None = None
+) -> dict[str, pd.DataFrame]:
+    """All tables of the chapter, by name of file;
+    every cell has a stream of its own.
+    """
     of = cells() if of is None else of
     return {
         "one_read_agreement": pd.DataFrame([row for c in of for row in agreement(c)]),
         "one_read_corrections": pd.DataFrame([row for c in of for row in corrected(c)]),
         "one_read_shapes": planted_corrections(),
-        "one_read_systems": pd.DataFrame([row for c in of for row in systems(c, c.stream(1))]),
+        "one_read_systems": pd.DataFrame(
+            [row for c in of for row in systems(c, c.stream(1))]
+        ),
         "one_read_shared": pd.DataFrame([row for c in of for row in shared(c)]),
         "one_read_planted": planted(seeds),
     }

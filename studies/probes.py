@@ -1,8 +1,10 @@
-"""Scoring bias of three API judges that someone else probed; ``python -m studies.probes``.
+"""Scoring bias of three API judges that someone else probed;
+``python -m studies.probes``.
 
-From the recording ``scoring-probes``, of which only aggregates are kept. A probe changes one thing
-in the prompt; the unchanged prompt was asked five times, so every change is compared with
-asking again. The five runs are interchangeable: a change is measured from the mean of all five.
+From the recording ``scoring-probes``, of which only aggregates are kept. A probe
+changes one thing in the prompt; the unchanged prompt was asked five times, so every
+change is compared with asking again. The five runs are interchangeable: a change is
+measured from the mean of all five.
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ from studies.recording import write_tables
 NAME = "scoring-probes"
 API, OPEN = f"{NAME}-api", f"{NAME}-open"
 REVERSED, THREE_ANCHORS = "rubric_order/reversed", "rubric_order/random"
-PROBES = ("rubric_order", "score_id", "reference_answer", "authority", "verbosity")  # run 1 … 5
-SMALL = ("smollm2-135m-instruct-embedded", "qwen2.5-coder-1.5b-instruct-embedded")  # of 13 and 14
+# run 1 … 5
+PROBES = ("rubric_order", "score_id", "reference_answer", "authority", "verbosity")
+# of 13 and 14
+SMALL = ("smollm2-135m-instruct-embedded", "qwen2.5-coder-1.5b-instruct-embedded")
 
 
 def tables(judgments: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -43,18 +47,30 @@ def tables(judgments: pd.DataFrame) -> dict[str, pd.DataFrame]:
     api = judgments[judgments["dataset"] == API]
     by_judge = list(api.groupby("judge", observed=True))
     return {
-        "changes": pd.concat([changes(part).assign(judge=name) for name, part in by_judge]),
-        "controls": pd.concat([controls(part).assign(judge=name) for name, part in by_judge]),
-        "deltas": pd.concat([deltas(part).assign(judge=name) for name, part in by_judge]),
-        "plausible": pd.DataFrame([{"judge": name, **plausible(part)} for name, part in by_judge]),
-        "labels": pd.DataFrame([{"judge": name, **labels(part)} for name, part in by_judge]),
+        "changes": pd.concat(
+            [changes(part).assign(judge=name) for name, part in by_judge]
+        ),
+        "controls": pd.concat(
+            [controls(part).assign(judge=name) for name, part in by_judge]
+        ),
+        "deltas": pd.concat(
+            [deltas(part).assign(judge=name) for name, part in by_judge]
+        ),
+        "plausible": pd.DataFrame(
+            [{"judge": name, **plausible(part)} for name, part in by_judge]
+        ),
+        "labels": pd.DataFrame(
+            [{"judge": name, **labels(part)} for name, part in by_judge]
+        ),
         "open": open_models(judgments[judgments["dataset"] == OPEN]),
         "small": pd.concat([small(judge) for judge in SMALL]),
     }
 
 
 def wide(part: pd.DataFrame, value: str = "raw") -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a judge's five control runs, and its variants: items × runs, items × variants."""
+    """Return a judge's five control runs, and its variants:
+    items × runs, items × variants.
+    """
     control = part[part["template"] == "control"]
     others = part[part["template"] != "control"]
     return (
@@ -69,11 +85,12 @@ def changes(part: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per variant, the reversed scale twice (``mapped``: 6 − s, or as recorded): the
-        ``mean``; its ``shift`` from the mean of the five control runs; ``shift_own`` from the run
-        of the same probe; ``mad``, the mean absolute difference from a single control run, with
-        that of two control runs (``mad_reask``) and the ``excess`` of the one over the other;
-        ``r`` with the mean of the controls. 95 % intervals over items.
+        One row per variant, the reversed scale twice (``mapped``: 6 − s, or as
+        recorded): the ``mean``; its ``shift`` from the mean of the five control runs;
+        ``shift_own`` from the run of the same probe; ``mad``, the mean absolute
+        difference from a single control run, with that of two control runs
+        (``mad_reask``) and the ``excess`` of the one over the other; ``r`` with the
+        mean of the controls. 95 % intervals over items.
     """
     control, variant = wide(part)
     own = dict(zip(PROBES, control.columns, strict=True))
@@ -86,24 +103,35 @@ def changes(part: pd.DataFrame) -> pd.DataFrame:
                 score = 6 - score
             apart = np.abs(control.sub(score, axis=0)).mean(axis=1).to_numpy()
             middle = control.mean(axis=1).to_numpy()
-            rows.append({
-                "variant": name, "mapped": mapped, "n_items": len(score),
-                "mean": score.mean(), **mean("shift", score - middle),
-                "shift_own": (score - control[own[name.split("/")[0]]]).mean(),
-                "mad": apart.mean(), "mad_reask": again.mean(),
-                **mean("excess", apart - again), **pearson("r", score, middle),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "variant": name,
+                    "mapped": mapped,
+                    "n_items": len(score),
+                    "mean": score.mean(),
+                    **mean("shift", score - middle),
+                    "shift_own": (score - control[own[name.split("/")[0]]]).mean(),
+                    "mad": apart.mean(),
+                    "mad_reask": again.mean(),
+                    **mean("excess", apart - again),
+                    **pearson("r", score, middle),
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def reask(control: pd.DataFrame) -> np.ndarray:
     """Return per item the mean absolute difference of two control runs."""
-    pairs = [np.abs(control[a] - control[b]) for a, b in combinations(control.columns, 2)]
+    pairs = [
+        np.abs(control[a] - control[b]) for a, b in combinations(control.columns, 2)
+    ]
     return np.asarray(np.mean(pairs, axis=0))
 
 
 def controls(part: pd.DataFrame) -> pd.DataFrame:
-    """Hold each control run against the mean of the other four: ``shift`` with its interval."""
+    """Hold each control run against the mean of the other four:
+    ``shift`` with its interval.
+    """
     control, _ = wide(part)
     rows = []
     for run in control:
@@ -116,8 +144,9 @@ def controls(part: pd.DataFrame) -> pd.DataFrame:
 def deltas(part: pd.DataFrame) -> pd.DataFrame:
     """Recompute the authors' Δ, the highest less the lowest mean of a probe's variants.
 
-    ``published`` takes all as recorded; ``mapped`` turns the reversed scale round and leaves out
-    the one of three anchors; ``reask`` is the Δ of three control runs, on average over all triples.
+    ``published`` takes all as recorded; ``mapped`` turns the reversed scale round and
+    leaves out the one of three anchors; ``reask`` is the Δ of three control runs, on
+    average over all triples.
     """
     control, variant = wide(part)
     runs = control.mean()
@@ -126,18 +155,26 @@ def deltas(part: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for number, probe in zip(runs.index, PROBES, strict=True):
         found = {n: m for n, m in means.items() if str(n).startswith(f"{probe}/")}
-        mended = {n: 6 - m if n == REVERSED else m for n, m in found.items() if n != THREE_ANCHORS}
+        mended = {
+            n: 6 - m if n == REVERSED else m
+            for n, m in found.items()
+            if n != THREE_ANCHORS
+        }
         row = {"probe": probe, "published": np.ptp([runs[number], *found.values()])}
-        rows.append(row | {"mapped": np.ptp([runs[number], *mended.values()]), "reask": again})
+        rows.append(
+            row | {"mapped": np.ptp([runs[number], *mended.values()]), "reask": again}
+        )
     return pd.DataFrame(rows)
 
 
 def labels(part: pd.DataFrame) -> dict[str, float]:
-    """Hold the letter and the word that a judge gave an answer against each other and its score.
+    """Hold the letter and the word that a judge gave an answer
+    against each other and its score.
 
-    ``r_letter``, ``r_word``: with the mean of the controls; ``r_both``: of letter and word;
-    ``apart``: answers whose letter and word lie two points or more apart. For comparison
-    ``r_turned`` and ``apart_turned``: the reversed scale, mapped back, with the controls.
+    ``r_letter``, ``r_word``: with the mean of the controls; ``r_both``: of letter and
+    word; ``apart``: answers whose letter and word lie two points or more apart. For
+    comparison ``r_turned`` and ``apart_turned``: the reversed scale, mapped back, with
+    the controls.
     """
     control, variant = wide(part)
     middle = control.mean(axis=1).to_numpy()
@@ -146,18 +183,22 @@ def labels(part: pd.DataFrame) -> dict[str, float]:
     turned = 6 - variant[REVERSED].to_numpy()
     return {
         "n_items": len(middle),
-        "r_letter": r(letter, middle), "r_word": r(word, middle),
-        "r_both": r(letter, word), "r_turned": r(turned, middle),
+        "r_letter": r(letter, middle),
+        "r_word": r(word, middle),
+        "r_both": r(letter, word),
+        "r_turned": r(turned, middle),
         "apart": int((np.abs(letter - word) >= 2).sum()),
         "apart_turned": int((np.abs(turned - middle) >= 2).sum()),
-    }  # fmt: skip
+    }
 
 
 def as_read(tokens: dict[str, float], labels: str = "EDCBA") -> float:
-    """Return the expected score that the authors' code makes of the likeliest first tokens.
+    """Return the expected score that the authors' code makes
+    of the likeliest first tokens.
 
-    It strips the tokens and keeps the last of those that are then alike. Providers list them from
-    the likeliest down, so that a label with a rare twin (" B" beside "B") counts as its twin does.
+    It strips the tokens and keeps the last of those that are then alike. Providers list
+    them from the likeliest down, so that a label with a rare twin (" B" beside "B")
+    counts as its twin does.
     """
     kept = {token.strip(): p for token, p in tokens.items()}
     p = np.array([kept.get(label, 0.0) for label in labels])
@@ -165,10 +206,11 @@ def as_read(tokens: dict[str, float], labels: str = "EDCBA") -> float:
 
 
 def plausible(part: pd.DataFrame, seed: int = 0) -> dict[str, float]:
-    """Count the reads whose expected score and entropy no distribution over five labels has.
+    """Count the reads whose expected score
+    and entropy no distribution over five labels has.
 
-    ``shuffled`` is the share that would be found if entropies belonged to other items of the same
-    prompt: what the count would notice.
+    ``shuffled`` is the share that would be found if entropies belonged to other items
+    of the same prompt: what the count would notice.
     """
     rng = np.random.default_rng(seed)
     low, high = entropy_bounds(part["raw"].to_numpy())
@@ -177,22 +219,29 @@ def plausible(part: pd.DataFrame, seed: int = 0) -> dict[str, float]:
     other = cells.transform(lambda x: rng.permutation(x.to_numpy())).to_numpy()
     tolerance = 2e-3  # four digits are recorded
     outside = [(h < low - tolerance) | (h > high + tolerance) for h in (entropy, other)]
-    return {"n_reads": len(part), "impossible": int(outside[0].sum()),
-            "shuffled": float(outside[1].mean())}  # fmt: skip
+    return {
+        "n_reads": len(part),
+        "impossible": int(outside[0].sum()),
+        "shuffled": float(outside[1].mean()),
+    }
 
 
 def entropy_bounds(expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lowest and the highest entropy, in bits, at an expected score from 1 to 5.
+    """Return the lowest and the highest entropy, in bits,
+    at an expected score from 1 to 5.
 
-    Entropy is concave, so the lowest is at a corner of what is possible, which has two scores; the
-    highest is that of probabilities that grow or fall geometrically along the scale.
+    Entropy is concave, so the lowest is at a corner of what is possible, which has two
+    scores; the highest is that of probabilities that grow or fall geometrically along
+    the scale.
     """
     scores = np.arange(1, 6)
     low = np.full(len(expected), np.inf)
     for a, b in combinations(scores, 2):
         between = (expected >= a) & (expected <= b)
         p = np.clip((expected - a) / (b - a), 0, 1)
-        low = np.where(between, np.minimum(low, _entropy(np.stack([p, 1 - p], axis=-1))), low)
+        low = np.where(
+            between, np.minimum(low, _entropy(np.stack([p, 1 - p], axis=-1))), low
+        )
     weights = np.exp(np.linspace(-40, 40, 20_001)[:, None] * (scores - 3))
     weights /= weights.sum(axis=1, keepdims=True)
     return low, np.interp(expected, weights @ scores, _entropy(weights))
@@ -203,43 +252,58 @@ def _entropy(p: np.ndarray) -> np.ndarray:
 
 
 def open_models(part: pd.DataFrame) -> pd.DataFrame:
-    """Say how much of the probability of each open model is on labels, and if it obeys a reversal.
+    """Say how much of the probability of each open model is on labels,
+    and if it obeys a reversal.
 
-    ``mass`` (mean), ``mass_low`` and ``mass_high`` over the variants; ``r`` of the reversed scale
-    as recorded with the control: −1 would be obedience. ``as_recorded`` and ``mapped``: mean
-    absolute distances from the control. ``median_of_variants``: the mass, over all models.
+    ``mass`` (mean), ``mass_low`` and ``mass_high`` over the variants; ``r`` of the
+    reversed scale as recorded with the control: −1 would be obedience. ``as_recorded``
+    and ``mapped``: mean absolute distances from the control. ``median_of_variants``:
+    the mass, over all models.
     """
     rows = []
     for judge, reads in part.groupby("judge", observed=True):
         control, variant = wide(reads)
         middle, turned = control.mean(axis=1).to_numpy(), variant[REVERSED].to_numpy()
         mass = (
-            reads.groupby(["template", "replicate"], observed=True)["label_mass"].first().tolist()
+            reads.groupby(["template", "replicate"], observed=True)["label_mass"]
+            .first()
+            .tolist()
         )
-        rows.append({
-            "judge": judge, "n_variants": len(mass), "mass": np.mean(mass),
-            "mass_low": np.min(mass), "mass_high": np.max(mass),
-            "masses": mass, "r": r(turned, middle),
-            "as_recorded": np.abs(turned - middle).mean(),
-            "mapped": np.abs(6 - turned - middle).mean(),
-        })  # fmt: skip
+        rows.append(
+            {
+                "judge": judge,
+                "n_variants": len(mass),
+                "mass": np.mean(mass),
+                "mass_low": np.min(mass),
+                "mass_high": np.max(mass),
+                "masses": mass,
+                "r": r(turned, middle),
+                "as_recorded": np.abs(turned - middle).mean(),
+                "mapped": np.abs(6 - turned - middle).mean(),
+            }
+        )
     every = [m for row in rows for m in row.pop("masses")]
     return pd.DataFrame(rows).assign(median_of_variants=np.median(every))
 
 
 def small(judge: str) -> pd.DataFrame:
-    """Measure the same three changes for a judge of the book's own, in its expected scores."""
+    """Measure the same three changes for a judge of the book's own,
+    in its expected scores.
+    """
     judgments = recorded(judge, "minibench", "scoring")
     judgments = judgments.query("layout == 'rubric-last' and exemplar == 'none'")
     found = stability(judgments, value="expected_score")
     chosen = {
-        "order of the rubric": (found["design"] == "descending") & (found["labels"] == "numeric")
+        "order of the rubric": (found["design"] == "descending")
+        & (found["labels"] == "numeric")
         & (found["reference_score"] == "none"),
-        "letters": (found["design"] == "fixed") & (found["labels"] == "letter")
+        "letters": (found["design"] == "fixed")
+        & (found["labels"] == "letter")
         & (found["reference_score"] == "none"),
         "full-mark reference answer": (found["design"] == "fixed")
-        & (found["labels"] == "numeric") & (found["reference_score"] == "5"),
-    }  # fmt: skip
+        & (found["labels"] == "numeric")
+        & (found["reference_score"] == "5"),
+    }
     columns = ["n_items", "n_clusters", "shift", "shift_low", "shift_high"]
     rows = [found[which][columns].assign(change=name) for name, which in chosen.items()]
     mass = judgments["label_mass"].median()
@@ -247,7 +311,9 @@ def small(judge: str) -> pd.DataFrame:
 
 
 def mean(name: str, values: np.ndarray) -> dict[str, float]:
-    """Return a mean over items with its 95 % t interval; each item is a cluster of its own."""
+    """Return a mean over items with its 95 % t interval;
+    each item is a cluster of its own.
+    """
     return named_mean(name, values, np.arange(len(values)), parts=ENDS)
 
 
@@ -264,4 +330,6 @@ def r(x: np.ndarray, y: np.ndarray) -> float:
 
 if __name__ == "__main__":
     found = tables(load_recording(NAME))
-    write_tables({n: t[["judge", *t.columns.drop("judge")]] for n, t in found.items()}, "probes_")
+    write_tables(
+        {n: t[["judge", *t.columns.drop("judge")]] for n, t in found.items()}, "probes_"
+    )

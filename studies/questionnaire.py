@@ -1,9 +1,11 @@
-"""Who filled in this questionnaire? From models that did: ``python -m studies.questionnaire``.
+"""Who filled in this questionnaire? From models that did:
+``python -m studies.questionnaire``.
 
 Eight models answered questions of Pew's panel in two opposite orders, fifty times each
-(`rubricnb.data.others.biasmonkey`). What is written to ``results/recordings/questionnaire_*.csv``
-are shares, means and variances of a model: no row of any question. Only questions with three
-options are used, and waves are the clusters.
+(`rubricnb.data.others.biasmonkey`). What is written to
+``results/recordings/questionnaire_*.csv`` are shares, means and variances of a model:
+no row of any question. Only questions with three options are used, and waves are the
+clusters.
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ STUDIES, SHEETS, PERSONS = 1_000, 300, 1_000
 
 @dataclass(frozen=True)
 class Model:
-    """Shares of each option (questions × options) of one model, and the waves of the questions.
+    """Shares of each option (questions × options) of one model,
+    and the waves of the questions.
 
-    ``up`` and ``down``: the original order and its reverse, in two halves of the answers.
-    ``again``: the original prompt, four times; ``edited``: each edit. NaN where answers are lost.
+    ``up`` and ``down``: the original order and its reverse, in two halves of the
+    answers. ``again``: the original prompt, four times; ``edited``: each edit. NaN
+    where answers are lost.
     """
 
     name: str
@@ -56,7 +60,8 @@ def models(judgments: pd.DataFrame) -> list[Model]:
     Raises
     ------
     ValueError
-        A question has one order only, or two names have answers that no test tells apart.
+        A question has one order only, or two names have answers that no test tells
+        apart.
     """
     asked = judgments[judgments["n_options"] == OPTIONS]
     questions = asked.groupby("item_id", observed=True)["cluster_id"].first()
@@ -75,16 +80,20 @@ def models(judgments: pd.DataFrame) -> list[Model]:
         shares = np.where(n > 0, counts / np.maximum(n, 1), np.nan)
         if np.isnan(shares[:4]).any():
             raise ValueError(
-                f"{name}: some questions have one order only, so that a position cannot be told "
-                "from an opinion"
+                f"{name}: some questions have one order only, so that a position "
+                "cannot be told from an opinion"
             )
-        found.append(Model(str(name), wave, shares[:2], shares[2:4], shares[4:8], shares[8:]))
+        found.append(
+            Model(str(name), wave, shares[:2], shares[2:4], shares[4:8], shares[8:])
+        )
     _refuse_twins(found)
     return found
 
 
 def _blocks(asked: pd.DataFrame) -> IntArray:
-    """Number the kinds of answers: halves of the two orders, four times the original, edits."""
+    """Number the kinds of answers: halves of the two orders,
+    four times the original, edits.
+    """
     read = asked["replicate"].to_numpy() - 1
     form = asked["template"].astype(str).to_numpy()
     down = (asked["design"] == "reverse").to_numpy()
@@ -102,13 +111,16 @@ def _refuse_twins(found: list[Model]) -> None:
         apart = over_waves(one.wave, squared_distance(one, other))
         if apart.low <= 0:
             raise ValueError(
-                f"the answers of {one.name!r} and {other.name!r} are those of one model "
-                f"(squared distance {apart.value:.4f}, from {apart.low:.4f}): leave one out"
+                f"the answers of {one.name!r} and {other.name!r} are those of one "
+                f"model (squared distance {apart.value:.4f}, from {apart.low:.4f}): "
+                "leave one out"
             )
 
 
 def squared_distance(one: Model, other: Model) -> FloatArray:
-    """Squared distance of two models' shares for each question, 0 on average if they are equal."""
+    """Squared distance of two models' shares for each question,
+    0 on average if they are equal.
+    """
     total = np.zeros(len(one.wave))
     for order in ("up", "down"):
         first, second = getattr(one, order), getattr(other, order)
@@ -117,19 +129,23 @@ def squared_distance(one: Model, other: Model) -> FloatArray:
 
 
 def over_waves(wave: IntArray, values: FloatArray) -> Estimate:
-    """Estimate the mean over questions, with its interval over waves; NaN is left out."""
+    """Estimate the mean over questions, with its interval over waves;
+    NaN is left out.
+    """
     left = [np.nanmean(values[wave != one]) for one in np.unique(wave)]
     return jackknife_t(float(np.nanmean(values)), np.array(left))
 
 
-# ---- what an order does ------------------------------------------------------------------------
+# ---- what an order does
+# ------------------------------------------------------------------------
 
 
 def positions(of: list[Model]) -> pd.DataFrame:
     """Shares of the first and the last option, their difference, and how it varies.
 
-    ``sd`` is the standard deviation of the difference over questions, without sampling noise. The
-    middle option never moves, so its share is about opinions and not in the table.
+    ``sd`` is the standard deviation of the difference over questions, without sampling
+    noise. The middle option never moves, so its share is about opinions and not in the
+    table.
     """
     rows: list[dict[str, Any]] = []
     for model in of:
@@ -138,19 +154,26 @@ def positions(of: list[Model]) -> pd.DataFrame:
         halves = first - last  # of which each has half of the answers
         effect = halves.mean(axis=0)
         variance = np.cov(halves)[0, 1]
-        rows.append({
-            "model": model.name, "n_questions": len(effect), "n_waves": len(np.unique(model.wave)),
-            "first": first.mean(), "last": last.mean(),
-            **bounded("difference", over_waves(model.wave, effect)),
-            "sd": np.sqrt(max(variance, 0.0)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "model": model.name,
+                "n_questions": len(effect),
+                "n_waves": len(np.unique(model.wave)),
+                "first": first.mean(),
+                "last": last.mean(),
+                **bounded("difference", over_waves(model.wave, effect)),
+                "sd": np.sqrt(max(variance, 0.0)),
+            }
+        )
     return pd.DataFrame(rows)
 
 
 def changes(of: list[Model]) -> pd.DataFrame:
-    """Share of the answers that a change of the prompt moves, and the order's beyond each.
+    """Share of the answers that a change of the prompt moves,
+    and the order's beyond each.
 
-    A distance of two samples of fifty is above 0 without any change: ``asked again`` says how much.
+    A distance of two samples of fifty is above 0 without any change: ``asked again``
+    says how much.
     """
     rows = []
     for model in of:
@@ -158,18 +181,25 @@ def changes(of: list[Model]) -> pd.DataFrame:
         again = [_moved(a, b) for a, b in combinations(model.again, 2)]
         each = {"order": _from_each(model, down), "asked again": np.mean(again, axis=0)}
         each |= {
-            edit: _from_each(model, own) for edit, own in zip(EDITS, model.edited, strict=True)
+            edit: _from_each(model, own)
+            for edit, own in zip(EDITS, model.edited, strict=True)
         }
         for name, moved in each.items():
             lost = bool(np.isnan(moved).all())
             compared = not lost and name != "order"
             more = each["order"] - moved
-            rows.append({
-                "model": model.name, "change": name,
-                "moved": np.nan if lost else np.nanmean(moved),
-                **bounded("beyond", over_waves(model.wave, more) if compared else Estimate()),
-                "reason": "the answers of this file have slipped" if lost else "",
-            })  # fmt: skip
+            rows.append(
+                {
+                    "model": model.name,
+                    "change": name,
+                    "moved": np.nan if lost else np.nanmean(moved),
+                    **bounded(
+                        "beyond",
+                        over_waves(model.wave, more) if compared else Estimate(),
+                    ),
+                    "reason": "the answers of this file have slipped" if lost else "",
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -180,37 +210,51 @@ def _moved(one: FloatArray, other: FloatArray) -> FloatArray:
 
 def _from_each(model: Model, changed: FloatArray) -> FloatArray:
     """Mean distance of changed prompts from every time that the original was asked."""
-    whole = [_moved(changed, plain) for plain in model.again if not np.isnan(plain).any()]
+    whole = [
+        _moved(changed, plain) for plain in model.again if not np.isnan(plain).any()
+    ]
     return np.asarray(np.mean(whole, axis=0))
 
 
-# ---- how a group is found ----------------------------------------------------------------------
+# ---- how a group is found
+# ----------------------------------------------------------------------
 
 
 def moments(of: list[Model]) -> pd.DataFrame:
     """What a test needs that gives every option of every question a weight of its own.
 
-    An answer scores its option's weight, with a minus where the options were reversed. The weights
-    of a model come from one half of its answers, and its scores from the other.
+    An answer scores its option's weight, with a minus where the options were reversed.
+    The weights of a model come from one half of its answers, and its scores from the
+    other.
 
-    ``left_out``: the wave that was left out, for intervals (−1: none). ``mean, square``: the
-    model's mean score and mean squared score. ``outer``, ``outer_square``, ``middle_square``: means
-    of the difference of the outer options' weights, of their mean square, and of the middle's
-    square, from which follow the moments of people who choose by position.
+    ``left_out``: the wave that was left out, for intervals (−1: none). ``mean,
+    square``: the model's mean score and mean squared score. ``outer``,
+    ``outer_square``, ``middle_square``: means of the difference of the outer options'
+    weights, of their mean square, and of the middle's square, from which follow the
+    moments of people who choose by position.
     """
     rows = []
     for source in of:
         for model in of:
-            whole = np.stack([
-                _moments(source.weights[own], model, other) for own, other in ((0, 1), (1, 0))
-            ]).mean(axis=0)  # fmt: skip
-            waves = np.unique(model.wave) if source is model else np.array([], dtype=int)
+            whole = np.stack(
+                [
+                    _moments(source.weights[own], model, other)
+                    for own, other in ((0, 1), (1, 0))
+                ]
+            ).mean(axis=0)
+            waves = (
+                np.unique(model.wave) if source is model else np.array([], dtype=int)
+            )
             for left_out in (-1, *waves):
                 kept = model.wave != left_out
-                rows.append({
-                    "weights": source.name, "model": model.name, "left_out": left_out,
-                    **dict(zip(MOMENTS, whole[kept].mean(axis=0), strict=True)),
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "weights": source.name,
+                        "model": model.name,
+                        "left_out": left_out,
+                        **dict(zip(MOMENTS, whole[kept].mean(axis=0), strict=True)),
+                    }
+                )
     return pd.DataFrame(rows)
 
 
@@ -220,30 +264,43 @@ MOMENTS = ("mean", "square", "outer", "outer_square", "middle_square")
 def _moments(weight: FloatArray, model: Model, half: int) -> FloatArray:
     """The columns of `moments` for each question."""
     up, down = model.up[half], model.down[half]
-    return np.stack([
-        (weight * (up - down) / 2).sum(axis=1), (weight**2 * (up + down) / 2).sum(axis=1),
-        weight[:, 0] - weight[:, -1], (weight[:, 0] ** 2 + weight[:, -1] ** 2) / 2,
-        weight[:, 1] ** 2,
-    ], axis=1)  # fmt: skip
+    return np.stack(
+        [
+            (weight * (up - down) / 2).sum(axis=1),
+            (weight**2 * (up + down) / 2).sum(axis=1),
+            weight[:, 0] - weight[:, -1],
+            (weight[:, 0] ** 2 + weight[:, -1] ** 2) / 2,
+            weight[:, 1] ** 2,
+        ],
+        axis=1,
+    )
 
 
 def likeness(of: list[Model]) -> pd.DataFrame:
     """Correlation of two models' weights over all questions and options."""
     rows = [
-        {"weights": one.name, "model": other.name,
-         "r": np.corrcoef(*(m.weights.mean(axis=0).ravel() for m in (one, other)))[0, 1]}
+        {
+            "weights": one.name,
+            "model": other.name,
+            "r": np.corrcoef(*(m.weights.mean(axis=0).ravel() for m in (one, other)))[
+                0, 1
+            ],
+        }
         for one, other in combinations(of, 2)
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 
-# ---- simulated ---------------------------------------------------------------------------------
+# ---- simulated
+# ---------------------------------------------------------------------------------
 
 
 def answered(
     rng: np.random.Generator, up: FloatArray, down: FloatArray, n: int
 ) -> tuple[IntArray, IntArray]:
-    """Options that n respondents choose (n × questions), and signs of the orders they saw."""
+    """Options that n respondents choose (n × questions),
+    and signs of the orders they saw.
+    """
     order = rng.random((n, len(up))) < 0.5
     below = np.cumsum(np.where(order[..., None], up, down), axis=-1)[..., :-1]
     chosen = (rng.random((n, len(up), 1)) > below).sum(axis=-1)
@@ -263,23 +320,27 @@ def people(
     primacy: float,
     hurried: float = HURRIED,
 ) -> FloatArray:
-    """Scores of n people with these opinions; a share is hurried and takes the first more often.
+    """Scores of n people with these opinions;
+    a share is hurried and takes the first more often.
 
     The first gains `primacy` from all people if `HURRIED` of them are hurried.
     """
     quick = rng.random(n) < hurried
     chosen, sign = answered(rng, opinion, opinion, n)
-    more = primacy / HURRIED * OPTIONS / (OPTIONS - 1)  # moved to the first from what they think
+    # moved to the first from what they think
+    more = primacy / HURRIED * OPTIONS / (OPTIONS - 1)
     first = np.where(sign > 0, 0, OPTIONS - 1)
     taken = quick[:, None] & (rng.random(chosen.shape) < more)
     return scored(weight, np.where(taken, first, chosen), sign)
 
 
 def groups(of: list[Model], studies: int = STUDIES) -> pd.DataFrame:
-    """How often a group is found, by the fraction of its questionnaires that a model filled in.
+    """How often a group is found, by the fraction of its questionnaires
+    that a model filled in.
 
-    Every study draws the questions and what people think of them; some people are in a hurry. The
-    test compares the group with as many known people: one-sided, by their own variances.
+    Every study draws the questions and what people think of them; some people are in a
+    hurry. The test compares the group with as many known people: one-sided, by their
+    own variances.
     """
     rows = []
     for model in of:
@@ -297,27 +358,37 @@ def groups(of: list[Model], studies: int = STUDIES) -> pd.DataFrame:
                 spread = np.sqrt((group.var(ddof=1) + known.var(ddof=1)) / RESPONDENTS)
                 found[k] += group.mean() - known.mean() > 1.6449 * spread
         rows += [
-            {"model": model.name, "fraction": fraction, "found": n / studies, "studies": studies}
+            {
+                "model": model.name,
+                "fraction": fraction,
+                "found": n / studies,
+                "studies": studies,
+            }
             for fraction, n in zip(FRACTIONS, found, strict=True)
         ]
     return pd.DataFrame(rows)
 
 
 def drawn(rng: np.random.Generator, model: Model) -> tuple[FloatArray, ...]:
-    """Draw a questionnaire: weights of one half, the model's shares in the other, opinions."""
+    """Draw a questionnaire: weights of one half,
+    the model's shares in the other, opinions.
+    """
     asked = rng.choice(len(model.wave), QUESTIONS, replace=False)
     own = int(rng.integers(2))
     opinion = rng.dirichlet(np.ones(OPTIONS), QUESTIONS)
     return (
-        model.weights[own][asked], model.up[1 - own][asked], model.down[1 - own][asked], opinion,
-    )  # fmt: skip
+        model.weights[own][asked],
+        model.up[1 - own][asked],
+        model.down[1 - own][asked],
+        opinion,
+    )
 
 
 def single(of: list[Model], sheets: int = SHEETS) -> pd.DataFrame:
     """How many single questionnaires are flagged, at a fixed rate of careful people's.
 
-    ``found``: of the model's; ``careful``, ``hurried``: of people who follow their opinions, and of
-    those who take the first option more often.
+    ``found``: of the model's; ``careful``, ``hurried``: of people who follow their
+    opinions, and of those who take the first option more often.
     """
     rows = []
     for model in of:
@@ -327,13 +398,21 @@ def single(of: list[Model], sheets: int = SHEETS) -> pd.DataFrame:
         for _ in range(sheets):
             weight, up, down, opinion = drawn(rng, model)
             limit = np.quantile(people(rng, opinion, weight, PERSONS, 0), 1 - ALARMS)
-            found.append((scored(weight, *answered(rng, up, down, PERSONS)) > limit).mean())
+            found.append(
+                (scored(weight, *answered(rng, up, down, PERSONS)) > limit).mean()
+            )
             for k, primacy in enumerate((0, PRIMACY)):
                 scores = people(rng, opinion, weight, PERSONS, primacy, hurried=1.0)
                 flagged[k].append((scores > limit).mean())
         careful, hurried = map(np.mean, flagged)
-        rows.append({"model": model.name, "found": np.mean(found), "careful": careful,
-                     "hurried": hurried})  # fmt: skip
+        rows.append(
+            {
+                "model": model.name,
+                "found": np.mean(found),
+                "careful": careful,
+                "hurried": hurried,
+            }
+        )
     return pd.DataFrame(rows)
 
 

@@ -1,8 +1,10 @@
-"""Do written answers and probabilities say the same? ``python -m studies.readouts`` recomputes.
+"""Do written answers and probabilities say the same? ``python
+-m studies.readouts`` recomputes.
 
-Qwen 1.5B was asked in the papers' own way (``feedback``: a review that ends in ``[RESULT] N``)
-and for the probabilities of the five scores (``logprobs``): the same texts in the same orders, on
-a GPU or (SummEval) on a processor. Written to ``results/recordings/readouts*.csv`` are aggregates.
+Qwen 1.5B was asked in the papers' own way (``feedback``: a review that ends in
+``[RESULT] N``) and for the probabilities of the five scores (``logprobs``): the same
+texts in the same orders, on a GPU or (SummEval) on a processor. Written to
+``results/recordings/readouts*.csv`` are aggregates.
 """
 
 from __future__ import annotations
@@ -12,7 +14,12 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics.intervals import correlation, fisher_jackknife_t, jackknife, moments
+from rubricnb.statistics.intervals import (
+    correlation,
+    fisher_jackknife_t,
+    jackknife,
+    moments,
+)
 from rubricnb.statistics.reads import FloatArray, by_cluster
 from studies.intervals import bounded, jackknife_row, ratio_row
 from studies.recording import write_tables
@@ -41,13 +48,22 @@ def status() -> pd.DataFrame:
     for dataset in DATASETS:
         written = reads(dataset).query("readout == 'feedback'")
         for design, part in written.groupby("design", observed=True):
-            part = part.drop_duplicates("key")  # a copy of a greedy answer is not another answer
+            # a copy of a greedy answer is not another answer
+            part = part.drop_duplicates("key")
             counts = part["status"].value_counts()
-            seen = {name: int(counts.get(name, 0)) for name in ("ok", "unparsed", "truncated")}
-            rows.append({
-                "dataset": dataset, "design": design, "n_answers": len(part), **seen,
-                "median_tokens": float(part["completion_tokens"].median()),
-            })  # fmt: skip
+            seen = {
+                name: int(counts.get(name, 0))
+                for name in ("ok", "unparsed", "truncated")
+            }
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "design": design,
+                    "n_answers": len(part),
+                    **seen,
+                    "median_tokens": float(part["completion_tokens"].median()),
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -63,12 +79,16 @@ def both(frame: pd.DataFrame) -> pd.DataFrame:
     balanced = frame[frame["design"] == "balanced"]
     parts = dict(tuple(balanced.groupby("readout", observed=True)))
     written = parts["feedback"].set_index(SAME_READ)["score"].rename("written")
-    probable = parts["logprobs"].set_index(SAME_READ)[["score", "expected_score", "cluster_id"]]
+    probable = parts["logprobs"].set_index(SAME_READ)[
+        ["score", "expected_score", "cluster_id"]
+    ]
     return probable.join(written).dropna(subset=["written"]).reset_index()
 
 
 def pairs() -> pd.DataFrame:
-    """Compare the two readouts read by read, with 95 % intervals over prompts or articles."""
+    """Compare the two readouts read by read,
+    with 95 % intervals over prompts or articles.
+    """
     return pd.concat([_pairs(dataset) for dataset in BOTH], ignore_index=True)
 
 
@@ -84,17 +104,24 @@ def _pairs(dataset: str) -> pd.DataFrame:
     cluster = pd.factorize(paired["cluster_id"])[0]
     size = by_cluster(np.ones(len(paired)), cluster)
     rows = [
-        {"measure": name, **ratio_row(by_cluster(value.to_numpy(), cluster), size, "estimate")}
+        {
+            "measure": name,
+            **ratio_row(by_cluster(value.to_numpy(), cluster), size, "estimate"),
+        }
         for name, value in values.items()
     ]
-    each = moments(*(paired[name].to_numpy(np.float64) for name in ("written", "score")))
+    each = moments(
+        *(paired[name].to_numpy(np.float64) for name in ("written", "score"))
+    )
     r = jackknife(each, cluster, correlation, fisher_jackknife_t)
     rows.append({"measure": "r", **bounded("estimate", r)})
     frame = _read_both_ways(reads(dataset))
     names = frame["cluster_id"].unique()
     kept = [frame, *(frame[frame["cluster_id"] != name] for name in names)]
     gaps = np.array([_position_gaps(part) for part in kept])
-    for name, gap in zip(("first_minus_probable", "v_minus_probable"), gaps.T, strict=True):
+    for name, gap in zip(
+        ("first_minus_probable", "v_minus_probable"), gaps.T, strict=True
+    ):
         rows.append({"measure": name, **jackknife_row(gap, "estimate")})
     found = pd.DataFrame(rows).assign(n_reads=len(paired), n_clusters=len(size))
     found.insert(0, "dataset", dataset)
@@ -109,7 +136,9 @@ def _read_both_ways(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _position_gaps(frame: pd.DataFrame) -> tuple[float, float]:
-    """Return by how much written scores exceed probable ones: share of position 1, and V."""
+    """Return by how much written scores exceed probable ones:
+    share of position 1, and V.
+    """
     table = rb.position_bias(frame, by=["readout"]).set_index("readout")
     v = np.sqrt(table["v2_unbiased"].clip(lower=0))
     share = table["share_1"]
@@ -117,11 +146,12 @@ def _position_gaps(frame: pd.DataFrame) -> tuple[float, float]:
 
 
 def missing() -> pd.DataFrame:
-    """Return the share of written answers that have a score: by order, and by people's rating.
+    """Return the share of written answers that have a score:
+    by order, and by people's rating.
 
-    The rows ``contrast`` compare the ascending order with the other nine, and the lowest rating
-    with the highest; intervals are over prompts or articles. Cochran's Q compares all orders, and
-    treats texts as independent.
+    The rows ``contrast`` compare the ascending order with the other nine, and the
+    lowest rating with the highest; intervals are over prompts or articles. Cochran's Q
+    compares all orders, and treats texts as independent.
     """
     return pd.concat([_missing(dataset) for dataset in BOTH], ignore_index=True)
 
@@ -145,10 +175,14 @@ def _missing(dataset: str) -> pd.DataFrame:
     for name in ("order", "rating"):
         for level in sorted(written[name].dropna().unique()):
             values = by_cluster(counted(written[name] == level), cluster)
-            rows.append({
-                "by": name, "level": str(level), "n_answers": int(values[:, 1].sum()),
-                **ratio_row(values[:, 0], values[:, 1], "scored"),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "by": name,
+                    "level": str(level),
+                    "n_answers": int(values[:, 1].sum()),
+                    **ratio_row(values[:, 0], values[:, 1], "scored"),
+                }
+            )
     ascending, rating = written["order"] == ASCENDING, written["rating"]
     contrasts = {
         "ascending minus the rest": (ascending, ~ascending),
@@ -173,7 +207,8 @@ def _share_gap(sums: FloatArray) -> FloatArray:
 
 
 def cochran_q(answers: FloatArray) -> float:
-    """Return Cochran's Q of zeros and ones, a row for each text and a column for each order.
+    """Return Cochran's Q of zeros and ones,
+    a row for each text and a column for each order.
 
     Examples
     --------
@@ -186,7 +221,9 @@ def cochran_q(answers: FloatArray) -> float:
 
 
 def position() -> pd.DataFrame:
-    """Return the position test of each readout: on all its reads, and on reads that have both."""
+    """Return the position test of each readout: on all its reads,
+    and on reads that have both.
+    """
     rows = []
     for dataset in DATASETS:
         balanced = reads(dataset).query("design == 'balanced'")
@@ -194,14 +231,18 @@ def position() -> pd.DataFrame:
         if dataset in BOTH:
             sets["both"] = _read_both_ways(balanced)
         for name, part in sets.items():
-            table = rb.position_bias(part, by=["readout"]).assign(dataset=dataset, reads=name)
+            table = rb.position_bias(part, by=["readout"]).assign(
+                dataset=dataset, reads=name
+            )
             rows.append(table)
     table = pd.concat(rows, ignore_index=True)
     ends = ("", "_low", "_high")
     shares = [f"share_{place}{end}" for place in range(1, 6) for end in ends]
     bounds = [f"share_{place}_{end}" for place in (1, 5) for end in ("least", "most")]
     size = [f"v2_unbiased{end}" for end in ends]
-    return table[["dataset", "reads", "readout", "n_reads", *size, "p_within", *shares, *bounds]]
+    return table[
+        ["dataset", "reads", "readout", "n_reads", *size, "p_within", *shares, *bounds]
+    ]
 
 
 def compute() -> dict[str, pd.DataFrame]:

@@ -22,11 +22,14 @@ from rubricnb.judging.vllm import gpus
 
 
 def inside(*names: str) -> Path:
-    """Return a path in the folder of recorded runs; refuse names that would lead out of it."""
+    """Return a path in the folder of recorded runs;
+    refuse names that would lead out of it.
+    """
     for name in names:
         if not plain(name):
             raise ValueError(
-                f"{name!r} cannot name a file or folder of results/: use letters, digits, - and _"
+                f"{name!r} cannot name a file or folder of results/: use letters, "
+                "digits, - and _"
             )
     return results_folder().joinpath(*names)
 
@@ -44,12 +47,14 @@ def record(
     question: dict[str, str] | None = None,
     apart: bool = False,
 ) -> Path:
-    """Write judgments of one judge into ``results/``, added to what is recorded already.
+    """Write judgments of one judge into ``results/``,
+    added to what is recorded already.
 
-    Several processes may record into one folder at once. `conditions` are what this judge was
-    asked with beside the study's plans, `question` is what a decision model was asked (its options
-    ``kind`` and ``shape``); `studies.contribution` rebuilds the plans and the judge from them.
-    What is recorded `apart` is read only where its study is named (`rubricnb.recorded`).
+    Several processes may record into one folder at once. `conditions` are what this
+    judge was asked with beside the study's plans, `question` is what a decision model
+    was asked (its options ``kind`` and ``shape``); `studies.contribution` rebuilds the
+    plans and the judge from them. What is recorded `apart` is read only where its study
+    is named (`rubricnb.recorded`).
     """
     folder = inside(study, judge.slug)
     parts = {
@@ -71,20 +76,23 @@ def record(
 
 
 def refuse_another(judge: Judge, study: str) -> None:
-    """Refuse a judge whose judgments would mix with a different judge's, before paying for them."""
+    """Refuse a judge whose judgments would mix with a different judge's,
+    before paying for them.
+    """
     folder = inside(study, judge.slug)
     other = identity_in(folder)
     if other not in ("", judge.identity):
         raise ValueError(
-            f"{folder} has judgments by {other!r}, and this judge is {judge.identity!r}: they "
-            "cannot "
-            "share a folder. Answers given so far are kept in the store. Record them under a "
-            "different "
-            "study's name, or remove that folder, and run the same command again"
+            f"{folder} has judgments by {other!r}, and this judge is "
+            f"{judge.identity!r}: they cannot share a folder. Answers given so far are "
+            "kept in the store. Record them under a different study's name, or remove "
+            "that folder, and run the same command again"
         )
 
 
-def register(judge: Judge, *, spec: str, model: str, licence: str, name: str = "") -> None:
+def register(
+    judge: Judge, *, spec: str, model: str, licence: str, name: str = ""
+) -> None:
     """Write a judge's row in ``results/judges.csv``: in its old place, or at the end.
 
     The file stands from small to large: a new line is moved to its place by hand.
@@ -97,8 +105,12 @@ def register(judge: Judge, *, spec: str, model: str, licence: str, name: str = "
         _write(results_folder() / "judges.csv", known.to_csv)
 
 
-def write_card(folder: Path, judge: Judge, datasets: dict[str, Any], **facts: Any) -> None:
-    """Write ``run.json``: when and with what a folder's files were made, and their counts."""
+def write_card(
+    folder: Path, judge: Judge, datasets: dict[str, Any], **facts: Any
+) -> None:
+    """Write ``run.json``: when and with what a folder's files were made,
+    and their counts.
+    """
     card = {
         "judge": judge.slug,
         "identity": judge.identity,
@@ -114,7 +126,9 @@ def write_card(folder: Path, judge: Judge, datasets: dict[str, Any], **facts: An
 
 
 def _machine(judge: Judge) -> str:
-    """Return what the judge ran on: the processor, and for vLLM the GPUs and their driver."""
+    """Return what the judge ran on: the processor,
+    and for vLLM the GPUs and their driver.
+    """
     parts = [f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"]
     if judge.slug.endswith("-vllm"):
         parts += [f"{gpu['name']}, driver {gpu['driver']}" for gpu in gpus()]
@@ -123,7 +137,9 @@ def _machine(judge: Judge) -> str:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder while files in it are read, added to and written."""
+    """Keep other processes out of a folder while files in it are read,
+    added to and written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
         yield
@@ -147,7 +163,9 @@ def _add(judgments: pd.DataFrame, path: Path) -> None:
 
 
 def counts_of(path: Path) -> dict[str, Any]:
-    """Count a file of judgments: what its card says, and `studies.contribution` counts again."""
+    """Count a file of judgments: what its card says,
+    and `studies.contribution` counts again.
+    """
     frame = pd.read_parquet(path)
     calls = frame.drop_duplicates("key")
     answered = frame.dropna(subset="score").groupby("design", observed=True)
@@ -163,15 +181,20 @@ def counts_of(path: Path) -> dict[str, Any]:
         "cached_tokens": int(calls["cached_tokens"].sum()),
         "completion_tokens": int(calls["completion_tokens"].sum()),
         "seconds": round(float(calls["seconds"].sum()), 1),
-        "positions": {str(design): _tally(part["position"]) for design, part in answered},
+        "positions": {
+            str(design): _tally(part["position"]) for design, part in answered
+        },
         "scores": {str(design): _tally(part["score"]) for design, part in answered},
-        "item_ids_sha256": hashlib.sha256("\n".join(sorted(frame["item_id"].unique())).encode())
-        .hexdigest(),
-    }  # fmt: skip
+        "item_ids_sha256": hashlib.sha256(
+            "\n".join(sorted(frame["item_id"].unique())).encode()
+        ).hexdigest(),
+    }
 
 
 def _tally(values: pd.Series) -> dict[str, int]:
-    return {str(value): int(n) for value, n in values.value_counts().sort_index().items()}
+    return {
+        str(value): int(n) for value, n in values.value_counts().sort_index().items()
+    }
 
 
 def read_table(name: str) -> pd.DataFrame:
@@ -185,6 +208,7 @@ def write_tables(tables: dict[str, pd.DataFrame], prefix: str = "") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         path = folder / f"{prefix}{name}.csv"
-        table = table.drop(columns="codes", errors="ignore")  # `reason` has the sentences
+        # `reason` has the sentences
+        table = table.drop(columns="codes", errors="ignore")
         table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
         print(path)

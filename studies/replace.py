@@ -1,9 +1,11 @@
-"""May a judge replace people, and do more judges help? ``python -m studies.replace`` recomputes.
+"""May a judge replace people, and do more judges help? ``python
+-m studies.replace`` recomputes.
 
-Fifteen judges of SummEval, recorded by others (`rubricnb.recordings`: ``summeval-six`` and
-``summeval-gpt``), beside the same three experts, on the 4,800 items that all were asked about. Two
-panels (means of eleven judges) and a judge that gives every summary the same score stand beside
-them. What is written to ``results/recordings/replace_*.csv`` are aggregates.
+Fifteen judges of SummEval, recorded by others (`rubricnb.recordings`: ``summeval-six``
+and ``summeval-gpt``), beside the same three experts, on the 4,800 items that all were
+asked about. Two panels (means of eleven judges) and a judge that gives every summary
+the same score stand beside them. What is written to
+``results/recordings/replace_*.csv`` are aggregates.
 """
 
 from __future__ import annotations
@@ -27,18 +29,30 @@ N_EXPERTS = 3
 EPSILON = 0.2  # of the alternative annotator test, beside experts
 EPSILONS = (0.0, 0.1, 0.15, EPSILON)
 HALF_WIDTH = 0.1  # points; of the interval for a mean rating
-PANEL, ROUNDED, CONSTANT = "mean of eleven", "mean of eleven, rounded", "always the same score"
+PANEL, ROUNDED, CONSTANT = (
+    "mean of eleven",
+    "mean of eleven, rounded",
+    "always the same score",
+)
 NAMES = {
-    "gemini_flash": "Gemini Flash", "gemini_pro": "Gemini Pro", "gpt-4o": "GPT-4o",
-    "gpt-4o-mini": "GPT-4o-mini", "llama-31": "Llama-3.1", "mistral-v03": "Mistral v0.3",
-    "gpt-3.5-turbo-0301": "GPT-3.5-0301", "gpt-4-0314": "GPT-4-0314",
-    "llama-2-7b-chat-hf": "Llama-2-7B", "llama-2-13b-chat-hf": "Llama-2-13B",
+    "gemini_flash": "Gemini Flash",
+    "gemini_pro": "Gemini Pro",
+    "gpt-4o": "GPT-4o",
+    "gpt-4o-mini": "GPT-4o-mini",
+    "llama-31": "Llama-3.1",
+    "mistral-v03": "Mistral v0.3",
+    "gpt-3.5-turbo-0301": "GPT-3.5-0301",
+    "gpt-4-0314": "GPT-4-0314",
+    "llama-2-7b-chat-hf": "Llama-2-7B",
+    "llama-2-13b-chat-hf": "Llama-2-13B",
     "llama-2-70b-chat-hf": "Llama-2-70B",
-}  # fmt: skip
+}
 
 
 def loaded() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Judgments of fifteen judges, first reads only, and the items that all were asked about."""
+    """Judgments of fifteen judges, first reads only,
+    and the items that all were asked about.
+    """
     parts = {name: rb.load_recording(name) for name in SETS}
     items = parts["summeval-gpt"].rated
     both = set(items["item_id"]) & set(parts["summeval-six"].rated["item_id"])
@@ -60,8 +74,8 @@ def check_same_experts(one: pd.DataFrame, other: pd.DataFrame) -> None:
     differs = pair[pair["human_ratings"] != pair["human_ratings_other"]]
     if len(differs):
         raise ValueError(
-            f"{len(differs)} items have different expert ratings in the two sets, such as "
-            f"{differs['item_id'].iloc[0]!r}: they do not describe the same people"
+            f"{len(differs)} items have different expert ratings in the two sets, such "
+            f"as {differs['item_id'].iloc[0]!r}: they do not describe the same people"
         )
 
 
@@ -72,17 +86,25 @@ def wide(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def eleven(scores: pd.DataFrame) -> list[str]:
-    """Name the judges of the panel: each model once, in the form that all were asked in."""
+    """Name the judges of the panel: each model once,
+    in the form that all were asked in.
+    """
     return [name for name in NAMES.values() if name in scores]
 
 
 def with_panels(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Add the mean of eleven judges, the same rounded, and the commonest rating as a judge."""
+    """Add the mean of eleven judges, the same rounded,
+    and the commonest rating as a judge.
+    """
     scores = wide(judgments, items)
     mean = scores[eleven(scores)].mean(axis=1)
     ratings = items.explode("human_ratings").groupby("criterion")["human_ratings"]
     commonest = items["criterion"].map(ratings.agg(lambda r: r.mode().iloc[0]))
-    one = judgments[judgments["judge"] == "GPT-4o"].set_index("item_id").loc[items["item_id"]]
+    one = (
+        judgments[judgments["judge"] == "GPT-4o"]
+        .set_index("item_id")
+        .loc[items["item_id"]]
+    )
     added = {PANEL: mean, ROUNDED: np.floor(mean + 0.5), CONSTANT: commonest}
     rows = [
         one.assign(judge=name, score=np.asarray(score, dtype=float)).reset_index()
@@ -92,9 +114,13 @@ def with_panels(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_judge(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Bias, slope, alternative annotator test, ranking of systems, and r: judge by criterion."""
+    """Bias, slope, alternative annotator test, ranking of systems,
+    and r: judge by criterion.
+    """
     by = ["judge", "criterion"]
-    tests = rb.statistics.alternative_annotator(judgments, items, epsilon=EPSILON, by=by)
+    tests = rb.statistics.alternative_annotator(
+        judgments, items, epsilon=EPSILON, by=by
+    )
     pieces = [
         recorded_columns(rb.statistics.judge_bias(judgments, items, by=by)).drop(
             columns=["p", "reason"]
@@ -119,15 +145,30 @@ def by_epsilon(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
         ).assign(epsilon=epsilon)
         for epsilon in EPSILONS
     ]
-    columns = ["epsilon", "judge", "criterion", "winning_rate_clusters", "passes_clusters"]
+    columns = [
+        "epsilon",
+        "judge",
+        "criterion",
+        "winning_rate_clusters",
+        "passes_clusters",
+    ]
     return pd.concat(tests, ignore_index=True)[columns]
 
 
 def labels_saved(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Labels for a mean rating within `HALF_WIDTH`, with each judge's scores and without any."""
+    """Labels for a mean rating within `HALF_WIDTH`,
+    with each judge's scores and without any.
+    """
     by = ["judge", "criterion"]
     needed = rb.labels_needed(judgments, items, half_width=HALF_WIDTH, by=by)
-    columns = ["n_items", "needed", "needed_low", "needed_high", "needed_alone", "reason"]
+    columns = [
+        "n_items",
+        "needed",
+        "needed_low",
+        "needed_high",
+        "needed_alone",
+        "reason",
+    ]
     return needed[[*by, *columns]]
 
 
@@ -139,7 +180,9 @@ def labels_drawn(
     draws: int = 600,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Draw as many labels as `labels_saved` says, again and again: does the interval hold?"""
+    """Draw as many labels as `labels_saved` says,
+    again and again: does the interval hold?
+    """
     rated = items[items["criterion"] == criterion]
     rows = []
     for judge in judges:
@@ -151,33 +194,53 @@ def labels_drawn(
             rb.mean_with_labels(scores, rated.sample(n, random_state=rng), by="judge")
             for _ in range(draws)
         )
-        held = found["low"].le(rated["human"].mean()) & found["high"].ge(rated["human"].mean())
+        held = found["low"].le(rated["human"].mean()) & found["high"].ge(
+            rated["human"].mean()
+        )
         ends = stats.binomtest(int(held.sum()), draws).proportion_ci(method="wilson")
-        rows.append({"judge": judge, "criterion": criterion, "n_labels": n, "draws": draws,
-                     "coverage": held.mean(), "coverage_low": ends.low, "coverage_high": ends.high,
-                     "half_width": (found["high"] - found["low"]).mean() / 2})  # fmt: skip
+        rows.append(
+            {
+                "judge": judge,
+                "criterion": criterion,
+                "n_labels": n,
+                "draws": draws,
+                "coverage": held.mean(),
+                "coverage_low": ends.low,
+                "coverage_high": ends.high,
+                "half_width": (found["high"] - found["low"]).mean() / 2,
+            }
+        )
     return pd.DataFrame(rows)
 
 
-# ---- how many judges are eleven? --------------------------------------------------------------
+# ---- how many judges are eleven?
+# --------------------------------------------------------------
 
 
 def cross_moments(
     scores: FloatArray, ratings: FloatArray, criterion: np.ndarray, cluster: np.ndarray
 ) -> FloatArray:
-    """Count, sums and sums of products, (clusters, criteria, 1 + m + m²), of judges and experts."""
+    """Count, sums and sums of products, (clusters, criteria,
+    1 + m + m²), of judges and experts.
+    """
     columns = np.column_stack([scores, ratings])
     if np.isnan(columns).any():
-        raise ValueError("a score or a rating is missing: give the items that have all of them")
+        raise ValueError(
+            "a score or a rating is missing: give the items that have all of them"
+        )
     columns = columns - columns.mean(axis=0)
     products = (columns[:, :, None] * columns[:, None, :]).reshape(len(columns), -1)
     row = np.column_stack([np.ones(len(columns)), columns, products])
-    cells = np.stack([row * (criterion == c)[:, None] for c in np.unique(criterion)], axis=1)
+    cells = np.stack(
+        [row * (criterion == c)[:, None] for c in np.unique(criterion)], axis=1
+    )
     return by_cluster(cells, pd.factorize(cluster)[0])
 
 
 def covariance(sums: FloatArray) -> FloatArray:
-    """Covariance of all columns about their means in each criterion, from (…, criteria, 1+m+m²)."""
+    """Covariance of all columns about their means in each criterion,
+    from (…, criteria, 1+m+m²).
+    """
     m = round((sums.shape[-1] - 0.75) ** 0.5 - 0.5)
     n, total = sums[..., 0], sums[..., 1 : m + 1]
     product = sums[..., m + 1 :].reshape(*sums.shape[:-1], m, m)
@@ -188,11 +251,11 @@ def covariance(sums: FloatArray) -> FloatArray:
 def panel(cov: FloatArray, n_experts: int) -> dict[str, FloatArray]:
     """What a covariance of k judges and some experts says of the judges as a panel.
 
-    Error is the judge's score minus the experts' mean. The experts' noise is in every judge's
-    error; its variance, item × expert residual over their number, is taken out where a name ends in
-    ``_free``. ``_given`` is the correlation of what is left of the judges' scores when the part
-    that goes with the (noiseless) ratings is removed: judges that compress the scale alike share
-    errors, but not these.
+    Error is the judge's score minus the experts' mean. The experts' noise is in every
+    judge's error; its variance, item × expert residual over their number, is taken out
+    where a name ends in ``_free``. ``_given`` is the correlation of what is left of the
+    judges' scores when the part that goes with the (noiseless) ratings is removed:
+    judges that compress the scale alike share errors, but not these.
     """
     k = cov.shape[-1] - n_experts
     judge, both, expert = cov[..., :k, :k], cov[..., :k, k:], cov[..., k:, k:]
@@ -200,8 +263,12 @@ def panel(cov: FloatArray, n_experts: int) -> dict[str, FloatArray]:
     residual = np.trace(expert, axis1=-2, axis2=-1) / n_experts - shared
     noise = residual / n_experts
     of_mean = both.mean(axis=-1)
-    error = (judge - of_mean[..., :, None] - of_mean[..., None, :]
-             + expert.mean(axis=(-2, -1))[..., None, None])  # fmt: skip
+    error = (
+        judge
+        - of_mean[..., :, None]
+        - of_mean[..., None, :]
+        + expert.mean(axis=(-2, -1))[..., None, None]
+    )
     free = error - noise[..., None, None]
     slope = of_mean / shared[..., None]
     given = judge - slope[..., :, None] * slope[..., None, :] * shared[..., None, None]
@@ -250,14 +317,23 @@ def effective(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
             used = whole if within == "all" else whole & (criterion == within)
             estimates = covariances(scores[members], items, used)
             for quantity, values in panel(estimates, N_EXPERTS).items():
-                rows.append({"panel": name, "criterion": within, "n_judges": len(members),
-                             "n_items": int(used.sum()), "n_clusters": len(estimates) - 1,
-                             "quantity": quantity, **jackknife_row(values)})  # fmt: skip
+                rows.append(
+                    {
+                        "panel": name,
+                        "criterion": within,
+                        "n_judges": len(members),
+                        "n_items": int(used.sum()),
+                        "n_clusters": len(estimates) - 1,
+                        "quantity": quantity,
+                        **jackknife_row(values),
+                    }
+                )
     return pd.DataFrame(rows)
 
 
 def losses(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Count the items that a judge has no score for, and those that the eleven leave out for it.
+    """Count the items that a judge has no score for,
+    and those that the eleven leave out for it.
 
     ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how the experts rate them.
     """
@@ -267,28 +343,39 @@ def losses(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     sides = {"eleven judges": np.where(scores[names].notna().all(axis=1), 0.0, np.nan)}
     sides |= {name: scores[name].to_numpy(float) for name in scores}
     return pd.DataFrame(
-        {"judge": name, **loss_row(len(human), *lost_scores(side, human, (name, "experts")))}
+        {
+            "judge": name,
+            **loss_row(len(human), *lost_scores(side, human, (name, "experts"))),
+        }
         for name, side in sides.items()
     )
 
 
-def covariances(scores: pd.DataFrame, items: pd.DataFrame, used: np.ndarray) -> FloatArray:
+def covariances(
+    scores: pd.DataFrame, items: pd.DataFrame, used: np.ndarray
+) -> FloatArray:
     """Covariance of judges and experts on the items used, then without each cluster."""
     rated = items[used]
     ratings = np.array(rated["human_ratings"].tolist(), dtype=float)
-    sums = cross_moments(scores.to_numpy(float)[used], ratings, rated["criterion"].to_numpy(),
-                         rated["cluster_id"].to_numpy())  # fmt: skip
+    sums = cross_moments(
+        scores.to_numpy(float)[used],
+        ratings,
+        rated["criterion"].to_numpy(),
+        rated["cluster_id"].to_numpy(),
+    )
     total = sums.sum(axis=0)
     return covariance(np.concatenate([total[None], total - sums]))
 
 
 def subsets(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Agreement and worth of every panel of the eleven judges, on the items that all scored.
+    """Agreement and worth of every panel of the eleven judges,
+    on the items that all scored.
 
-    A column for each judge says whether it is a member: row k has those of the bits of k + 1.
-    ``r`` is the correlation of the panel's mean with noiseless ratings, ``worth`` the number of
-    judges with independent errors, 1 for a single judge. ``constant`` is the worth together with
-    the judge that always gives the same score, which changes no r.
+    A column for each judge says whether it is a member: row k has those of the bits of
+    k + 1. ``r`` is the correlation of the panel's mean with noiseless ratings,
+    ``worth`` the number of judges with independent errors, 1 for a single judge.
+    ``constant`` is the worth together with the judge that always gives the same score,
+    which changes no r.
     """
     scores = wide(with_panels(judgments, items), items)
     names = [*eleven(scores), CONSTANT]
@@ -298,20 +385,30 @@ def subsets(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
     def of(members: Sequence[int]) -> dict[str, FloatArray]:
         kept = [*members, *experts]
-        with np.errstate(invalid="ignore", divide="ignore"):  # slope of a constant; one judge
+        # slope of a constant; one judge
+        with np.errstate(invalid="ignore", divide="ignore"):
             found = panel(estimates[:, kept][:, :, kept], N_EXPERTS)
-        return found | ({"judges_free": np.ones(len(estimates))} if len(members) == 1 else {})
+        return found | (
+            {"judges_free": np.ones(len(estimates))} if len(members) == 1 else {}
+        )
 
     rows = []
     for number in range(1, 2**constant):
         members = [k for k in range(constant) if number >> k & 1]
         alone, joined = of(members), of([*members, constant])
-        values = {"r": alone["panel_r"], "worth": alone["judges_free"],
-                  "constant": joined["judges_free"]}  # fmt: skip
+        values = {
+            "r": alone["panel_r"],
+            "worth": alone["judges_free"],
+            "constant": joined["judges_free"],
+        }
         row = {name: float(k in members) for k, name in enumerate(names[:-1])}
         for name, jackknifed in values.items():
             ends = jackknife_row(jackknifed, name)
-            row |= {name: ends[name], f"{name}_low": ends["low"], f"{name}_high": ends["high"]}
+            row |= {
+                name: ends[name],
+                f"{name}_low": ends["low"],
+                f"{name}_high": ends["high"],
+            }
         rows.append(row)
     return pd.DataFrame(rows).round(3)
 

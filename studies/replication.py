@@ -1,7 +1,8 @@
 """Tables of ``results/`` computed from the recordings, which the chapters read.
 
-The recordings are large and the human ratings are not in the repository, so verdicts and statistics
-of every recorded judge are computed once: ``python -m studies.replication``.
+The recordings are large and the human ratings are not in the repository, so verdicts
+and statistics of every recorded judge are computed once: ``python -m
+studies.replication``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from rubricnb.cli import errors
 from rubricnb.data import load
 from rubricnb.judging.results import is_apart, judges, recorded, results_folder
 from rubricnb.replication import COLUMNS, judged, measured, replication, settings
-from rubricnb.rulers import label_contrast, recorded_grades, recorded_gradings, whole_texts
+from rubricnb.rulers import (
+    label_contrast,
+    recorded_grades,
+    recorded_gradings,
+    whole_texts,
+)
 from rubricnb.statistics import (
     agreement,
     bias_cost,
@@ -37,7 +43,11 @@ TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0
 _CELL = ["judge", "dataset"]
 _SIZES = ["cramers_v", "v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"]
-_METHODS = {"rulers": "RULERS", "rulers-unlocked": "RULERS without its lock", "dhs": "DHS"}
+_METHODS = {
+    "rulers": "RULERS",
+    "rulers-unlocked": "RULERS without its lock",
+    "dhs": "DHS",
+}
 _SIDES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rulers": ({"method": "rulers"}, {"method": "dhs", "calibration": "isotonic"}),
     "locking": ({"method": "rulers"}, {"method": "rulers-unlocked"}),
@@ -47,13 +57,15 @@ _SIDES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def record_replication() -> Path:
-    """Hold every recorded real judge against the findings, on every dataset that it judged.
+    """Hold every recorded real judge against the findings,
+    on every dataset that it judged.
 
-    Writes ``results/replication.csv``. The human ratings are needed to compute agreement and are
-    fetched; none is written.
+    Writes ``results/replication.csv``. The human ratings are needed to compute
+    agreement and are fetched; none is written.
     """
     found = [
-        replication(recorded(judge, dataset), load(dataset)) for judge, dataset in real_judgments()
+        replication(recorded(judge, dataset), load(dataset))
+        for judge, dataset in real_judgments()
     ]
     for judge, dataset in recorded_gradings():
         scores = recorded_grades(judge, dataset).scores
@@ -70,21 +82,29 @@ def grading_replication(scores: pd.DataFrame, items: pd.DataFrame) -> pd.DataFra
     Parameters
     ----------
     scores
-        Of `rubricnb.rulers.grade` or `recorded_grades`: RULERS, and beside it DHS and RULERS
-        without its lock. The standard variant at temperature 0 is used.
+        Of `rubricnb.rulers.grade` or `recorded_grades`: RULERS, and beside it DHS and
+        RULERS without its lock. The standard variant at temperature 0 is used.
     items
         Their items, with ``human``.
 
     Returns
     -------
     DataFrame
-        As of `replication`, text by text; the interval is over clusters and calibration draws.
+        As of `replication`, text by text; the interval is over clusters and calibration
+        draws.
     """
-    standard = scores.query("variant == 'standard' and temperature == 0 and design == 'single'")
-    standard = standard[(standard["units"] == "sentences") & (standard["replicate"] == 1)]
+    standard = scores.query(
+        "variant == 'standard' and temperature == 0 and design == 'single'"
+    )
+    standard = standard[
+        (standard["units"] == "sentences") & (standard["replicate"] == 1)
+    ]
     whole, rated = whole_texts(standard, items)
     return measured(
-        {finding: partial(_kappas, whole, rated, *sides) for finding, sides in _SIDES.items()},
+        {
+            finding: partial(_kappas, whole, rated, *sides)
+            for finding, sides in _SIDES.items()
+        },
         scores,
     )
 
@@ -97,10 +117,15 @@ def _kappas(
             raise ValueError(f"no score of {_METHODS[side['method']]}")
     row = label_contrast(scores, items, a, b)
     return {
-        "estimate": row["difference"], "low": row["low"], "high": row["high"], "unit": "QWK",
-        "p": row["p"], "n_items": row["n_items"],
-        "n_clusters": row["n_clusters"], "reason": row["reason"],
-    }  # fmt: skip
+        "estimate": row["difference"],
+        "low": row["low"],
+        "high": row["high"],
+        "unit": "QWK",
+        "p": row["p"],
+        "n_items": row["n_items"],
+        "n_clusters": row["n_clusters"],
+        "reason": row["reason"],
+    }
 
 
 def record_summaries() -> list[Path]:
@@ -132,9 +157,11 @@ def summaries_of(judge: str, dataset: str) -> dict[str, pd.DataFrame]:
 
 
 def real_judgments() -> Iterator[tuple[str, str]]:
-    """Name every recorded judge that is not simulated with every dataset that it judged.
+    """Name every recorded judge that is not simulated
+    with every dataset that it judged.
 
-    Studies that are recorded apart, which ask a judge again in another way, are left out.
+    Studies that are recorded apart, which ask a judge again in another way, are left
+    out.
 
     Examples
     --------
@@ -145,7 +172,9 @@ def real_judgments() -> Iterator[tuple[str, str]]:
     for slug in sorted(known.loc[~known["spec"].str.startswith("simulated"), "slug"]):
         paths = results_folder().glob(f"*/{slug}/*.parquet")
         for dataset in sorted({p.stem for p in paths if not is_apart(p.parent)}):
-            if not dataset.endswith(("-scores", "-decisions", "-evidence", "-references")):
+            if not dataset.endswith(
+                ("-scores", "-decisions", "-evidence", "-references")
+            ):
                 yield slug, dataset
 
 
@@ -154,7 +183,9 @@ def _balanced(reads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _position(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Add the score that is given most often, and the median label mass: read a share with both."""
+    """Add the score that is given most often, and the median label mass:
+    read a share with both.
+    """
     balanced = _balanced(reads)
     given = balanced["score"].value_counts(normalize=True)
     added = {"commonest": given.index[0], "commonest_share": given.iloc[0]}
@@ -166,13 +197,24 @@ def _agreement(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     if "human" not in items:
         return pd.DataFrame()
     found = agreement(reads[reads["design"] != "placebo"], items, [*_CELL, "design"])
-    columns = ["r", "r_low", "r_high", "k_effective", "ceiling", "n_items", "n_clusters", "reason"]
+    columns = [
+        "r",
+        "r_low",
+        "r_high",
+        "k_effective",
+        "ceiling",
+        "n_items",
+        "n_clusters",
+        "reason",
+    ]
     return found[[*_CELL, "design", *columns]]
 
 
 def _components(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """By likeliest scores, and by expected ones where probabilities are recorded."""
-    values: list[Value] = ["score", "expected_score"] if "probability_1" in reads else ["score"]
+    values: list[Value] = (
+        ["score", "expected_score"] if "probability_1" in reads else ["score"]
+    )
     parts = []
     for value in values:
         part = variance_components(_balanced(reads), _CELL, value=value)
@@ -201,21 +243,29 @@ def _cost(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def _temperature(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """V under BALANCED and the spread within items at several temperatures, means over draws.
+    """V under BALANCED and the spread within items at several temperatures,
+    means over draws.
 
-    The intervals are means too, so they are those of one draw: a little too wide for the mean.
+    The intervals are means too, so they are those of one draw: a little too wide for
+    the mean.
     """
     if "probability_1" not in reads:
         return pd.DataFrame()
     rows = []
     for temperature in TEMPERATURES:
         for seed in range(DRAWS if temperature else 1):
-            drawn = at_temperature(reads[reads["design"] != "placebo"], temperature, seed)
+            drawn = at_temperature(
+                reads[reads["design"] != "placebo"], temperature, seed
+            )
             by = [*_CELL, "design"]
             sizes = within_item_sd(drawn, by)[[*by, "sd", "sd_low", "sd_high"]]
             bias = position_bias(_balanced(drawn), by)[[*by, *_SIZES]]
             rows.append(sizes.merge(bias, how="left").assign(temperature=temperature))
-    return pd.concat(rows).groupby([*_CELL, "design", "temperature"], as_index=False).mean()
+    return (
+        pd.concat(rows)
+        .groupby([*_CELL, "design", "temperature"], as_index=False)
+        .mean()
+    )
 
 
 TABLES: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame], bool]] = {
@@ -228,7 +278,9 @@ TABLES: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame], bo
     "cost": (_cost, False),
     "temperature": (_temperature, False),
 }
-"""The tables, each with its function and whether it takes reads of several criteria at once."""
+"""The tables, each with its function and whether it takes reads
+of several criteria at once.
+"""
 
 
 if __name__ == "__main__":

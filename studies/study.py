@@ -45,8 +45,9 @@ def study(
     store
         As in `run`.
     max_calls, max_cost
-        As in `run`, for all judges and plans together. A judge whose price is not known has it in
-        the file: ``price: [input, cached, output]`` in US dollars per million tokens.
+        As in `run`, for all judges and plans together. A judge whose price is not known
+        has it in the file: ``price: [input, cached, output]`` in US dollars per million
+        tokens.
     judge
         Of `named`: ask this one instead of the file's.
 
@@ -58,9 +59,9 @@ def study(
     Raises
     ------
     ValueError
-        No such study, its file has an unknown entry, or a dataset's file is not there. Or a
-        judge's results are another judge's (`studies.recording.record`): it has not been
-        asked then.
+        No such study, its file has an unknown entry, or a dataset's file is not there.
+        Or a judge's results are another judge's (`studies.recording.record`): it has
+        not been asked then.
     RunInterrupted
         At a limit or on Ctrl-C. Plans that are finished are recorded.
     JudgeError
@@ -80,7 +81,11 @@ def study(
     for entry in content["judges"]:
         budget.check(described(entry))
     folders = ask_judges(
-        [entry for entry in content["judges"] if plans_for(entry, content.get("plans", []))],
+        [
+            entry
+            for entry in content["judges"]
+            if plans_for(entry, content.get("plans", []))
+        ],
         budget,
         lambda entry: _of_judge(entry, content, name, store, budget, written),
     )
@@ -111,8 +116,8 @@ def ask_judges(
             problems.append(problem)
     if problems:
         raise JudgeError(
-            f"{len(problems)} of {len(entries)} judges did not finish; the "
-            f"others are recorded. Run the same command again. {'; '.join(map(str, problems))}"
+            f"{len(problems)} of {len(entries)} judges did not finish; the others are "
+            f"recorded. Run the same command again. {'; '.join(map(str, problems))}"
         )
     return folders
 
@@ -123,7 +128,9 @@ def described(entry: dict[str, Any]) -> Judge:
 
 
 def question_of(entry: dict[str, Any]) -> dict[str, str]:
-    """Return the options of a judge that say which question a decision model is asked."""
+    """Return the options of a judge that say
+    which question a decision model is asked.
+    """
     options = entry.get("options", {})
     return {name: options[name] for name in ("kind", "shape") if name in options}
 
@@ -136,16 +143,25 @@ def _of_judge(
     budget: Budget,
     written: Callable[[int], pd.DataFrame],
 ) -> Path:
-    """Ask one judge of a study everything, and record it; `written`: attempts at references."""
+    """Ask one judge of a study everything, and record it;
+    `written`: attempts at references.
+    """
     parts = plans_for(entry, content.get("plans", []))
     with closing(described(entry).opened()) as judge:
         refuse_another(judge, name)
         for part in parts:
-            items = _with_written(items_of(part), part, content.get("references", []), written)
+            items = _with_written(
+                items_of(part), part, content.get("references", []), written
+            )
             judgments = run(requests_of(part, items), judge, store, budget=budget)
             facts = {key: entry[key] for key in FACTS if key in entry}
-            facts |= {"question": question_of(entry), "apart": content.get("apart", False)}
-            record(judgments, judge, name, **facts, conditions=entry.get("conditions", {}))
+            facts |= {
+                "question": question_of(entry),
+                "apart": content.get("apart", False),
+            }
+            record(
+                judgments, judge, name, **facts, conditions=entry.get("conditions", {})
+            )
         return results_folder() / name / judge.slug
 
 
@@ -161,19 +177,22 @@ def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
         if path := missing_file(part):
             source = datasets().set_index("name")["source"].get(part["dataset"], "")
             raise ValueError(
-                f"{name}.yml: there is no {path}; put the file of {part['dataset']!r} there "
-                f"({source}), or remove its lines from the study"
+                f"{name}.yml: there is no {path}; put the file of {part['dataset']!r} "
+                f"there ({source}), or remove its lines from the study"
             )
         for key in ("path", "rubric"):
             given = part.get(key)
             if given and Path(given).resolve().is_relative_to(inside(name).resolve()):
                 raise ValueError(
-                    f"{name}.yml: {given} lies in the folder that the study writes: move it"
+                    f"{name}.yml: {given} lies in the folder that the study writes: "
+                    "move it"
                 )
 
 
 def named(
-    spec: str, given: dict[str, Any] | None = None, price: tuple[float, float, float] | None = None
+    spec: str,
+    given: dict[str, Any] | None = None,
+    price: tuple[float, float, float] | None = None,
 ) -> dict[str, Any] | None:
     """Write a judge of the command line as a study's file would; None if there is none.
 
@@ -202,23 +221,48 @@ def named(
 
 
 def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Read and check the file of a study; with a judge of `named` in place of its own."""
+    """Read and check the file of a study;
+    with a judge of `named` in place of its own.
+    """
     folder = results_folder().parent / "params"
     path = folder / f"{name}.yml"
     if not path.exists():
-        there = sorted(p.stem for p in folder.glob("*.yml") if "judges:" in p.read_text())
-        raise ValueError(f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}")
+        there = sorted(
+            p.stem for p in folder.glob("*.yml") if "judges:" in p.read_text()
+        )
+        raise ValueError(
+            f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}"
+        )
     content = read_yaml(path)
     for where, entries, allowed, needed in (
         (path.name, [content], _PARTS, {"judges"}),
-        ("judges", content.get("judges", []), _JUDGE_KEYS, {"spec", "model", "licence"}),
+        (
+            "judges",
+            content.get("judges", []),
+            _JUDGE_KEYS,
+            {"spec", "model", "licence"},
+        ),
         ("plans", content.get("plans", []), _PLAN_KEYS, {"dataset", "designs"}),
-        ("references", content.get("references", []), _REFERENCE_KEYS, {"dataset", "writer"}),
+        (
+            "references",
+            content.get("references", []),
+            _REFERENCE_KEYS,
+            {"dataset", "writer"},
+        ),
         ("gradings", content.get("gradings", []), _GRADING_KEYS, {"dataset"}),
-        ("compile", content.get("compile", []), _COMPILE_KEYS, {"dataset", "bundle", "model"}),
+        (
+            "compile",
+            content.get("compile", []),
+            _COMPILE_KEYS,
+            {"dataset", "bundle", "model"},
+        ),
     ):
-        if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-            raise ValueError(f"{path.name}: {where} is not a list of entries with names and values")
+        if not isinstance(entries, list) or not all(
+            isinstance(e, dict) for e in entries
+        ):
+            raise ValueError(
+                f"{path.name}: {where} is not a list of entries with names and values"
+            )
         for entry in entries:
             if unknown := set(entry) - allowed:
                 raise ValueError(
@@ -227,7 +271,8 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
                 )
             if missing := needed - set(entry):
                 raise ValueError(
-                    f"{path.name}: an entry of {where} lacks {min(missing)!r}: {str(entry)[:80]}"
+                    f"{path.name}: an entry of {where} lacks {min(missing)!r}: "
+                    f"{str(entry)[:80]}"
                 )
     _check_plans(path.name, content)
     if judge is not None:
@@ -254,8 +299,14 @@ def _check_plans(name: str, content: dict[str, Any]) -> None:
     for part in content.get("references", []):
         _check_pair(f"{name}: references of {part['dataset']!r}", part, models)
     for part in content.get("compile", []):
-        _check_model(f"{name}: compile of {part['bundle']}", "model", part["model"], models)
-    named = {p[role] for p in content.get("references", []) for role in ("writer", "reviewer")}
+        _check_model(
+            f"{name}: compile of {part['bundle']}", "model", part["model"], models
+        )
+    named = {
+        p[role]
+        for p in content.get("references", [])
+        for role in ("writer", "reviewer")
+    }
     for judge in content["judges"] if "plans" in content else ():
         if not plans_for(judge, content["plans"]) and judge["model"] not in named:
             raise ValueError(f"{name}: has no plan for the judge {judge['model']!r}")
@@ -266,9 +317,8 @@ def _check_pair(where: str, part: dict[str, Any], models: list[str]) -> None:
     writer, reviewer = part["writer"], part.get("reviewer")
     if reviewer in (None, writer):
         raise ValueError(
-            f"{where}: {writer!r} would review itself; name a different judge as reviewer, or "
-            "write "
-            "reviewer: itself"
+            f"{where}: {writer!r} would review itself; name a different judge as "
+            "reviewer, or write reviewer: itself"
         )
     for role, model in (("writer", writer), ("reviewer", reviewer)):
         if (role, model) != ("reviewer", "itself"):
@@ -287,31 +337,67 @@ CONDITIONS = ("temperature", "effort", "thinking", "max_tokens", "prompt_format"
 """What a judge that is named on the command line may be asked with."""
 
 FACTS = ("spec", "model", "name", "licence")
-"""What ``results/judges.csv`` says of a judge; without a name it is the model up to a bracket."""
+"""What ``results/judges.csv`` says of a judge;
+without a name it is the model up to a bracket.
+"""
 
 _PARTS = {"judges", "plans", "references", "gradings", "compile", "apart"}
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
 _OTHER_KEYS = ("criteria", "texts", "candidates", "setting", "designs")
 _JUDGE_KEYS = {
-    *FACTS, "options", "conditions", "simulated", "size", "price",
-}  # fmt: skip
+    *FACTS,
+    "options",
+    "conditions",
+    "simulated",
+    "size",
+    "price",
+}
 _REFERENCE_KEYS = {
-    *_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed", "writer", "reviewer",
-}  # fmt: skip
+    *_LOAD_KEYS,
+    "criteria",
+    "targets",
+    "rounds",
+    "temperature",
+    "seed",
+    "writer",
+    "reviewer",
+}
 _PLAN_KEYS = {
-    *_LOAD_KEYS, *_OTHER_KEYS, "models", *signature(plan).parameters,
-} - {"items"}  # fmt: skip
+    *_LOAD_KEYS,
+    *_OTHER_KEYS,
+    "models",
+    *signature(plan).parameters,
+} - {"items"}
 _GRADING_KEYS = {
-    *_LOAD_KEYS, "candidates", "models", "bundle", "methods", "variants", "units", "design",
-    "replicates", "temperature", "seed",
-}  # fmt: skip
+    *_LOAD_KEYS,
+    "candidates",
+    "models",
+    "bundle",
+    "methods",
+    "variants",
+    "units",
+    "design",
+    "replicates",
+    "temperature",
+    "seed",
+}
 _COMPILE_KEYS = {
-    *_LOAD_KEYS, "bundle", "model", "input_type", "traits", "min_evidence", "anchors", "variants",
-    "temperature", "seed",
-}  # fmt: skip
+    *_LOAD_KEYS,
+    "bundle",
+    "model",
+    "input_type",
+    "traits",
+    "min_evidence",
+    "anchors",
+    "variants",
+    "temperature",
+    "seed",
+}
 
 
-def plans_for(judge: dict[str, Any], plans: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def plans_for(
+    judge: dict[str, Any], plans: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Return the plans of one judge of a study, with its own ``conditions`` filled in.
 
     A plan with ``models`` is for those judges only.
@@ -319,17 +405,22 @@ def plans_for(judge: dict[str, Any], plans: list[dict[str, Any]]) -> list[dict[s
     return [judge.get("conditions", {}) | part for part in gradings_for(judge, plans)]
 
 
-def gradings_for(judge: dict[str, Any], gradings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the gradings of one judge of a study: those without ``models``, or that name it."""
+def gradings_for(
+    judge: dict[str, Any], gradings: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the gradings of one judge of a study:
+    those without ``models``, or that name it.
+    """
     own = [p for p in gradings if judge["model"] in p.get("models", [judge["model"]])]
     return [{k: v for k, v in p.items() if k != "models"} for p in own]
 
 
 def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
-    """Turn one entry of a study's ``plans`` into requests, about `items` instead of its dataset's.
+    """Turn one entry of a study's ``plans`` into requests,
+    about `items` instead of its dataset's.
 
-    ``criteria``, ``texts`` and ``candidates`` keep the items of these; everything else is as in
-    `rubricnb.plan`, where settings that are lists are crossed.
+    ``criteria``, ``texts`` and ``candidates`` keep the items of these; everything else
+    is as in `rubricnb.plan`, where settings that are lists are crossed.
     """
     options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, *_OTHER_KEYS)}
     items = items_of(part, items)
@@ -343,9 +434,12 @@ def items_of(part: dict[str, Any], items: Items | None = None) -> Items:
     """Load the items of an entry (unless given), and keep those that it names."""
     if items is None:
         items = rubricnb.load(
-            part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
+            part["dataset"],
+            part.get("n_items"),
+            part.get("seed", 0),
+            part.get("path"),
             part.get("rubric"),
-        )  # fmt: skip
+        )
     kept = {"criteria": "criterion", "texts": "text_id", "candidates": "candidate"}
     for key, column in kept.items():
         if key in part:
@@ -356,27 +450,36 @@ def items_of(part: dict[str, Any], items: Items | None = None) -> Items:
 def batch_of(
     name: str, judge: dict[str, Any] | None = None, server: str = ""
 ) -> tuple[Judge | str, list[Requests]]:
-    """Return an endpoint (or its spec, if it is none) and the plans that a study has for it."""
+    """Return an endpoint (or its spec, if it is none)
+    and the plans that a study has for it.
+    """
     content = read_study(name, judge)
     if "plans" not in content:
         raise ValueError(
-            f"{name}.yml has gradings, whose requests depend on earlier answers: run it without a "
-            "batch"
+            f"{name}.yml has gradings, whose requests depend on earlier answers: run "
+            "it without a batch"
         )
     entries = [e for e in content["judges"] if judge or e["spec"].startswith("openai:")]
     specs = {e["spec"] for e in entries}
     if len(specs) != 1:
-        raise ValueError(f"study {name!r} has {len(specs)} endpoints: name one with --judge")
+        raise ValueError(
+            f"study {name!r} has {len(specs)} endpoints: name one with --judge"
+        )
     options = entries[0].get("options", {})
     if any(e.get("options", {}) != options for e in entries):
         raise ValueError(
-            f"study {name!r} has {entries[0]['spec']} with several options: give each its own study"
+            f"study {name!r} has {entries[0]['spec']} with several options: give each "
+            "its own study"
         )
     endpoint: Judge | str = entries[0]["spec"]
     if str(endpoint).startswith("openai:"):
-        endpoint = describe(str(endpoint), **options | ({"server": server} if server else {}))
+        endpoint = describe(
+            str(endpoint), **options | ({"server": server} if server else {})
+        )
     plans = content["plans"]
-    return endpoint, [requests_of(part) for entry in entries for part in plans_for(entry, plans)]
+    return endpoint, [
+        requests_of(part) for entry in entries for part in plans_for(entry, plans)
+    ]
 
 
 def _with_written(
@@ -393,14 +496,15 @@ def _with_written(
             columns = [f"reference_{k}" for k in scores if f"reference_{k}" in items]
             whole = items[items[columns].notna().all(axis=1)].reset_index(drop=True)
             print(
-                f"{part['dataset']}: references for {', '.join(map(str, scores))} were accepted "
-                "for "
-                f"{len(whole):,} of {len(items):,} items; the others are left out"
+                f"{part['dataset']}: references for {', '.join(map(str, scores))} were "
+                f"accepted for {len(whole):,} of {len(items):,} items; the others are "
+                "left out"
             )
             if not len(whole):
                 raise ValueError(
-                    f"no item of {part['dataset']!r} has all these references: set more "
-                    "rounds, and the same n_items and criteria for plan and references"
+                    f"no item of {part['dataset']!r} has all these references: set "
+                    "more rounds, and the same n_items and criteria for plan and "
+                    "references"
                 )
             return whole
     return items
@@ -421,30 +525,46 @@ def _written(
 ) -> pd.DataFrame:
     """Let the judges of an entry of ``references`` write and review, in turn."""
     by_model = {entry["model"]: entry for entry in judges}
-    entries = [by_model[part[role]] for role in ("writer", "reviewer") if part[role] != "itself"]
+    entries = [
+        by_model[part[role]]
+        for role in ("writer", "reviewer")
+        if part[role] != "itself"
+    ]
     print(
-        f"{part['dataset']}: {part['writer']} writes references and reviews itself; no other "
-        "judge sees what it accepts"
+        f"{part['dataset']}: {part['writer']} writes references and reviews itself; no "
+        "other judge sees what it accepts"
         if len(entries) == 1
-        else f"{part['dataset']}: {part['writer']} and {part['reviewer']} write references and "
-        "review each other's in turn",
+        else (
+            f"{part['dataset']}: {part['writer']} and {part['reviewer']} write "
+            "references and review each other's in turn"
+        ),
         flush=True,
     )
     options = {
-        k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "criteria", "writer", "reviewer")
+        k: v
+        for k, v in part.items()
+        if k not in (*_LOAD_KEYS, "criteria", "writer", "reviewer")
     }
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(described(entry))) for entry in entries]
         return write_references(
-            items_of(part), (opened[0], opened[-1]), store=store, budget=budget, **options
+            items_of(part),
+            (opened[0], opened[-1]),
+            store=store,
+            budget=budget,
+            **options,
         )
 
 
 def _record_references(attempts: pd.DataFrame, part: dict[str, Any], name: str) -> None:
-    """Record attempts, without their texts, beside the results of the judge that began."""
+    """Record attempts, without their texts,
+    beside the results of the judge that began.
+    """
     folder = results_folder() / name / attempts["writer"].iloc[0]
     folder.mkdir(parents=True, exist_ok=True)
-    attempts = attempts.assign(characters=attempts["text"].str.len()).drop(columns="text")
+    attempts = attempts.assign(characters=attempts["text"].str.len()).drop(
+        columns="text"
+    )
     attempts.to_csv(folder / f"references-{part['dataset']}.csv", index=False)
 
 
@@ -453,10 +573,15 @@ def design_of(text: str) -> Design:
     names = get_args(permutation.DesignName)
     try:
         call = ast.parse(text, mode="eval").body
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names:
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Name)
+            and call.func.id in names
+        ):
             arguments = [ast.literal_eval(a) for a in call.args]
             make: Any = partial(Design, call.func.id)  # type: ignore[arg-type]  # one of `names`
             return cast(Design, getattr(permutation, call.func.id, make)(*arguments))
-    except (SyntaxError, TypeError, RecursionError, MemoryError):  # of a text nested too deep
+    # of a text nested too deep
+    except (SyntaxError, TypeError, RecursionError, MemoryError):
         pass
     raise ValueError(f'"{text}" is not a design: write balanced(5), shuffled(5, 10), …')

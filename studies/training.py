@@ -1,9 +1,9 @@
 """What happens if you train on these scores? ``python -m studies.training`` recomputes.
 
-A policy chooses among the recorded candidates of a prompt, and is trained on a judge's scores with
-a penalty on how far it moves from choosing at random. Its optimum has a closed form, so only the
-speed of training is simulated. Tables are written to ``results/recordings/training_*.csv``; they
-are aggregates.
+A policy chooses among the recorded candidates of a prompt, and is trained on a judge's
+scores with a penalty on how far it moves from choosing at random. Its optimum has a
+closed form, so only the speed of training is simulated. Tables are written to
+``results/recordings/training_*.csv``; they are aggregates.
 """
 
 from __future__ import annotations
@@ -46,16 +46,17 @@ STEPS, SEEDS, CLOSE = 300, 20, 0.05
 PROMPTS, CANDIDATES = 400, 5  # of a simulated judge
 
 
-# ---- choosing among candidates -----------------------------------------------------------------
+# ---- choosing among candidates
+# -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Choice:
     """Candidates, those of a prompt next to each other.
 
-    `rewards` has reads × candidates for each readout, `placebo` the same of one order in neutral
-    edits (empty if none were recorded), `quality` a value for each candidate; `starts` is each
-    prompt's first candidate and `cluster` its cluster.
+    `rewards` has reads × candidates for each readout, `placebo` the same of one order
+    in neutral edits (empty if none were recorded), `quality` a value for each
+    candidate; `starts` is each prompt's first candidate and `cluster` its cluster.
     """
 
     names: dict[str, Any]
@@ -78,10 +79,11 @@ def sizes(starts: IntArray, n: int) -> IntArray:
 
 
 def policy(reward: FloatArray, starts: IntArray, beta: float) -> FloatArray:
-    """Return the optimum of training: probabilities of candidates, π ∝ exp(reward / beta).
+    """Return the optimum of training: probabilities of candidates,
+    π ∝ exp(reward / beta).
 
-    `reward` has candidates on its last axis, those of a prompt next to each other from `starts`
-    on. A beta of 0 is the limit: the best candidates share the probability.
+    `reward` has candidates on its last axis, those of a prompt next to each other from
+    `starts` on. A beta of 0 is the limit: the best candidates share the probability.
     """
     if not beta >= 0:
         raise ValueError(f"beta is {beta}: the penalty must be 0 or more")
@@ -105,10 +107,14 @@ def divergence(p: FloatArray, starts: IntArray) -> FloatArray:
     return np.asarray(np.add.reduceat(p * log, starts, axis=-1))
 
 
-def best_of(reward: FloatArray, values: FloatArray, starts: IntArray, n: int) -> FloatArray:
-    """Return each prompt's mean value of the best of n of its candidates, drawn without repeats.
+def best_of(
+    reward: FloatArray, values: FloatArray, starts: IntArray, n: int
+) -> FloatArray:
+    """Return each prompt's mean value of the best of n of its candidates,
+    drawn without repeats.
 
-    Candidates that tie share the choice. A prompt with fewer than n candidates uses all.
+    Candidates that tie share the choice. A prompt with fewer than n candidates uses
+    all.
     """
     found = []
     for first, size in zip(starts, sizes(starts, len(values)), strict=True):
@@ -120,49 +126,74 @@ def best_of(reward: FloatArray, values: FloatArray, starts: IntArray, n: int) ->
     return np.stack(found, axis=-1)
 
 
-# ---- recorded judges ---------------------------------------------------------------------------
+# ---- recorded judges
+# ---------------------------------------------------------------------------
 
 
 def choice(slug: str, dataset: str) -> Choice:
-    """Read one recorded judge: prompts with at least two candidates, each read in ten orders."""
+    """Read one recorded judge: prompts with at least two candidates,
+    each read in ten orders.
+    """
     c = cell(slug, dataset)
     prompt = pd.factorize(c.items["group_id"])[0]
     several = np.bincount(prompt)[prompt] > 1
     if not several.any() or c.items.duplicated(["group_id", "candidate"]).any():
-        raise ValueError(f"{slug} on {dataset}: its prompts have no candidates to choose between")
-    order = np.argsort(np.where(several, prompt, prompt.max() + 1), kind="stable")[: several.sum()]
+        raise ValueError(
+            f"{slug} on {dataset}: its prompts have no candidates to choose between"
+        )
+    order = np.argsort(np.where(several, prompt, prompt.max() + 1), kind="stable")[
+        : several.sum()
+    ]
     starts = np.unique(prompt[order], return_index=True)[1]
     edits = placebo_probabilities(slug, dataset)
     shown = np.tile(np.arange(1, 6), (edits.shape[1], 1))
     return Choice(
         {"judge": c.judge, "dataset": dataset},
         {name: read(c.p, c.orders).T[:, order] for name, read in READOUTS.items()},
-        {name: read(edits, shown).T[:, order]
-         for name, read in READOUTS.items() if len(edits) == len(c.p)},
-        c.human[order], starts, c.cluster[order][starts],
+        {
+            name: read(edits, shown).T[:, order]
+            for name, read in READOUTS.items()
+            if len(edits) == len(c.p)
+        },
+        c.human[order],
+        starts,
+        c.cluster[order][starts],
         [tuple(row) for row in c.orders].index((1, 2, 3, 4, 5)),
-    )  # fmt: skip
+    )
 
 
 def placebo_probabilities(slug: str, dataset: str) -> FloatArray:
-    """Probabilities of ten neutral edits of the ascending prompt: items × edits × places."""
+    """Probabilities of ten neutral edits of the ascending prompt:
+    items × edits × places.
+    """
     found = rb.recorded(slug, dataset)
     found = found[(found["design"] == "placebo") & (found["reference_score"] == "auto")]
     found = found.sort_values(["item_id", "ordering_index"])
     if (found["ordering"] != "1-2-3-4-5").any():
-        raise ValueError(f"{slug} on {dataset}: a neutral edit is not in ascending order")
-    return found[[f"probability_{k}" for k in range(1, 6)]].to_numpy(float).reshape(-1, 10, 5)
+        raise ValueError(
+            f"{slug} on {dataset}: a neutral edit is not in ascending order"
+        )
+    return (
+        found[[f"probability_{k}" for k in range(1, 6)]]
+        .to_numpy(float)
+        .reshape(-1, 10, 5)
+    )
 
 
 def ways(of: Choice, readout: str) -> Iterator[tuple[str, FloatArray]]:
-    """Rewards to train on, policies × candidates: the effect is the mean over policies."""
+    """Rewards to train on, policies × candidates:
+    the effect is the mean over policies.
+    """
     reads = of.rewards[readout]
     yield "ascending order", reads[of.ascending, None]
     yield "one fixed order", reads
     yield "new order each step", reads.mean(axis=0, keepdims=True)
     if of.placebo:
         yield "one neutral edit", of.placebo[readout]
-        yield "new neutral edit each step", of.placebo[readout].mean(axis=0, keepdims=True)
+        yield (
+            "new neutral edit each step",
+            of.placebo[readout].mean(axis=0, keepdims=True),
+        )
 
 
 CONTRASTS = (
@@ -172,7 +203,9 @@ CONTRASTS = (
 BEYOND = "orders beyond neutral edits"
 
 
-def interval(values: FloatArray, of: Choice, name: str, share: bool = False) -> dict[str, float]:
+def interval(
+    values: FloatArray, of: Choice, name: str, share: bool = False
+) -> dict[str, float]:
     """A mean over prompts with its 95 % t interval over clusters."""
     return named_mean(name, values, of.cluster, (0.0, 1.0) if share else None, ENDS)
 
@@ -180,8 +213,9 @@ def interval(values: FloatArray, of: Choice, name: str, share: bool = False) -> 
 def policies(of: Choice) -> list[dict[str, Any]]:
     """True quality of trained policies, reward gained, and how often quality falls.
 
-    Reward gained is under the reads that were trained on, and under the other orders or edits;
-    `own_gain` is the first minus the second. `BEYOND` has the orders' effects minus the edits'.
+    Reward gained is under the reads that were trained on, and under the other orders or
+    edits; `own_gain` is the first minus the second. `BEYOND` has the orders' effects
+    minus the edits'.
     """
     rows = []
     start, best = of.mean(of.quality), np.maximum.reduceat(of.quality, of.starts)
@@ -196,16 +230,22 @@ def policies(of: Choice) -> list[dict[str, Any]]:
                 gains[name] = gain.mean(axis=0)
                 own = (under(p, reward, of.starts) - of.mean(reward)).mean(axis=0)
                 row = of.names | {
-                    "n_prompts": len(start), "n_clusters": of.cluster.max() + 1,
-                    "readout": readout, "beta": beta, "trained_on": name,
-                    "start": start.mean(), "best": best.mean(), "quality": (start + gain).mean(),
+                    "n_prompts": len(start),
+                    "n_clusters": of.cluster.max() + 1,
+                    "readout": readout,
+                    "beta": beta,
+                    "trained_on": name,
+                    "start": start.mean(),
+                    "best": best.mean(),
+                    "quality": (start + gain).mean(),
                     "lowest": (start + gain).mean(axis=1).min(),
                     "highest": (start + gain).mean(axis=1).max(),
                     "kl": divergence(p, of.starts).mean(),
-                    **interval(gains[name], of, "gain"), "p": mean_t(gains[name], of.cluster).p,
+                    **interval(gains[name], of, "gain"),
+                    "p": mean_t(gains[name], of.cluster).p,
                     **interval((gain < -TIE).mean(axis=0), of, "lowered", share=True),
                     **interval(own, of, "reward_gain"),
-                }  # fmt: skip
+                }
                 if name in siblings:
                     others = siblings[name]
                     other = (others.sum(axis=0) - reward) / (len(others) - 1)
@@ -216,23 +256,37 @@ def policies(of: Choice) -> list[dict[str, Any]]:
                 rows.append(row)
             more = {(a, b): gains[a] - gains[b] for a, b in CONTRASTS if a in gains}
             for (a, b), gain in more.items():
-                rows.append(of.names | {
-                    "readout": readout, "beta": beta, "trained_on": f"{a} − {b}",
-                    **interval(gain, of, "gain"), "p": mean_t(gain, of.cluster).p,
-                })  # fmt: skip
+                rows.append(
+                    of.names
+                    | {
+                        "readout": readout,
+                        "beta": beta,
+                        "trained_on": f"{a} − {b}",
+                        **interval(gain, of, "gain"),
+                        "p": mean_t(gain, of.cluster).p,
+                    }
+                )
             if of.placebo:
                 gain = more[CONTRASTS[0]] - more[CONTRASTS[1]]
                 own = owns["one fixed order"] - owns["one neutral edit"]
-                rows.append(of.names | {
-                    "readout": readout, "beta": beta, "trained_on": BEYOND,
-                    **interval(gain, of, "gain"), "p": mean_t(gain, of.cluster).p,
-                    **interval(own, of, "own_gain"),
-                })  # fmt: skip
+                rows.append(
+                    of.names
+                    | {
+                        "readout": readout,
+                        "beta": beta,
+                        "trained_on": BEYOND,
+                        **interval(gain, of, "gain"),
+                        "p": mean_t(gain, of.cluster).p,
+                        **interval(own, of, "own_gain"),
+                    }
+                )
     return rows
 
 
 def adjusted(table: pd.DataFrame) -> pd.DataFrame:
-    """Add p adjusted over judges, sets and readouts (Benjamini–Hochberg) for each comparison."""
+    """Add p adjusted over judges, sets and readouts (Benjamini–Hochberg)
+    for each comparison.
+    """
     by = table.groupby(["trained_on", "beta"])["p"]
     return table.assign(p_adjusted=by.transform(_false_discovery))
 
@@ -245,17 +299,23 @@ def _false_discovery(p: pd.Series) -> FloatArray:
 
 
 def beta_at(reward: FloatArray, starts: IntArray, kl: float) -> float:
-    """Return the penalty whose policy is so far from choosing at random; NaN if none is."""
+    """Return the penalty whose policy is so far from choosing at random;
+    NaN if none is.
+    """
 
     def off(log: float) -> float:
-        return float(divergence(policy(reward, starts, np.exp(log)), starts).mean() - kl)
+        return float(
+            divergence(policy(reward, starts, np.exp(log)), starts).mean() - kl
+        )
 
     ends = (-9.0, 6.0)
     return float(np.exp(optimize.brentq(off, *ends))) if off(ends[0]) > 0 else np.nan
 
 
 def budgets(of: Choice) -> list[dict[str, Any]]:
-    """True quality where all policies have moved equally far from choosing at random."""
+    """True quality where all policies have moved equally far
+    from choosing at random.
+    """
     rows = []
     start = of.mean(of.quality)
     for readout in of.rewards:
@@ -272,23 +332,35 @@ def budgets(of: Choice) -> list[dict[str, Any]]:
                 rows.append(row | interval(gains[name], of, "gain"))
             for a, b in CONTRASTS:
                 if a in gains and b in gains:
-                    rows.append(of.names | {
-                        "readout": readout, "kl": kl, "trained_on": f"{a} − {b}",
-                        **interval(gains[a] - gains[b], of, "gain"),
-                    })  # fmt: skip
+                    rows.append(
+                        of.names
+                        | {
+                            "readout": readout,
+                            "kl": kl,
+                            "trained_on": f"{a} − {b}",
+                            **interval(gains[a] - gains[b], of, "gain"),
+                        }
+                    )
     return rows
 
 
-# ---- where a new order is not the mean of ten --------------------------------------------------
+# ---- where a new order is not the mean of ten
+# --------------------------------------------------
 
 
 def normalised(reward: FloatArray, starts: IntArray) -> FloatArray:
-    """Rewards less their prompt's mean, over its standard deviation; 0 where all are equal."""
+    """Rewards less their prompt's mean, over its standard deviation;
+    0 where all are equal.
+    """
     size = sizes(starts, reward.shape[-1])
-    centred = reward - np.repeat(np.add.reduceat(reward, starts, axis=-1) / size, size, axis=-1)
+    centred = reward - np.repeat(
+        np.add.reduceat(reward, starts, axis=-1) / size, size, axis=-1
+    )
     spread = np.sqrt(np.add.reduceat(centred**2, starts, axis=-1) / size)
     spread = np.repeat(spread, size, axis=-1)
-    return np.asarray(np.divide(centred, spread, out=np.zeros_like(centred), where=spread > TIE))
+    return np.asarray(
+        np.divide(centred, spread, out=np.zeros_like(centred), where=spread > TIE)
+    )
 
 
 def clipped(reward: FloatArray, starts: IntArray) -> FloatArray:
@@ -318,7 +390,9 @@ TRANSFORMS: dict[str, Callable[[FloatArray, IntArray], FloatArray]] = {
 
 
 def transforms(of: Choice) -> list[dict[str, Any]]:
-    """A new order each step (mean of what is made of reads) against ten each step (of the mean)."""
+    """A new order each step (mean of what is made of reads)
+    against ten each step (of the mean).
+    """
     rows = []
     start = of.mean(of.quality)
     for readout, reads in of.rewards.items():
@@ -327,16 +401,23 @@ def transforms(of: Choice) -> list[dict[str, Any]]:
             ten = policy(change(reads.mean(axis=0), of.starts), of.starts, BETA)
             gain = [under(p, of.quality, of.starts) - start for p in (new, ten)]
             apart = 0.5 * np.add.reduceat(np.abs(new - ten), of.starts)
-            rows.append(of.names | {
-                "readout": readout, "reward": name, "new": gain[0].mean(), "ten": gain[1].mean(),
-                **interval(gain[1] - gain[0], of, "difference"),
-                **interval(apart, of, "moved"),
-            })  # fmt: skip
+            rows.append(
+                of.names
+                | {
+                    "readout": readout,
+                    "reward": name,
+                    "new": gain[0].mean(),
+                    "ten": gain[1].mean(),
+                    **interval(gain[1] - gain[0], of, "difference"),
+                    **interval(apart, of, "moved"),
+                }
+            )
     return rows
 
 
 def best_of_n(of: Choice) -> list[dict[str, Any]]:
-    """No learning: the best of n candidates by one order, by a new order a prompt, and by ten.
+    """No learning: the best of n candidates by one order,
+    by a new order a prompt, and by ten.
 
     A new order for each prompt is, in expectation, the mean over fixed orders.
     """
@@ -346,17 +427,26 @@ def best_of_n(of: Choice) -> list[dict[str, Any]]:
         for n in (1, 2, 3, 4):
             one = best_of(reads, of.quality, of.starts, n) - start
             ten = best_of(reads.mean(axis=0), of.quality, of.starts, n) - start
-            row = of.names | {"readout": readout, "n": n,
-                              "lowest": one.mean(axis=1).min(),
-                              "highest": one.mean(axis=1).max()}  # fmt: skip
+            row = of.names | {
+                "readout": readout,
+                "n": n,
+                "lowest": one.mean(axis=1).min(),
+                "highest": one.mean(axis=1).max(),
+            }
             row |= interval(one.mean(axis=0), of, "one") | interval(ten, of, "ten")
             rows.append(row | interval(ten - one.mean(axis=0), of, "difference"))
     return rows
 
 
-# ---- speed -------------------------------------------------------------------------------------
+# ---- speed
+# -------------------------------------------------------------------------------------
 
-DRAWS = ("ten orders each step", "one fixed order", "new order each step", "new order each answer")
+DRAWS = (
+    "ten orders each step",
+    "one fixed order",
+    "new order each step",
+    "new order each answer",
+)
 
 
 def climb(
@@ -368,15 +458,18 @@ def climb(
     seeds: int,
     beta: float = BETA,
 ) -> FloatArray:
-    """Train by sampling; return the share of the objective that is still missing after each step.
+    """Train by sampling; return the share of the objective that
+    is still missing after each step.
 
-    `rewards` are orders × prompts × candidates. At every step and prompt `ANSWERS` candidates are
-    drawn from the policy, scored, and compared with their mean.
-    """  # fmt: skip
+    `rewards` are orders × prompts × candidates. At every step and prompt `ANSWERS`
+    candidates are drawn from the policy, scored, and compared with their mean.
+    """
     n_orders, n_prompts, n = rewards.shape
     target = rewards[0] if drawn == "one fixed order" else rewards.mean(axis=0)
     best = target.max(axis=-1)
-    optimum = (best + beta * np.log(np.exp((target - best[:, None]) / beta).mean(axis=-1))).sum()
+    optimum = (
+        best + beta * np.log(np.exp((target - best[:, None]) / beta).mean(axis=-1))
+    ).sum()
     logits = np.zeros((seeds, n_prompts, n))
     prompt = np.arange(n_prompts)[None, :, None]
     missing = []
@@ -401,11 +494,15 @@ def climb(
 
 
 def speed(of: Choice, steps: int = STEPS, seeds: int = SEEDS) -> pd.DataFrame:
-    """Steps until 5 % of the objective is missing, at the best rate of learning of each way."""
+    """Steps until 5 % of the objective is missing,
+    at the best rate of learning of each way.
+    """
     rows = []
     size = sizes(of.starts, len(of.quality))
     if len(set(size)) > 1:
-        raise ValueError("prompts differ in their number of candidates: give each the same number")
+        raise ValueError(
+            "prompts differ in their number of candidates: give each the same number"
+        )
     for readout, reads in of.rewards.items():
         rewards = reads.reshape(len(reads), len(size), size[0])
         for drawn in DRAWS:
@@ -418,20 +515,31 @@ def speed(of: Choice, steps: int = STEPS, seeds: int = SEEDS) -> pd.DataFrame:
                 found.append((took, rate, missing[-steps // 10 :].mean()))
             took, rate, left = min(found)
             calls = took * ANSWERS * (10 if drawn == DRAWS[0] else 1)
-            rows.append(of.names | {"readout": readout, "drawn": drawn, "rate": rate, "steps": took,
-                                    "calls": calls, "left_at_the_end": left})  # fmt: skip
+            rows.append(
+                of.names
+                | {
+                    "readout": readout,
+                    "drawn": drawn,
+                    "rate": rate,
+                    "steps": took,
+                    "calls": calls,
+                    "left_at_the_end": left,
+                }
+            )
     return pd.DataFrame(rows)
 
 
-# ---- simulated judges --------------------------------------------------------------------------
+# ---- simulated judges
+# --------------------------------------------------------------------------
 
 
 def planted(prompts: int = PROMPTS) -> pd.DataFrame:
-    """Judges whose order effect differs between texts, is common to all, or both; one is blind.
+    """Judges whose order effect differs between texts,
+    is common to all, or both; one is blind.
 
-    ``wavering`` is the effect of an order on a single text, in points; ``preference`` how many
-    times the published preference for places the judge has, which all texts share. What a hundred
-    other orders would train to is in ``many``.
+    ``wavering`` is the effect of an order on a single text, in points; ``preference``
+    how many times the published preference for places the judge has, which all texts
+    share. What a hundred other orders would train to is in ``many``.
     """
     rows = []
     hundred = rb.shuffled(5, 100).orderings("many", 0)
@@ -441,32 +549,53 @@ def planted(prompts: int = PROMPTS) -> pd.DataFrame:
         rng = np.random.default_rng([9, number])
         human = np.clip(rng.normal(3, 0.9, prompts * CANDIDATES), 1, 5)
         judge = strengthened(open_profile("first-biased"), preference)
-        judge = replace(judge, order_noise=wavering, cluster_order_noise=0.0, human_weight=sight)
-        reads, more = (ask(judge, human, orders, number) for orders in (BALANCED, hundred))
+        judge = replace(
+            judge, order_noise=wavering, cluster_order_noise=0.0, human_weight=sight
+        )
+        reads, more = (
+            ask(judge, human, orders, number) for orders in (BALANCED, hundred)
+        )
         of = Choice(
             {"wavering": wavering, "preference": preference, "sees": sight > 0},
-            {name: read(reads, BALANCED).T for name, read in READOUTS.items()}, {}, human,
-            np.arange(0, len(human), CANDIDATES), np.arange(prompts), 0,
-        )  # fmt: skip
+            {name: read(reads, BALANCED).T for name, read in READOUTS.items()},
+            {},
+            human,
+            np.arange(0, len(human), CANDIDATES),
+            np.arange(prompts),
+            0,
+        )
         table = pd.DataFrame([r for r in policies(of) if r["beta"] == BETA])
         for readout, part in table.groupby("readout", sort=False):
             row = part.set_index("trained_on")
             fixed, new = row.loc["one fixed order"], row.loc["new order each step"]
             both = row.loc["new order each step − one fixed order"]
             reward = READOUTS[str(readout)](more, hundred).mean(axis=1)
-            many = under(policy(reward, of.starts, BETA), human, of.starts) - of.mean(human)
-            rows.append(of.names | {
-                "readout": readout, "start": fixed["start"], "best": fixed["best"],
-                "fixed": fixed["gain"], "lowest": fixed["lowest"] - fixed["start"],
-                "highest": fixed["highest"] - fixed["start"],
-                **{f"new{end}": new[f"gain{end}"] for end in ("", "_low", "_high")},
-                "many": many.mean(), "lowered": new["lowered"],
-                **{f"difference{end}": both[f"gain{end}"] for end in ("", "_low", "_high")},
-            })  # fmt: skip
+            many = under(policy(reward, of.starts, BETA), human, of.starts) - of.mean(
+                human
+            )
+            rows.append(
+                of.names
+                | {
+                    "readout": readout,
+                    "start": fixed["start"],
+                    "best": fixed["best"],
+                    "fixed": fixed["gain"],
+                    "lowest": fixed["lowest"] - fixed["start"],
+                    "highest": fixed["highest"] - fixed["start"],
+                    **{f"new{end}": new[f"gain{end}"] for end in ("", "_low", "_high")},
+                    "many": many.mean(),
+                    "lowered": new["lowered"],
+                    **{
+                        f"difference{end}": both[f"gain{end}"]
+                        for end in ("", "_low", "_high")
+                    },
+                }
+            )
     return pd.DataFrame(rows)
 
 
-# ---- all together ------------------------------------------------------------------------------
+# ---- all together
+# ------------------------------------------------------------------------------
 
 
 def compute(of: list[Choice] | None = None) -> dict[str, pd.DataFrame]:
@@ -475,10 +604,12 @@ def compute(of: list[Choice] | None = None) -> dict[str, pd.DataFrame]:
     tables = {
         f"training_{name}": pd.DataFrame([row for one in of for row in function(one)])
         for name, function in (
-            ("policies", policies), ("budgets", budgets), ("transforms", transforms),
+            ("policies", policies),
+            ("budgets", budgets),
+            ("transforms", transforms),
             ("best_of_n", best_of_n),
         )
-    }  # fmt: skip
+    }
     tables["training_policies"] = adjusted(tables["training_policies"])
     return tables | {"training_speed": speed(of[0]), "training_planted": planted()}
 

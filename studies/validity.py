@@ -1,9 +1,9 @@
 """Do the tests and intervals of this package, and the papers', do what they promise?
 
-Studies without an effect, and with a planted one, are simulated and handed to the very functions
-that the chapters use. How often a test rejects where there is nothing is its size, how often an
-interval holds the planted value is its coverage. The tallies are kept on disk piece by piece, so
-a study that was stopped goes on where it was.
+Studies without an effect, and with a planted one, are simulated and handed to the very
+functions that the chapters use. How often a test rejects where there is nothing is its
+size, how often an interval holds the planted value is its coverage. The tallies are
+kept on disk piece by piece, so a study that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from rubricnb.statistics.budget import _pays
 from rubricnb.statistics.criterion import _permutation_test, friedman
 from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
 
-# The study runs the code it judges, so it goes behind the frames: that makes thousands of
-# replications a matter of minutes.
+# The study runs the code it judges, so it goes behind the frames: that makes thousands
+# of replications a matter of minutes.
 from rubricnb.statistics.intervals import (
     MARGINS,
     bootstrap_weights,
@@ -75,7 +75,8 @@ _R = (0.470, 0.393)  # of two strategies, whose errors correlate by 0.8
 _COMPONENTS = {"item": 0.6, "ordering": 0.1, "item_ordering": 0.3, "reask": 0.2}
 _COLUMNS = ["piece", "kind", "quantity", "method", "truth", "n", "sum", "squares"]
 _KEYS = ["kind", "quantity", "method", "truth"]
-Found = Iterator[tuple[str, str, str, float, float]]  # kind, quantity, method, truth, value
+# kind, quantity, method, truth, value
+Found = Iterator[tuple[str, str, str, float, float]]
 
 
 def validity(
@@ -91,8 +92,9 @@ def validity(
     cells
         Names from `cell_names`; default: all.
     replications
-        Simulated studies per cell; by default what each cell plans (4,000, fewer where one study
-        is dear). What is dear within a cell (a bootstrap) is done in the first ones only.
+        Simulated studies per cell; by default what each cell plans (4,000, fewer where
+        one study is dear). What is dear within a cell (a bootstrap) is done in the
+        first ones only.
     seed
         Every replication has a stream of its own, from seed, cell and its number.
     folder
@@ -103,10 +105,10 @@ def validity(
     DataFrame
         One row per quantity and method of a cell:
 
-        * ``cell``; ``kind``: ``size`` (rejections at 5 % without an effect), ``power`` (with
-          one), ``coverage`` (of 95 % intervals), ``outside`` (estimates outside their own),
-          ``doubted`` (results whose ``reason`` says that the interval may be too narrow or rests on
-          few events) or ``recovery`` (mean estimate);
+        * ``cell``; ``kind``: ``size`` (rejections at 5 % without an effect), ``power``
+          (with one), ``coverage`` (of 95 % intervals), ``outside`` (estimates outside
+          their own), ``doubted`` (results whose ``reason`` says that the interval may
+          be too narrow or rests on few events) or ``recovery`` (mean estimate);
         * ``quantity``: what is tested or estimated; ``method``: who does it;
         * ``truth``: what `rate` should be (.05, .95, the planted value; NaN for power);
         * ``rate`` with ``low, high``: 95 % interval over the replications, Wilson's for
@@ -155,7 +157,8 @@ def cell_names() -> list[str]:
 def record_validity(
     folder: str | Path | None = None, replications: int | None = None, seed: int = 0
 ) -> Path:
-    """Run the whole study and record it: ``validity.csv``, ``run.json`` and the tallies; resumes.
+    """Run the whole study and record it: ``validity.csv``,
+    ``run.json`` and the tallies; resumes.
 
     Parameters
     ----------
@@ -176,11 +179,21 @@ def record_validity(
     """
     folder = Path(folder) if folder else results_folder() / "validity"
     path = folder / "run.json"
-    before = json.loads(path.read_text()) if path.exists() else {"seconds": 0.0, "seed": seed}
+    before = (
+        json.loads(path.read_text())
+        if path.exists()
+        else {"seconds": 0.0, "seed": seed}
+    )
     if before["seed"] != seed:
-        raise ValueError(f"{folder} holds tallies of seed {before['seed']}; give another folder")
+        raise ValueError(
+            f"{folder} holds tallies of seed {before['seed']}; give another folder"
+        )
     start = process_time()
-    facts: dict[str, Any] = {"study": "validity", "seed": seed, "package": rubricnb.__version__}
+    facts: dict[str, Any] = {
+        "study": "validity",
+        "seed": seed,
+        "package": rubricnb.__version__,
+    }
     facts |= {"python": platform.python_version(), "numpy": np.__version__}
     facts |= {"machine": f"{platform.system()} {platform.machine()}"}
     frames = []
@@ -193,7 +206,9 @@ def record_validity(
         }
         path.write_text(json.dumps(facts, indent=1) + "\n")
     table = pd.concat(frames, ignore_index=True)
-    table.to_csv(folder / "validity.csv", index=False, float_format="%.6g", lineterminator="\n")
+    table.to_csv(
+        folder / "validity.csv", index=False, float_format="%.6g", lineterminator="\n"
+    )
     return folder
 
 
@@ -218,7 +233,9 @@ def _cells() -> dict[str, _Cell]:
     for c in (0.2, 1.0):
         for size in (0.5, 1.0):
             planted = _Judge(c, tuple(size * g for g in PREFERENCE))
-            cells[f"power/{c:g}/{size:g}"] = _Cell(partial(_independent, planted), 1_000)
+            cells[f"power/{c:g}/{size:g}"] = _Cell(
+                partial(_independent, planted), 1_000
+            )
     for c in (0.2, 1.0):
         cells[f"power/{c:g}/mde"] = _Cell(partial(_detectable, c))
     for n in (10, 20, 40, 96):
@@ -251,18 +268,26 @@ def _cells() -> dict[str, _Cell]:
     return cells | _cells_of_advice() | _cells_of_losses()
 
 
-def _tally(name: str, replications: int, seed: int, folder: str | Path | None) -> pd.DataFrame:
-    """Sums over pieces of replications; those on disk are read, new ones appended to them."""
+def _tally(
+    name: str, replications: int, seed: int, folder: str | Path | None
+) -> pd.DataFrame:
+    """Sums over pieces of replications; those on disk are read,
+    new ones appended to them.
+    """
     cell = _cells()[name]
     path = Path(folder) / f"{name.replace('/', '-')}.csv" if folder else None
-    kept = pd.read_csv(path) if path and path.exists() else pd.DataFrame(columns=_COLUMNS)
+    kept = (
+        pd.read_csv(path) if path and path.exists() else pd.DataFrame(columns=_COLUMNS)
+    )
     pieces = []
     for start in range(0, replications, PIECE):
         stop = min(start + PIECE, replications)
         label = f"{start}-{stop}"
         part = kept[kept["piece"] == label]
         if part.empty:
-            part = _piece(name, cell, range(start, stop), seed).assign(piece=label)[_COLUMNS]
+            part = _piece(name, cell, range(start, stop), seed).assign(piece=label)[
+                _COLUMNS
+            ]
             if path:
                 kept = part if kept.empty else pd.concat([kept, part])
                 _write(kept, path)
@@ -292,12 +317,20 @@ def _piece(name: str, cell: _Cell, numbers: range, seed: int) -> pd.DataFrame:
 
 
 def _rates(tally: pd.DataFrame) -> pd.DataFrame:
-    total = tally.groupby(_KEYS, sort=False, dropna=False)[["n", "sum", "squares"]].sum()
+    total = tally.groupby(_KEYS, sort=False, dropna=False)[
+        ["n", "sum", "squares"]
+    ].sum()
     total = total.reset_index()
     n, rate = total["n"].astype(float), total["sum"] / total["n"]
     z = stats.norm.ppf(0.975)
-    spread = np.sqrt(np.maximum(total["squares"] / n - rate**2, 0) / np.maximum(n - 1, 1))
-    half = z * np.sqrt(np.maximum(rate * (1 - rate), 0) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    spread = np.sqrt(
+        np.maximum(total["squares"] / n - rate**2, 0) / np.maximum(n - 1, 1)
+    )
+    half = (
+        z
+        * np.sqrt(np.maximum(rate * (1 - rate), 0) / n + z**2 / (4 * n**2))
+        / (1 + z**2 / n)
+    )
     middle = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
     is_mean = total["kind"] == "recovery"
     total["rate"] = rate
@@ -306,14 +339,16 @@ def _rates(tally: pd.DataFrame) -> pd.DataFrame:
     return total.drop(columns=["sum", "squares"]).rename(columns={"n": "replications"})
 
 
-# -- position bias ---------------------------------------------------------------------------------
+# -- position bias
+# ---------------------------------------------------------------------------------
 
 
 class _Judge(NamedTuple):
-    """P(score | item, ordering) ∝ exp(α + γ[position] + noise), where exp(α) is Dirichlet.
+    """P(score | item, ordering) ∝ exp(α + γ[position] + noise),
+    where exp(α) is Dirichlet.
 
-    `text_noise` is the sd of a text × ordering × score effect that the items of a cluster share;
-    `reverse_shift` favours high scores in reverse lists.
+    `text_noise` is the sd of a text × ordering × score effect that the items of a
+    cluster share; `reverse_shift` favours high scores in reverse lists.
     """
 
     concentration: float = 1.0
@@ -324,16 +359,22 @@ class _Judge(NamedTuple):
 
 def _independent(judge: _Judge, rng: np.random.Generator, dear: bool) -> Found:
     """One item a text."""
-    yield from _tests(_answers(judge, 320, 1, rng), "power" if any(judge.gamma) else "size")
+    yield from _tests(
+        _answers(judge, 320, 1, rng), "power" if any(judge.gamma) else "size"
+    )
 
 
 def _detectable(concentration: float, rng: np.random.Generator, dear: bool) -> Found:
-    """A preference as large as what `position_bias` calls detectable: 80 % should be found.
+    """A preference as large as what `position_bias` calls detectable:
+    80 % should be found.
 
-    V has no direction, but power has: every replication gives the preference to other positions.
+    V has no direction, but power has: every replication gives the preference to other
+    positions.
     """
     gamma = rng.permutation(_just_detectable(concentration))
-    yield from _tests(_answers(_Judge(concentration, tuple(gamma)), 320, 1, rng), "power")
+    yield from _tests(
+        _answers(_Judge(concentration, tuple(gamma)), 320, 1, rng), "power"
+    )
 
 
 @cache
@@ -347,8 +388,12 @@ def _just_detectable(concentration: float) -> tuple[float, ...]:
         return tuple(size * g for g in PREFERENCE)
 
     def excess(size: float) -> float:
-        u = _utility(_Judge(concentration, scaled(size)), 5_000, 1, np.random.default_rng(4))
-        return float(np.sqrt(5 / 4 * ((_mean_shares(u) - 1 / 5) ** 2).sum()) - detectable)
+        u = _utility(
+            _Judge(concentration, scaled(size)), 5_000, 1, np.random.default_rng(4)
+        )
+        return float(
+            np.sqrt(5 / 4 * ((_mean_shares(u) - 1 / 5) ** 2).sum()) - detectable
+        )
 
     return scaled(float(optimize.brentq(excess, 0.01, 10, xtol=1e-4)))
 
@@ -361,21 +406,39 @@ def _clustered(judge: _Judge, rng: np.random.Generator, dear: bool) -> Found:
         yield "size", "position", "item permutation", 0.05, _itemwise(reads)
     if judge.reverse_shift and dear:
         # A row that no read used makes the orderings a single block.
-        mixed = replace(reads, orderings=np.vstack([reads.orderings, np.arange(5, 0, -1)]))
-        yield "size", "position", "cluster permutation, unstratified", 0.05, _rejects(mixed)
+        mixed = replace(
+            reads, orderings=np.vstack([reads.orderings, np.arange(5, 0, -1)])
+        )
+        yield (
+            "size",
+            "position",
+            "cluster permutation, unstratified",
+            0.05,
+            _rejects(mixed),
+        )
 
 
 def _duplicated(rng: np.random.Generator, dear: bool) -> Found:
-    """Two scores: 4 reads in 2 distinct orderings, and a greedy judge repeats its answers."""
+    """Two scores: 4 reads in 2 distinct orderings,
+    and a greedy judge repeats its answers.
+    """
     reads = _answers(_Judge(gamma=(0.0, 0.0)), 96, 6, rng)
     distinct, first, order = np.unique(
         reads.orderings, axis=0, return_index=True, return_inverse=True
     )
     value = reads.value[:, first][:, order]
     order = np.broadcast_to(order, value.shape)
-    yield from _tests(replace(reads, value=value, order=order, orderings=distinct), "size")
+    yield from _tests(
+        replace(reads, value=value, order=order, orderings=distinct), "size"
+    )
     if dear:  # each copy is taken for an ordering of its own
-        yield "size", "position", "item permutation", 0.05, _itemwise(replace(reads, value=value))
+        yield (
+            "size",
+            "position",
+            "item permutation",
+            0.05,
+            _itemwise(replace(reads, value=value)),
+        )
 
 
 def _tests(reads: Reads, kind: str) -> Found:
@@ -391,7 +454,9 @@ def _nominal(kind: str) -> float:
 
 
 def _rejects(reads: Reads) -> float:
-    return float(_cluster_test(place(reads), int(reads.cluster.max()) + 1, [])["p_within"] < 0.05)
+    return float(
+        _cluster_test(place(reads), int(reads.cluster.max()) + 1, [])["p_within"] < 0.05
+    )
 
 
 def _itemwise(reads: Reads) -> float:
@@ -405,7 +470,10 @@ def _items(n_clusters: int, per_cluster: int | tuple[int, ...]) -> pd.DataFrame:
 
 
 def _answers(
-    judge: _Judge, n_clusters: int, per_cluster: int | tuple[int, ...], rng: np.random.Generator
+    judge: _Judge,
+    n_clusters: int,
+    per_cluster: int | tuple[int, ...],
+    rng: np.random.Generator,
 ) -> Reads:
     """Sample a study of the balanced design."""
     utility = _utility(judge, n_clusters, per_cluster, rng)
@@ -417,14 +485,19 @@ def _answers(
 
 
 def _utility(
-    judge: _Judge, n_clusters: int, per_cluster: int | tuple[int, ...], rng: np.random.Generator
+    judge: _Judge,
+    n_clusters: int,
+    per_cluster: int | tuple[int, ...],
+    rng: np.random.Generator,
 ) -> FloatArray:
     """Log-probability of each score up to a constant: (items, orderings, n)."""
     n = len(judge.gamma)
     orderings, position_of = _orderings(n)
     n_items = int(np.broadcast_to(per_cluster, n_clusters).sum())
     dirichlet = rng.dirichlet(np.full(n, judge.concentration), n_items)
-    utility = np.log(dirichlet + 1e-12)[:, None, :] + np.asarray(judge.gamma)[position_of]
+    utility = (
+        np.log(dirichlet + 1e-12)[:, None, :] + np.asarray(judge.gamma)[position_of]
+    )
     if judge.text_noise:
         noise = judge.text_noise * rng.standard_normal((n_clusters, len(orderings), n))
         utility = utility + np.repeat(noise, per_cluster, axis=0)
@@ -440,14 +513,17 @@ def _orderings(n: int) -> tuple[IntArray, IntArray]:
     return orderings, np.argsort(orderings, axis=1)
 
 
-# -- intervals -------------------------------------------------------------------------------------
+# -- intervals
+# -------------------------------------------------------------------------------------
 
 
 _PREFERRING = _Judge(1.0, PREFERENCE, text_noise=1.0)
 
 
 def _share_intervals(n_clusters: int, rng: np.random.Generator, dear: bool) -> Found:
-    """Shares of the first and last position, with a planted preference, 6 items a cluster."""
+    """Shares of the first and last position,
+    with a planted preference, 6 items a cluster.
+    """
     reads = _answers(_PREFERRING, n_clusters, 6, rng)
     placement, truth = place(reads), _true_shares()
     found = _shares(placement, reads, n_clusters)
@@ -474,21 +550,33 @@ def _true_shares() -> FloatArray:
 
 
 def _mean_shares(utility: FloatArray) -> FloatArray:
-    """Expected position shares of the balanced design, from each score's log-probability."""
+    """Expected position shares of the balanced design,
+    from each score's log-probability.
+    """
     p = special.softmax(utility, axis=2)
     orderings, _ = _orderings(p.shape[2])
-    return np.asarray(np.take_along_axis(p, orderings[None] - 1, axis=2).mean(axis=(0, 1)))
+    return np.asarray(
+        np.take_along_axis(p, orderings[None] - 1, axis=2).mean(axis=(0, 1))
+    )
 
 
 def _covers(
     quantity: str, method: str, low: float, high: float, truth: float
 ) -> tuple[str, str, str, float, float]:
     defined = np.isfinite(low) and np.isfinite(high)
-    return "coverage", quantity, method, 0.95, float(low <= truth <= high) if defined else np.nan
+    return (
+        "coverage",
+        quantity,
+        method,
+        0.95,
+        float(low <= truth <= high) if defined else np.nan,
+    )
 
 
 def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Found:
-    """r and Δr; 6 items a text, which carries half of the variance of quality and of error."""
+    """r and Δr; 6 items a text, which carries half
+    of the variance of quality and of error.
+    """
     cluster = np.repeat(np.arange(n_clusters), 6)
 
     def draw() -> FloatArray:
@@ -514,12 +602,17 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
         yield _covers("Δr", "item bootstrap", low, high, _R[0] - _R[1])
 
 
-# -- few, unequal and skewed -----------------------------------------------------------------------
+# -- few, unequal and skewed
+# -----------------------------------------------------------------------
 
 _SIZES = {n: (6,) * int(n) for n in ("6", "10", "20", "40", "60", "96")}
 _SIZES["uneven"] = tuple(int(m) for m in np.linspace(1, 45, 20).round())
-_LEVELS = {"skewed": (0.03, 0.07, 0.12, 0.92), "binary": (0.8,), "even": (0.2, 0.4, 0.6, 0.8),
-           "ceiling": (0.01, 0.03, 0.07, 0.15)}  # fmt: skip
+_LEVELS = {
+    "skewed": (0.03, 0.07, 0.12, 0.92),
+    "binary": (0.8,),
+    "even": (0.2, 0.4, 0.6, 0.8),
+    "ceiling": (0.01, 0.03, 0.07, 0.15),
+}
 _HARD = {
     "skewed": ("6", "10", "20", "40", "60", "uneven"),
     "binary": ("6", "20", "uneven"),
@@ -538,7 +631,9 @@ def _few_shares(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) ->
     truths["v2_unbiased"] = 5 / 4 * float(((truth - 1 / 5) ** 2).sum())
     for name, value in truths.items():
         quantity = name.replace("_unbiased", "").replace("_", " ").replace("v2", "V²")
-        yield _covers(quantity, "cluster t", found[f"{name}_low"], found[f"{name}_high"], value)
+        yield _covers(
+            quantity, "cluster t", found[f"{name}_low"], found[f"{name}_high"], value
+        )
         yield "doubted", quantity, "cluster t", float("nan"), doubted
 
 
@@ -557,7 +652,9 @@ def _rare_flips(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) ->
     yield "doubted", "flip rate", "Wilson, Satterthwaite", float("nan"), float(doubted)
 
 
-def _hard(levels: str, sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
+def _hard(
+    levels: str, sizes: tuple[int, ...], rng: np.random.Generator, dear: bool
+) -> Found:
     """Scores that are few, tied or mostly one; clusters that are few or unequal."""
     truth, ours = _hard_truth(levels), "jackknife-t, Satterthwaite"
     cluster, human, reads = _graded(levels, sizes, rng)
@@ -571,7 +668,9 @@ def _hard(levels: str, sizes: tuple[int, ...], rng: np.random.Generator, dear: b
         if dear:
             low, high = _bootstrap_t(sums, statistic)
             yield _covers(name, "bootstrap-t", low, high, truth[name])
-            low, high = t_estimate(estimate, float(jackknife_se(left)), len(sizes) - 1).ends
+            low, high = t_estimate(
+                estimate, float(jackknife_se(left)), len(sizes) - 1
+            ).ends
             yield _covers(name, "jackknife-t, clusters − 1", low, high, truth[name])
     left = leave_out_spearman(label, human, cluster)
     low, high = fisher_jackknife_t(float(spearman(label, human)), left).ends
@@ -585,9 +684,14 @@ def _hard(levels: str, sizes: tuple[int, ...], rng: np.random.Generator, dear: b
 def _graded(
     levels: str, sizes: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Cluster and rating of items, and ten reads of each; half of quality and error is shared."""
+    """Cluster and rating of items, and ten reads of each;
+    half of quality and error is shared.
+    """
     cluster = np.repeat(np.arange(len(sizes)), sizes)
-    shared, own = rng.standard_normal((2, len(sizes))), rng.standard_normal((2, len(cluster)))
+    shared, own = (
+        rng.standard_normal((2, len(sizes))),
+        rng.standard_normal((2, len(cluster))),
+    )
     quality, error = (shared[:, cluster] + own) / np.sqrt(2)
     noise = 0.5 * rng.standard_normal((len(cluster), 10))
     latent = ((0.6 * quality + 0.8 * error)[:, None] + noise) / np.sqrt(1.25)
@@ -598,7 +702,9 @@ def _graded(
 
 def _as_reads(cluster: IntArray, value: FloatArray) -> Reads:
     order = np.broadcast_to(np.arange(value.shape[1]), value.shape)
-    return Reads(pd.DataFrame({"cluster": cluster}), value, order, _orderings(5)[0], None, None)
+    return Reads(
+        pd.DataFrame({"cluster": cluster}), value, order, _orderings(5)[0], None, None
+    )
 
 
 @cache
@@ -606,16 +712,23 @@ def _hard_truth(levels: str) -> dict[str, float]:
     """Each statistic of 100,000 clusters."""
     found = []
     for part in range(10):
-        cluster, human, reads = _graded(levels, (6,) * 10_000, np.random.default_rng([5, part]))
+        cluster, human, reads = _graded(
+            levels, (6,) * 10_000, np.random.default_rng([5, part])
+        )
         label = reads[:, 0]
-        row = {n: float(f(g(label, human).sum(axis=0))) for n, (g, f) in _STATISTICS.items()}
+        row = {
+            n: float(f(g(label, human).sum(axis=0)))
+            for n, (g, f) in _STATISTICS.items()
+        }
         row |= {"ρ": float(spearman(label, human))}
         found.append(row | {"φ": _components(_as_reads(cluster, reads))["phi"]})
     return {name: float(np.mean([row[name] for row in found])) for name in found[0]}
 
 
 def _with_labels(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
-    """The mean rating of skewed texts from labels drawn in three ways; two systems in turn."""
+    """The mean rating of skewed texts from labels drawn in three ways;
+    two systems in turn.
+    """
     cluster, human, reads = _graded("skewed", sizes, rng)
     known = _as_reads(cluster, reads[:, :1])
     known.items["candidate"] = np.arange(len(cluster)) % 2
@@ -636,19 +749,34 @@ def _with_labels(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -
         yield _covers("mean with labels", name, found["low"], found["high"], truth)
         low, high = found["labels_only_low"], found["labels_only_high"]
         yield _covers("mean of the labels", name, low, high, truth)
-        yield "doubted", "mean with labels", name, float("nan"), float(bool(found["reason"]))
+        yield (
+            "doubted",
+            "mean with labels",
+            name,
+            float("nan"),
+            float(bool(found["reason"])),
+        )
 
 
-def _against_raters(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
-    """A judge exactly as much worse than a rater as is allowed, and one with a known bias."""
+def _against_raters(
+    sizes: tuple[int, ...], rng: np.random.Generator, dear: bool
+) -> Found:
+    """A judge exactly as much worse than a rater as is allowed,
+    and one with a known bias.
+    """
     cluster, human, reads = _graded("skewed", sizes, rng)
     known = _as_reads(cluster, reads)
     found, truth = _bias(known, human), _bias_truth()
     yield _covers("judge − people", "jackknife-t", found["low"], found["high"], truth)
-    shared = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(len(cluster))
+    shared = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(
+        len(cluster)
+    )
     cuts = np.sqrt(2) * special.ndtri([0.2, 0.6])  # loses, ties, wins: the mean is .2
     lead = np.asarray(np.searchsorted(cuts, shared) - 1.0, dtype=np.float64)
-    for name, of in (("t over texts (Calderon et al.)", None), ("t over prompts", cluster)):
+    for name, of in (
+        ("t over texts (Calderon et al.)", None),
+        ("t over prompts", cluster),
+    ):
         yield (
             "size",
             "judge instead of people",
@@ -661,13 +789,20 @@ def _against_raters(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool
 @cache
 def _bias_truth() -> float:
     """Mean of judge minus people of 60,000 clusters; means of ten reads."""
-    drawn = (_graded("skewed", (6,) * 10_000, np.random.default_rng([6, k])) for k in range(6))
+    drawn = (
+        _graded("skewed", (6,) * 10_000, np.random.default_rng([6, k]))
+        for k in range(6)
+    )
     return float(np.mean([reads.mean() - human.mean() for _, human, reads in drawn]))
 
 
 def _cells_of_labels() -> dict[str, _Cell]:
-    """Labels that share prompts, systems, rare errors, refusals, ceilings, one large prompt."""
-    cells = {f"shared/{g}": _Cell(partial(_shared_labels, g), 400) for g in (10, 20, 40)}
+    """Labels that share prompts, systems, rare errors,
+    refusals, ceilings, one large prompt.
+    """
+    cells = {
+        f"shared/{g}": _Cell(partial(_shared_labels, g), 400) for g in (10, 20, 40)
+    }
     for name, how in _SYSTEMS.items():
         cells[f"systems/{name}"] = _Cell(partial(_labelled_systems, *how), 1_000)
     for percent in (99, 95):
@@ -682,19 +817,33 @@ def _cells_of_labels() -> dict[str, _Cell]:
 
 
 def _labelled(
-    known: Reads, human: FloatArray, rows: IntArray, method: str, truth: float | None = None
+    known: Reads,
+    human: FloatArray,
+    rows: IntArray,
+    method: str,
+    truth: float | None = None,
 ) -> Found:
-    """Whether the interval of the mean with these labels holds the truth, and what it says."""
+    """Whether the interval of the mean with these labels holds the truth,
+    and what it says.
+    """
     labels = np.full(len(human), np.nan)
     labels[rows] = human[rows]
     found = _mean_row(known, labels)
     truth = float(human.mean()) if truth is None else truth
     yield _covers("mean with labels", method, found["low"], found["high"], truth)
-    yield "doubted", "mean with labels", method, float("nan"), float(bool(found["reason"]))
+    yield (
+        "doubted",
+        "mean with labels",
+        method,
+        float("nan"),
+        float(bool(found["reason"])),
+    )
 
 
 def _shared_labels(g: int, rng: np.random.Generator, dear: bool) -> Found:
-    """Labels of g of 96 prompts of six texts, or of g of 96 texts under four criteria."""
+    """Labels of g of 96 prompts of six texts,
+    or of g of 96 texts under four criteria.
+    """
     cluster, human, reads = _graded("even", _SIZES["96"], rng)
     known = _as_reads(cluster, reads[:, :1])
     whole = rng.permutation(np.flatnonzero(np.isin(cluster, rng.permutation(96)[:g])))
@@ -713,15 +862,20 @@ def _shared_labels(g: int, rng: np.random.Generator, dear: bool) -> Found:
 
 
 _SYSTEMS = {  # systems, whether they are labelled on the same prompts, points of favour
-    "10": (10, True, 0.0), "20": (20, True, 0.0), "40": (40, True, 0.0),
-    "apart": (20, False, 0.0), "favoured": (20, True, 1.0),
-}  # fmt: skip
+    "10": (10, True, 0.0),
+    "20": (20, True, 0.0),
+    "40": (40, True, 0.0),
+    "apart": (20, False, 0.0),
+    "favoured": (20, True, 1.0),
+}
 
 
 def _labelled_systems(
     s: int, same: bool, favour: float, rng: np.random.Generator, dear: bool
 ) -> Found:
-    """Four labels of each system; prompts are hard or easy for all, the judge may favour one."""
+    """Four labels of each system; prompts are hard or easy for all,
+    the judge may favour one.
+    """
     quality = 3 + 0.3 * rng.standard_normal(s)[:, None]
     text = 0.5 * rng.standard_normal((1, 100)) + 0.6 * rng.standard_normal((s, 100))
     human = np.clip(np.round(quality + text), 1, 5)
@@ -758,12 +912,16 @@ def _rarely_wrong(percent: int, rng: np.random.Generator, dear: bool) -> Found:
 
 
 def _refused(refuses: float, rng: np.random.Generator, dear: bool) -> Found:
-    """The judge refuses texts rated 2 or lower, all or some of them; 60 labels of 400 texts."""
+    """The judge refuses texts rated 2 or lower, all or some of them;
+    60 labels of 400 texts.
+    """
     _, human, reads = _graded("even", (1,) * 400, rng)
     score = np.where((human <= 2) & (rng.random(400) < refuses), np.nan, reads[:, 0])
     known, rows = _as_reads(np.arange(400), score[:, None]), rng.permutation(400)[:60]
     there = ~np.isnan(score)
-    yield from _labelled(known, human, rows, "of the scored texts", float(human[there].mean()))
+    yield from _labelled(
+        known, human, rows, "of the scored texts", float(human[there].mean())
+    )
     yield from _labelled(known, human, rows, "taken for all texts")
 
 
@@ -779,7 +937,8 @@ def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
     sizes = (6 * (n - 1), *(6,) * (n - 1))
     cluster = np.repeat(np.arange(n), sizes)
     human, error = (
-        (rng.standard_normal(n)[cluster] + rng.standard_normal(len(cluster))) / np.sqrt(2)
+        (rng.standard_normal(n)[cluster] + rng.standard_normal(len(cluster)))
+        / np.sqrt(2)
         for _ in "12"
     )
     score = human + error + 0.3
@@ -797,28 +956,43 @@ def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
 
 
 def _do_orders_pay(n: int, rng: np.random.Generator, dear: bool) -> Found:
-    """Pilots of n texts where ten orders bring little or much, and near 5 %: who errs?"""
+    """Pilots of n texts where ten orders bring little or much,
+    and near 5 %: who errs?
+    """
     gains = ((1.02, "go"), (1.037, "go"), (1.063, "stop"), (1.25, "stop"))
     for gain, wrong in gains:
         phi = (gain**2 - 1) / (1 - gain**2 / 10)
-        value = rng.standard_normal((n, 1)) + np.sqrt(phi) * rng.standard_normal((n, 10))
+        value = rng.standard_normal((n, 1)) + np.sqrt(phi) * rng.standard_normal(
+            (n, 10)
+        )
         found = _pays(value + 0.5 * rng.standard_normal(10), np.arange(n), 10)
         name = f"gain of {gain:g}"
         yield "size", name, f"“{wrong}”", 0.05, float(found["verdict"] == wrong)
         best = found["gain_congeneric"]
         old = "go" if best > 1.05 else "stop" if found["gain"] < 1.05 else "unsure"
-        yield "size", name, f"“{wrong}” of the estimate alone", 0.05, float(old == wrong)
+        yield (
+            "size",
+            name,
+            f"“{wrong}” of the estimate alone",
+            0.05,
+            float(old == wrong),
+        )
         yield _covers(name, "jackknife-t", found["gain_low"], found["gain_high"], gain)
     noise = _pays(rng.standard_normal((n, 10)), np.arange(n), 10)["verdict"]
     yield "size", "texts that do not differ", "“go”", 0.05, float(noise == "go")
 
 
-# -- advice and plans ------------------------------------------------------------------------------
+# -- advice and plans
+# ------------------------------------------------------------------------------
 
 
 def _cells_of_advice() -> dict[str, _Cell]:
-    """Gains where prompts hold several texts, labels of a weak judge, plans against noise."""
-    cells = {f"advice/gain/{n}": _Cell(partial(_gain_of_orders, n), 400) for n in (20, 60)}
+    """Gains where prompts hold several texts,
+    labels of a weak judge, plans against noise.
+    """
+    cells = {
+        f"advice/gain/{n}": _Cell(partial(_gain_of_orders, n), 400) for n in (20, 60)
+    }
     for r in (0.1, 0.3, 0.6):
         cells[f"advice/labels/{r:g}"] = _Cell(partial(_gain_of_labels, r), 1_000)
     for n in (10, 20, 40):
@@ -828,24 +1002,40 @@ def _cells_of_advice() -> dict[str, _Cell]:
     return cells
 
 
-def _crossed(n: int, m: int, favour: float, rng: np.random.Generator) -> tuple[Any, float]:
+def _crossed(
+    n: int, m: int, favour: float, rng: np.random.Generator
+) -> tuple[Any, float]:
     """Judgments of n prompts × m candidates × ten orders, and the φ of their reads."""
     spread = {"prompt": 0.5, "item": 0.25, "noise": 1.0}
-    draw = {name: np.sqrt(size) * rng.standard_normal((n, m, 10)) for name, size in spread.items()}
+    draw = {
+        name: np.sqrt(size) * rng.standard_normal((n, m, 10))
+        for name, size in spread.items()
+    }
     systems = np.linspace(-0.5, 0.5, m)
-    value = draw["prompt"][:, :1, :1] + draw["item"][:, :, :1] + systems[:, None] + draw["noise"]
+    value = (
+        draw["prompt"][:, :1, :1]
+        + draw["item"][:, :, :1]
+        + systems[:, None]
+        + draw["noise"]
+    )
     value = value + 0.3 * rng.standard_normal(10)
     value = value + np.sqrt(favour) * rng.standard_normal((m, 10))
     prompt, candidate, order = (of.ravel() for of in np.indices(value.shape))
-    table = pd.DataFrame({
-        "item_id": prompt * m + candidate, "cluster_id": prompt, "candidate": candidate,
-        "ordering": np.array(code(_orderings(5)[0]))[order], "score": value.ravel(),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "item_id": prompt * m + candidate,
+            "cluster_id": prompt,
+            "candidate": candidate,
+            "ordering": np.array(code(_orderings(5)[0]))[order],
+            "score": value.ravel(),
+        }
+    )
     return table, spread["noise"] / (0.75 + systems.var())
 
 
 def _gain_of_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
-    """Ten orders over one where n prompts hold six texts each: all that texts differ by, or a part.
+    """Ten orders over one where n prompts hold six texts each: all that texts differ
+    by, or a part.
 
     Advice once took the component "item" for all of it.
     """
@@ -858,14 +1048,17 @@ def _gain_of_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
     yield "recovery", name, whole, true, found["gain"]
     variances = dict(zip(*with_left_out(error_budget(table, by=[])), strict=True))
     item = variances["item"]
-    gain = gain_of_averaging(variances["order × item"] / np.where(item > 0, item, np.nan), 10)
+    gain = gain_of_averaging(
+        variances["order × item"] / np.where(item > 0, item, np.nan), 10
+    )
     low, high = jackknife_t(float(gain[0]), gain[1:]).ends
     yield _covers(name, part, low, high, true)
     yield "recovery", name, part, true, float(gain[0])
 
 
 def _gain_of_labels(r: float, rng: np.random.Generator, dear: bool) -> Found:
-    """What 25 labels are worth with a judge that correlates with people by r; 400 texts.
+    """What 25 labels are worth with a judge that correlates
+    with people by r; 400 texts.
 
     The truth is the ratio of the mean squared errors without the judge and with it.
     """
@@ -876,7 +1069,9 @@ def _gain_of_labels(r: float, rng: np.random.Generator, dear: bool) -> Found:
     labels[rows] = human[rows]
     found = _mean_row(_as_reads(np.arange(400), score[:, None]), labels)
     left = moments(score[rows], human[rows])
-    low, high = fisher_jackknife_t(found["r"], correlation(left.sum(axis=0) - left)).ends
+    low, high = fisher_jackknife_t(
+        found["r"], correlation(left.sum(axis=0) - left)
+    ).ends
     truth = 22 / 23 / (1 - r**2)
     name, ours = "gain of labels with the judge", "interval of the gain"
     ends = gain_interval(found["gain"], found["r"], (low, high))
@@ -894,7 +1089,8 @@ def _outside(value: float, low: float, high: float) -> float:
 
 
 def _labels_as_needed(g: int, rng: np.random.Generator, dear: bool) -> Found:
-    """Labels of g of 400 prompts, whole, plan for others; are these then as precise as wanted?
+    """Labels of g of 400 prompts, whole, plan for others;
+    are these then as precise as wanted?
 
     Wanted is the half width that 60 prompts labelled whole would give.
     """
@@ -915,27 +1111,43 @@ def _labels_as_needed(g: int, rng: np.random.Generator, dear: bool) -> Found:
 
 
 def _plans(favour: float, rng: np.random.Generator, dear: bool) -> Found:
-    """Whether noise buys orders, where orders do or do not prefer candidates (variance)."""
+    """Whether noise buys orders, where orders do or do
+    not prefer candidates (variance).
+    """
     table, _ = _crossed(40, 5, favour, rng)
     budget = error_budget(table, by=[])
-    believed = budget.assign(low=1.0)  # the estimate is planned with, whatever its interval
+    # the estimate is planned with, whatever its interval
+    believed = budget.assign(low=1.0)
     kind = "power" if favour else "size"
-    for method, own in (("where the interval is above 0", budget), ("the estimate", believed)):
+    for method, own in (
+        ("where the interval is above 0", budget),
+        ("the estimate", believed),
+    ):
         plans = design_for(own, 0.2)
         bought = plans["orders"].iloc[0] > 1 or np.isinf(plans["items"]).any()
-        yield kind, "order × candidate is planned with", method, _nominal(kind), float(bought)
+        yield (
+            kind,
+            "order × candidate is planned with",
+            method,
+            _nominal(kind),
+            float(bought),
+        )
 
 
-# -- lost answers, noise and chance ----------------------------------------------------------------
+# -- lost answers, noise and chance
+# ----------------------------------------------------------------
 
 
 def _cells_of_losses() -> dict[str, _Cell]:
-    """Lost answers, orders dealt out, unchanged noisy judges, independent criteria, close systems.
+    """Lost answers, orders dealt out, unchanged noisy judges,
+    independent criteria, close systems.
 
     In most of these some method stays bad, which is what they are there to show.
     """
-    cells = {f"lost/{name}": _Cell(partial(_lost_answers, *how), 1_000)
-             for name, how in _LOSSES.items()}  # fmt: skip
+    cells = {
+        f"lost/{name}": _Cell(partial(_lost_answers, *how), 1_000)
+        for name, how in _LOSSES.items()
+    }
     for n in (20, 30, 60):
         cells[f"prior/{n}"] = _Cell(partial(_dealt_orders, n), 1_000)
     for n in (36, 120):
@@ -948,11 +1160,17 @@ def _cells_of_losses() -> dict[str, _Cell]:
 
 
 _LOSSES = {"few": (1.0, 0.05), "many": (1.0, 0.6), "unrelated": (0.0, 0.6)}
-"""How strongly a loss depends on what would have been answered, and the share of answers lost."""
+"""How strongly a loss depends on what would have been answered,
+and the share of answers lost.
+"""
 
 
-def _lost_answers(related: float, share: float, rng: np.random.Generator, dear: bool) -> Found:
-    """A condition moves 200 texts by −.56 on average, and the most where its answers are lost."""
+def _lost_answers(
+    related: float, share: float, rng: np.random.Generator, dear: bool
+) -> Found:
+    """A condition moves 200 texts by −.56 on average,
+    and the most where its answers are lost.
+    """
     base = np.clip(np.round(3 + rng.standard_normal(200)), 1, 5)
     move = rng.random(200)
     after = np.clip(base - (move > 0.6) - (move > 0.84), 1, 5)
@@ -967,7 +1185,13 @@ def _lost_answers(related: float, share: float, rng: np.random.Generator, dear: 
     said = open_sign(after, base, (1.0, 5.0), found.ends, "shift")
     lost = float(bool(lost_scores(after, base)))
     yield "doubted", "shift with lost answers", "says what is lost", float("nan"), lost
-    yield "doubted", "shift with lost answers", "sign left open", float("nan"), float(bool(said))
+    yield (
+        "doubted",
+        "shift with lost answers",
+        "sign left open",
+        float("nan"),
+        float(bool(said)),
+    )
 
 
 @cache
@@ -980,7 +1204,9 @@ def _shift_truth() -> float:
 
 
 def _dealt_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
-    """The preference for the first position from n prompts, each text asked in one order."""
+    """The preference for the first position from n prompts,
+    each text asked in one order.
+    """
     orders = _orderings(5)[0]
     row = rng.permutation(n) % len(orders)
     quality = 3 + 0.9 * rng.standard_normal((n, 1))
@@ -991,7 +1217,9 @@ def _dealt_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
     estimate, left = _of_places(sums.sum(axis=0)), _of_places(sums.sum(axis=0) - sums)
     refitted = jackknife_t(float(estimate[0]), left[:, 0])
     name = "preference from one order a prompt"
-    yield _covers(name, "jackknife-t, cells refitted", refitted.low, refitted.high, truth)
+    yield _covers(
+        name, "jackknife-t, cells refitted", refitted.low, refitted.high, truth
+    )
     count = sums[:, 1].sum(axis=0)
     cell = sums[:, 0].sum(axis=0) / count
     shown = orders[row] - 1
@@ -1003,7 +1231,9 @@ def _dealt_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
 
 
 def _unchanged(n: int, rng: np.random.Generator, dear: bool) -> Found:
-    """A judge that changes half of its answers when asked again is asked on two days."""
+    """A judge that changes half of its answers
+    when asked again is asked on two days.
+    """
     quality = rng.uniform(1, 5, n)
     answers = np.clip(np.round(quality + 0.6 * rng.standard_normal((4, n))), 1, 5)
     then, now = answers[:2], answers[2:]
@@ -1011,11 +1241,18 @@ def _unchanged(n: int, rng: np.random.Generator, dear: bool) -> Found:
     within = ((then[0] != then[1]) * 1.0 + (now[0] != now[1])) / 2
     for method, share in (("differ", between), ("minus asked again", between - within)):
         found = mean_t(share, np.arange(n), (-1.0, 1.0))
-        yield "size", "drift of an unchanged judge", method, 0.05, float(found.low > 0.25)
+        yield (
+            "size",
+            "drift of an unchanged judge",
+            method,
+            0.05,
+            float(found.low > 0.25),
+        )
 
 
 def _independent_criteria(share: float, rng: np.random.Generator, dear: bool) -> Found:
-    """A judge whose three criteria are independent, with 120 texts and three raters who read.
+    """A judge whose three criteria are independent,
+    with 120 texts and three raters who read.
 
     `share`: of its scores that are a 4.
     """
@@ -1035,25 +1272,42 @@ def _independent_criteria(share: float, rng: np.random.Generator, dear: bool) ->
     mean = np.round(raters.mean(axis=0))
     alike = [(side == side[:, :1]).all(axis=1) * 1.0 for side in (judge, mean)]
     plain = mean_t(alike[0] - alike[1], np.arange(120), (-1.0, 1.0))
-    for method, low in (("alike minus mean ratings", plain.low), ("beyond chance", found.low)):
+    for method, low in (
+        ("alike minus mean ratings", plain.low),
+        ("beyond chance", found.low),
+    ):
         yield "size", "halo of independent criteria", method, 0.05, float(low > 0.25)
 
 
-def _ranked_systems(n: int, spread: float, rng: np.random.Generator, dear: bool) -> Found:
-    """τ of n systems' true means, judge against people (correlation .8), from 40 prompts."""
+def _ranked_systems(
+    n: int, spread: float, rng: np.random.Generator, dear: bool
+) -> Found:
+    """τ of n systems' true means, judge against people (correlation .8),
+    from 40 prompts.
+    """
     people = spread * rng.standard_normal(n)
     judge = 0.8 * people + 0.6 * spread * rng.standard_normal(n)
     truth = float(kendall_tau(pair_signs(people), pair_signs(judge)))
-    sides = [m + rng.standard_normal((40, n)) + 0.5 * rng.standard_normal((40, 1))
-             for m in (judge, people)]  # fmt: skip
+    sides = [
+        m + rng.standard_normal((40, n)) + 0.5 * rng.standard_normal((40, 1))
+        for m in (judge, people)
+    ]
     cluster, system = (at.ravel() for at in np.indices((40, n)))
     known = _as_reads(cluster, sides[0].reshape(-1, 1))
     known.items["candidate"] = system
     found = _ranking(known, sides[1].ravel())
-    yield _covers("τ of true means", "percentiles", found["tau_low"], found["tau_high"], truth)
+    yield _covers(
+        "τ of true means", "percentiles", found["tau_low"], found["tau_high"], truth
+    )
     low = float("tau.low" in found["codes"])
     yield "doubted", "τ of true means", "percentiles", float("nan"), low
-    yield "recovery", "τ, estimate minus truth", "τ of the means", 0.0, found["tau"] - truth
+    yield (
+        "recovery",
+        "τ, estimate minus truth",
+        "τ of the means",
+        0.0,
+        found["tau"] - truth,
+    )
 
 
 def _fisher(sums: FloatArray) -> FloatArray:
@@ -1063,11 +1317,17 @@ def _fisher(sums: FloatArray) -> FloatArray:
 
 
 def _sd_ratio(sums: FloatArray) -> FloatArray:
-    """Standard deviation of x over that of y, from summed `moments`; NaN where y is constant."""
+    """Standard deviation of x over that of y, from summed `moments`;
+    NaN where y is constant.
+    """
     n, x, y, xx, yy, _ = np.moveaxis(sums, -1, 0)
-    var_x, var_y = (np.maximum(ss / n - (s / n) ** 2, 0.0) for s, ss in ((x, xx), (y, yy)))
+    var_x, var_y = (
+        np.maximum(ss / n - (s / n) ** 2, 0.0) for s, ss in ((x, xx), (y, yy))
+    )
     known = var_y > 1e-12
-    return np.asarray(np.where(known, np.sqrt(var_x / np.where(known, var_y, 1.0)), np.nan))
+    return np.asarray(
+        np.where(known, np.sqrt(var_x / np.where(known, var_y, 1.0)), np.nan)
+    )
 
 
 _STATISTICS: dict[str, tuple[Any, Any]] = {
@@ -1078,12 +1338,15 @@ _STATISTICS: dict[str, tuple[Any, Any]] = {
 
 
 def _bootstrap_t(sums: FloatArray, statistic: Any) -> tuple[float, float]:
-    """95 % bootstrap-t interval over clusters, with the jackknife's standard error of a resample.
+    """95 % bootstrap-t interval over clusters,
+    with the jackknife's standard error of a resample.
 
     Resamples in which it is undefined or 0 are left out.
     """
     n, total = len(sums), sums.sum(axis=0)
-    weights = np.concatenate(list(bootstrap_weights(n, _RESAMPLES, np.random.default_rng(0))))
+    weights = np.concatenate(
+        list(bootstrap_weights(n, _RESAMPLES, np.random.default_rng(0)))
+    )
     drawn = weights @ sums
     left = statistic(drawn[:, None] - sums)
     left = np.where(weights > 0, left, 0.0)
@@ -1108,41 +1371,84 @@ def _rare_difference(n: int, rng: np.random.Generator, dear: bool) -> Found:
 
 
 def _detectable_mean(n: int, rng: np.random.Generator, dear: bool) -> Found:
-    """An effect as large as what is called detectable, or 2.8 standard errors: who finds it?"""
+    """An effect as large as what is called detectable,
+    or 2.8 standard errors: who finds it?
+    """
     noise, se = rng.standard_normal(n), 1 / np.sqrt(n)
-    for method, effect in (("2.8 standard errors", 2.8 * se), ("ours", detectable(se, n - 1))):
+    for method, effect in (
+        ("2.8 standard errors", 2.8 * se),
+        ("ours", detectable(se, n - 1)),
+    ):
         p = mean_t(noise + effect, np.arange(n)).p
         yield "power", "detectable effect", method, float("nan"), float(p < 0.05)
 
 
-# -- what was planted comes back -------------------------------------------------------------------
+# -- what was planted comes back
+# -------------------------------------------------------------------
 
 
 def _criterion_position(gap: float, rng: np.random.Generator, dear: bool) -> Found:
-    """Six criterion positions, 96 texts of 4 responses that share a text × position effect."""
+    """Six criterion positions, 96 texts of 4 responses
+    that share a text × position effect.
+    """
     effect = gap * np.linspace(0.5, -0.5, 6)
     shared = np.repeat(0.3 * rng.standard_normal((96, 6)), 4, axis=0)
     cells = 3 + shared + effect + 0.42 * rng.standard_normal((384, 6))
     sums = by_cluster(cells, np.repeat(np.arange(96), 4))
     kind = "power" if gap else "size"
     theirs, ours = friedman(cells)[1], _permutation_test(sums, len(cells))[1]
-    yield kind, "criterion position", "Friedman of the papers", _nominal(kind), float(theirs < 0.05)
-    yield kind, "criterion position", "cluster permutation", _nominal(kind), float(ours < 0.05)
+    yield (
+        kind,
+        "criterion position",
+        "Friedman of the papers",
+        _nominal(kind),
+        float(theirs < 0.05),
+    )
+    yield (
+        kind,
+        "criterion position",
+        "cluster permutation",
+        _nominal(kind),
+        float(ours < 0.05),
+    )
     if dear:
         mean = cells.mean(axis=0)
-        yield "recovery", "ΔPos", "largest − smallest (the papers)", gap, float(np.ptp(mean))
-        yield "recovery", "ΔPos", "first − last, named beforehand", gap, float(mean[0] - mean[-1])
+        yield (
+            "recovery",
+            "ΔPos",
+            "largest − smallest (the papers)",
+            gap,
+            float(np.ptp(mean)),
+        )
+        yield (
+            "recovery",
+            "ΔPos",
+            "first − last, named beforehand",
+            gap,
+            float(mean[0] - mean[-1]),
+        )
 
 
 def _variance(rng: np.random.Generator, dear: bool) -> Found:
     """Variance components of 60 items × 10 orderings × 2 re-asks."""
     sd = {name: np.sqrt(v) for name, v in _COMPONENTS.items()}
     shape = (60, 10)
-    value = 3 + sd["item"] * rng.standard_normal((60, 1)) + sd["ordering"] * rng.standard_normal(10)
+    value = (
+        3
+        + sd["item"] * rng.standard_normal((60, 1))
+        + sd["ordering"] * rng.standard_normal(10)
+    )
     value = value + sd["item_ordering"] * rng.standard_normal(shape)
-    value = np.concatenate([value + sd["reask"] * rng.standard_normal(shape) for _ in "12"], axis=1)
+    value = np.concatenate(
+        [value + sd["reask"] * rng.standard_normal(shape) for _ in "12"], axis=1
+    )
     item, read = (at.ravel() for at in np.indices(value.shape))
-    columns = {"item_id": item, "cluster_id": item, "ordering": read % 10, "score": value.ravel()}
+    columns = {
+        "item_id": item,
+        "cluster_id": item,
+        "ordering": read % 10,
+        "score": value.ravel(),
+    }
     found = error_budget(pd.DataFrame(columns), by=[]).set_index("source")["variance"]
     sources = ("item", "order", "order × item", "re-read")
     for (name, truth), source in zip(_COMPONENTS.items(), sources, strict=True):
@@ -1158,7 +1464,13 @@ def _preference(concentration: float, rng: np.random.Generator, dear: bool) -> F
     low, high = found["log_preference_1_low"], found["log_preference_1_high"]
     yield _covers("γ1", "conditional logit, jackknife-t", low, high, truth[0])
     share = np.log(place(reads).count.sum(axis=0))
-    yield "recovery", "γ1", "log of the shares", truth[0], float(share[0] - share.mean())
+    yield (
+        "recovery",
+        "γ1",
+        "log of the shares",
+        truth[0],
+        float(share[0] - share.mean()),
+    )
 
 
 if __name__ == "__main__":

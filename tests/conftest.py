@@ -13,20 +13,28 @@ os.environ.setdefault(  # before anything draws
     "MATPLOTLIBRC", str(Path(__file__).parents[1] / "rubricnb" / "matplotlibrc")
 )
 ROOT = Path(__file__).parents[1]
-# Where most tests start processes, endpoints or studies; elsewhere a long test is marked in_turn.
+# Where most tests start processes, endpoints or studies;
+# elsewhere a long test is marked in_turn.
 LONG = ("tests/faults/", "tests/studies/", "tests/rulers/")
 # These machines are slow and noisy: hypothesis must judge results, not times.
 settings.register_profile(
-    "rubricnb", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    "rubricnb",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
 )
 settings.load_profile("rubricnb")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of the long tests, an eighth has its turn; the others are left to `make test-all`."""
+    """Of the long tests, an eighth has its turn;
+    the others are left to `make test-all`.
+    """
     files = {item: item.path.relative_to(ROOT).as_posix() for item in items}
-    long = [i for i in items if files[i].startswith(LONG) or i.get_closest_marker("in_turn")]
+    long = [
+        i for i in items if files[i].startswith(LONG) or i.get_closest_marker("in_turn")
+    ]
     if not long:  # as in the environments that have no Jupyter
         return
     from tools.due import due
@@ -38,7 +46,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory):
-    """Names of stores; a numbered folder for each would be looked for among thousands."""
+    """Names of stores; a numbered folder for each would be looked
+    for among thousands.
+    """
     folder = tmp_path_factory.mktemp("stores")
     return (folder / f"{number}.sqlite" for number in count())
 
@@ -51,7 +61,9 @@ def own_store(stores, monkeypatch):
 
 @pytest.fixture
 def warm_kernels(monkeypatch):
-    """Kernels are forked from a process in which what notebooks import is imported already."""
+    """Kernels are forked from a process in which what notebooks import
+    is imported already.
+    """
     import warm
     from jupyter_client.provisioning import local_provisioner
 
@@ -61,9 +73,14 @@ def warm_kernels(monkeypatch):
 @pytest.fixture
 def mirror(monkeypatch):
     """The public datasets, from a folder that mirrors them: no test needs a network."""
-    folder = os.environ.get("RUBRICNB_MIRROR") or Path(__file__).parents[2] / "shared" / "datasets"
+    folder = (
+        os.environ.get("RUBRICNB_MIRROR")
+        or Path(__file__).parents[2] / "shared" / "datasets"
+    )
     if not Path(folder, "github").is_dir():
-        pytest.skip("needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them")
+        pytest.skip(
+            "needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them"
+        )
     monkeypatch.setenv("RUBRICNB_MIRROR", str(folder))
 
 
@@ -72,12 +89,12 @@ CRITERIA = {"kind": "Is the reply kind?", "useful": "Does the reply help?"}
 
 @pytest.fixture
 def thirty_rows(tmp_path):
-    """Write what a team has into a folder, and return it: thirty replies, and how they are judged.
+    """Write what a team has into a folder, and return it:
+    thirty replies, and how they are judged.
 
-    The table is as a spreadsheet writes it: semicolons, a byte order mark, empty rows at the end.
-    Two criteria, whose levels start at 0, and a third of the ratings is missing. A reply is as kind
-    and as useful as it often says thanks.
-    """
+    The table is as a spreadsheet writes it: semicolons, a byte order mark, empty rows
+    at the end. Two criteria, whose levels start at 0, and a third of the ratings is
+    missing. A reply is as kind and as useful as it often says thanks."""
 
     def write(levels=(4, 4), folder=tmp_path):
         rubrics = [
@@ -90,8 +107,12 @@ def thirty_rows(tmp_path):
         for i in range(30):
             mail, who = divmod(i, 3)
             told = (mail + 2 * who) % 4
-            text = f"Mail {mail}, answered by writer {who}: {'thanks ' * told}and goodbye."
-            ratings = [min(told, n - 1) if (i + c) % 3 else "" for c, n in enumerate(levels)]
+            text = (
+                f"Mail {mail}, answered by writer {who}: {'thanks ' * told}and goodbye."
+            )
+            ratings = [
+                min(told, n - 1) if (i + c) % 3 else "" for c, n in enumerate(levels)
+            ]
             row = (f"m{i}", f"writer {who}", f"Answer mail {mail}.", text, *ratings)
             lines.append(";".join(map(str, row)))
         table = "\n".join([*lines, ";;;;;", ";;;;;", ""])
@@ -108,9 +129,13 @@ _TEXTS = {
 
 
 def _plain(text):
-    """Without the marks of Markdown and TeX, and without spaces: lines break anywhere."""
+    """Without the marks of Markdown and TeX, and without spaces:
+    lines break anywhere.
+    """
     text = unicodedata.normalize("NFKC", text.replace("\\chi", "χ"))
-    return re.sub(r"[\s$*\\{}^]", "", text).replace("’", "'").replace("–", "-").casefold()
+    return (
+        re.sub(r"[\s$*\\{}^]", "", text).replace("’", "'").replace("–", "-").casefold()
+    )
 
 
 @pytest.fixture(scope="session")
@@ -121,15 +146,24 @@ def paper_text():
         beside.append(Path(mirror).parent)
     folder = next((b / "papers" for b in beside if (b / "papers").is_dir()), None)
     if folder is None:
-        pytest.skip("the papers' texts are not ours to carry, and not in ../shared/papers")
-    return {paper: (folder / f"{name}.txt").read_text("utf-8") for paper, name in _TEXTS.items()}
+        pytest.skip(
+            "the papers' texts are not ours to carry, and not in ../shared/papers"
+        )
+    return {
+        paper: (folder / f"{name}.txt").read_text("utf-8")
+        for paper, name in _TEXTS.items()
+    }
 
 
 @pytest.fixture(scope="session")
 def not_in_paper(paper_text):
-    """Parts of a quotation, at its ellipses, that are not in a paper: v1, v2, scoring, rulers."""
+    """Parts of a quotation, at its ellipses, that are not in a paper:
+    v1, v2, scoring, rulers.
+    """
     text = {paper: _plain(whole) for paper, whole in paper_text.items()}
-    return lambda paper, quote: [p for p in quote.split("…") if _plain(p) not in text[paper]]
+    return lambda paper, quote: [
+        p for p in quote.split("…") if _plain(p) not in text[paper]
+    ]
 
 
 NOTEBOOK = """\
@@ -150,7 +184,9 @@ print(n_items * 2)
 
 @pytest.fixture(scope="session")
 def small_book():
-    """Put a book of our machinery into a folder, with one prose page and one notebook."""
+    """Put a book of our machinery into a folder,
+    with one prose page and one notebook.
+    """
     return _small_book
 
 
@@ -172,6 +208,7 @@ def _small_book(tmp_path):
     )
     (tmp_path / "book" / "references.bib").write_text("")
     (tmp_path / "_toc.yml").write_text(
-        "format: jb-book\nroot: book/index\nchapters:\n  - file: notebooks/05_doubling\n"
+        "format: jb-book\nroot: book/index\nchapters:\n  - file: "
+        "notebooks/05_doubling\n"
     )
     return tmp_path

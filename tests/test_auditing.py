@@ -1,4 +1,6 @@
-"""An audit names what was planted, and nothing else; its page needs nothing and trusts no text."""
+"""An audit names what was planted, and nothing else;
+its page needs nothing and trusts no text.
+"""
 
 import json
 import re
@@ -34,7 +36,8 @@ from rubricnb.testing import assert_judge
 
 SEEDS = 6
 PLANTED = {
-    "first-biased": {"position 1", "descending"},  # what stands first pulls a direction with it
+    # what stands first pulls a direction with it
+    "first-biased": {"position 1", "descending"},
     "letter-strict": {"letters"},
     "reference-pulled": {"reference 4 against 2", "full-mark reference"},
     "criterion-biased": {"accuracy", "helpfulness", "clarity"},
@@ -58,7 +61,9 @@ def few(items):
 def turned(answers, items):
     """What an audit says about what moves scores, by question."""
     rows = findings(answers, items).rows
-    return rows[~rows.section.isin(["texts", "noise"])].set_index("question", drop=False)
+    return rows[~rows.section.isin(["texts", "noise"])].set_index(
+        "question", drop=False
+    )
 
 
 def on_all(found):
@@ -67,7 +72,10 @@ def on_all(found):
 
 
 def simulated(items, profile="unbiased", seed=0, **settings):
-    return [rb.simulate(part, items, profile, seed) for part in audit_requests(items, **settings)]
+    return [
+        rb.simulate(part, items, profile, seed)
+        for part in audit_requests(items, **settings)
+    ]
 
 
 @pytest.mark.slow
@@ -77,7 +85,9 @@ def test_an_audit_names_the_planted_effect_and_no_other(name, items):
     for seed in range(SEEDS if PLANTED[name] else 2 * SEEDS):
         table = turned(simulated(items, name, seed, readout="logprobs"), items)
         found = set(table.index[table.verdict == "found"])
-        others = set(table.index[~table.index.str.startswith("position")]) - PLANTED[name]
+        others = (
+            set(table.index[~table.index.str.startswith("position")]) - PLANTED[name]
+        )
         named += (PLANTED[name] - {"descending"}) <= found
         wrong += len(found & others)
         rows += len(others)
@@ -103,7 +113,9 @@ def test_the_unbiased_judge_is_cleared_where_there_is_enough_to_say_so(items):
 @pytest.mark.in_turn
 def test_a_rewording_that_shifts_everything_is_charged_to_the_placebo(items):
     """Letters and placebo both cost half a point: nothing is special about letters."""
-    shifted = replace(open_profile("unbiased"), label_shift=(("letter", -0.5),), wording_noise=0.0)
+    shifted = replace(
+        open_profile("unbiased"), label_shift=(("letter", -0.5),), wording_noise=0.0
+    )
     requests = audit_requests(items, readout="logprobs")[0]
     judgments = rb.simulate(requests, items, shifted)
     assert turned([judgments], items).verdict["letters"] == "found"
@@ -128,7 +140,9 @@ def test_the_page_is_whole_and_loads_nothing(first):
     said = found.rows[(found.rows.criterion == "") | found.rows.verdict.isin(ADVERSE)]
     for sentence in (found.sentence, *said.sentence):
         assert sentence in plain
-    places = [plain.index(s) for s in (found.sentence, "What matters", "The position of an")]
+    places = [
+        plain.index(s) for s in (found.sentence, "What matters", "The position of an")
+    ]
     assert places == sorted(places)
     assert "Effects are those of expected scores" in plain
     assert "nobody rated them" in plain
@@ -136,7 +150,9 @@ def test_the_page_is_whole_and_loads_nothing(first):
 
 
 def test_texts_of_judge_and_data_are_escaped(few, tmp_path, capsys):
-    hostile = SimulatedJudge(replace(open_profile("unbiased"), name="<script>alert(1)</script>"))
+    hostile = SimulatedJudge(
+        replace(open_profile("unbiased"), name="<script>alert(1)</script>")
+    )
     bad = few.assign(dataset="<img src=x onerror=alert(2)>")
     bad.rubrics = few.rubrics
     rb.audit(hostile, bad, tmp_path / "a.html", readout="score")
@@ -160,7 +176,9 @@ def test_the_page_is_the_same_from_its_numbers_alone(first, items, tmp_path):
 
 
 def by_length(lost=()):
-    """A judge that grades by length, less a point for each in `lost` and for letters."""
+    """A judge that grades by length,
+    less a point for each in `lost` and for letters.
+    """
 
     def answer(payload, headers):
         prompt = payload["messages"][0]["content"]
@@ -168,7 +186,11 @@ def by_length(lost=()):
         score = min(5, 2 + len(response) // 90) - len(lost)
         label = "EDCBA"[max(0, score - 2)] if "Score A:" in prompt else str(score)
         roman = ["i", "ii", "iii", "iv", "v"][score - 1]
-        return 200, completion(f"Fine. [RESULT] {roman if 'Score ii:' in prompt else label}"), {}
+        return (
+            200,
+            completion(f"Fine. [RESULT] {roman if 'Score ii:' in prompt else label}"),
+            {},
+        )
 
     return answer
 
@@ -180,10 +202,14 @@ def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
         cost = audit_cost(judge, few, readout="feedback")
         assert len(received) == 0
         store = tmp_path / "s.sqlite"
-        found = rb.audit(judge, few, tmp_path / "a.html", readout="feedback", store=store)
+        found = rb.audit(
+            judge, few, tmp_path / "a.html", readout="feedback", store=store
+        )
         asked = len(received)
         assert asked == cost.calls.sum()
-        again = rb.audit(judge, few, tmp_path / "b.html", readout="feedback", store=store)
+        again = rb.audit(
+            judge, few, tmp_path / "b.html", readout="feedback", store=store
+        )
         assert len(received) == asked
     assert again.rows.equals(found.rows)
     rows = found.rows.set_index("question")
@@ -195,9 +221,13 @@ def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
 
 
 @pytest.mark.in_turn
-def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(items, tmp_path, capsys):
+def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(
+    items, tmp_path, capsys
+):
     one = items.head(3)
-    with pytest.raises(ValueError, match=r"1.0 effective clusters .*n_prompts, --n-prompts"):
+    with pytest.raises(
+        ValueError, match=r"1.0 effective clusters .*n_prompts, --n-prompts"
+    ):
         rb.audit("simulated:unbiased", one, tmp_path / "a.html")
     assert not (tmp_path / "a.html").exists()
     found = rb.audit("simulated:unbiased", one, tmp_path / "a.html", force=True)
@@ -213,7 +243,10 @@ def test_below_twenty_clusters_a_reason_stands_beside_every_number(items):
     found = findings(simulated(items), items)
     beyond = found.rows[found.rows.measure != "parsed"]
     assert beyond.reason.str.contains("12 effective clusters").all()
-    assert "A first look: 12 effective clusters (texts that share a prompt are" in found.sentence
+    assert (
+        "A first look: 12 effective clusters (texts that share a prompt are"
+        in found.sentence
+    )
 
 
 def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
@@ -223,19 +256,29 @@ def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
     table = findings(answers, items).rows.set_index("question")
     assert table.flips[~table.section.isin(["texts", "noise"])].notna().all()
     read = ["design", "labels", "reference_score", "ordering_index"]
-    wide = answers[0].pivot(index="item_id", columns=read, values="score").astype("Int64")
+    wide = (
+        answers[0].pivot(index="item_id", columns=read, values="score").astype("Int64")
+    )
     one = wide["fixed", "numeric", "none", 1]
     again = (one != wide["fixed", "numeric", "none", 2]).mean()
-    edited = wide.sort_index(axis=1)["placebo", "numeric", "none"]  # one of five for each item
+    # one of five for each item
+    edited = wide.sort_index(axis=1)["placebo", "numeric", "none"]
     edits = edited.ne(one, axis=0)[edited.notna()].stack().mean()
     letters = (wide["fixed", "letter", "none", 1] != one).mean()
     own = answers[1][answers[1].criterion == "clarity"].pivot(
         index="item_id", columns=["design", "ordering_index"], values="score"
     )
     rates = [(own["balanced", k] != own["fixed", 1]).mean() for k in range(1, 7)]
-    assert table.effect[["asked again", "neutral edits"]].tolist() == pytest.approx([again, edits])
-    assert table.flips[["letters", "clarity"]].tolist() == pytest.approx([letters, np.mean(rates)])
-    said = f"{100 * letters:.0f} % of the scores change, {100 * edits:.0f} % under neutral edits."
+    assert table.effect[["asked again", "neutral edits"]].tolist() == pytest.approx(
+        [again, edits]
+    )
+    assert table.flips[["letters", "clarity"]].tolist() == pytest.approx(
+        [letters, np.mean(rates)]
+    )
+    said = (
+        f"{100 * letters:.0f} % of the scores change, {100 * edits:.0f} % under "
+        "neutral edits."
+    )
     assert said in table.sentence["letters"]
 
 
@@ -255,15 +298,26 @@ def test_effects_are_those_of_the_statistics_that_the_chapters_use(items, lost):
         ("letters", moved.loc["fixed", "letter"], "shift_excess{}"),
         ("Roman numerals", moved.loc["fixed", "roman"], "shift_excess{}"),
         ("descending", moved.loc["descending", "numeric"], "shift_excess{}"),
-        ("mean score", bias.rename({"bias": "", "low": "_low", "high": "_high", "p": "_p"}), "{}"),
+        (
+            "mean score",
+            bias.rename({"bias": "", "low": "_low", "high": "_high", "p": "_p"}),
+            "{}",
+        ),
     ):
-        for name, end in (("effect", ""), ("low", "_low"), ("high", "_high"), ("p", "_p")):
+        for name, end in (
+            ("effect", ""),
+            ("low", "_low"),
+            ("high", "_high"),
+            ("p", "_p"),
+        ):
             assert table[name][question] == pytest.approx(own[columns.format(end)])
 
 
 @pytest.mark.in_turn
 def test_a_criterion_is_measured_by_what_is_tested(items):
-    """Its effect is the gap between places that the test, the control and the margin are about."""
+    """Its effect is the gap between places that the test,
+    the control and the margin are about.
+    """
     middle = replace(open_profile("unbiased"), criterion_position=(0.0, 0.4, 0.0))
     answers = simulated(items, middle)
     table = turned(answers, items)
@@ -271,7 +325,10 @@ def test_a_criterion_is_measured_by_what_is_tested(items):
     for row in rb.criterion_order(rotated).itertuples():
         found = table.loc[row.criterion]
         assert found.effect == pytest.approx(row.delta_pos)
-        assert (found.placebo, found.p_equivalent) == (row.delta_pos_null, row.p_equivalent)
+        assert (found.placebo, found.p_equivalent) == (
+            row.delta_pos_null,
+            row.p_equivalent,
+        )
         assert found.low < found.effect < found.high
         assert (found.p < 0.05) == (found.low > 0)
 
@@ -303,21 +360,28 @@ def test_without_graded_answers_the_full_mark_is_asked_about(items):
     assert {"reference", "full_mark"} <= set(none.unseen)
     full = plain.assign(reference="The best answer.")
     full.rubrics = items.rubrics
-    row = turned(simulated(full, "reference-pulled"), full).set_index("section").loc["reference"]
+    row = (
+        turned(simulated(full, "reference-pulled"), full)
+        .set_index("section")
+        .loc["reference"]
+    )
     assert row.question == "full-mark reference"
     assert row.effect > 0.5
     assert np.isfinite(row.placebo)
 
 
 def test_reads_that_differ_in_their_order_only_say_nothing_about_references(items):
-    """What was recorded with `reference="auto"`, which shows none where an item has none."""
+    """What was recorded with `reference="auto"`,
+    which shows none where an item has none.
+    """
     plan = rb.plan(items, [rb.balanced(5), rb.fixed(5, 2)], readout="score")
     assert set(plan.reference_score) == {"auto"}
     found = findings([rb.simulate(plan, items, "first-biased")], items)
     assert {"full_mark", "reference"} <= set(found.unseen)
     rows = on_all(found)
     assert rows.verdict["position"] == "found"
-    assert rows.verdict["discrimination"] == "strong"  # among orders, as there are no other edits
+    # among orders, as there are no other edits
+    assert rows.verdict["discrimination"] == "strong"
     assert found.cells.baseline.notna().all()
 
 
@@ -340,7 +404,9 @@ def test_a_judge_that_tells_no_text_from_another_fails(items):
     ]
     found = findings(answers, items, "flat")
     rows = on_all(found)
-    assert {"agreement", "kappa", "discrimination"} == set(rows.index[rows.verdict == "fails"])
+    assert {"agreement", "kappa", "discrimination"} == set(
+        rows.index[rows.verdict == "fails"]
+    )
     assert not {"strong", "moderate", "found"} & set(rows.verdict)
     assert found.failures() == ["flat: every text gets the same score (2, 3, 4)"]
     assert found.failures("agreement<0.5")[-1] == (
@@ -365,8 +431,12 @@ def test_thresholds_never_pass_on_what_is_not_known(first):
     assert why.startswith(f"position (position 1) is {size:+.2f} percentage points [+")
     assert why.endswith("]: fails at > 5")
     [unseen] = found.failures(require="drift_score<0.5")
-    assert unseen == "drift_score: this design cannot see it: no other audit was compared"
-    with pytest.raises(ValueError, match=r"'ordr>1' is not a threshold.*parsed, agreement, kappa"):
+    assert (
+        unseen == "drift_score: this design cannot see it: no other audit was compared"
+    )
+    with pytest.raises(
+        ValueError, match=r"'ordr>1' is not a threshold.*parsed, agreement, kappa"
+    ):
         found.failures("ordr>1")
     worst = found.rows[found.rows.measure == "criteria"].effect.abs().max()
     assert found.failures(f"criteria>{worst - 0.001}")
@@ -385,19 +455,28 @@ def test_every_measure_says_what_it_is_and_is_on_the_page_about_audits():
 
 @pytest.mark.in_turn
 def test_two_judges_are_compared_text_by_text(items):
-    """The difference of two means is that of a loop; one that is another judge's copy is not."""
+    """The difference of two means is that of a loop;
+    one that is another judge's copy is not.
+    """
     one, two = (findings(simulated(items, name), items, name)
                 for name in ("unbiased", "letter-strict"))  # fmt: skip
-    rows = beside(one, two).rows.set_index("measure").loc[["drift_score", "drift_effect"]]
+    rows = (
+        beside(one, two).rows.set_index("measure").loc[["drift_score", "drift_effect"]]
+    )
     wide = [a.cells.set_index("item_id") for a in (one, two)]
     gap = (wide[1].baseline - wide[0].baseline).mean()
     assert rows.effect["drift_score"] == pytest.approx(gap)
     letters = rows.set_index("question").loc["letters"]
     effect = [(w.letters - w.placebo).mean() for w in wide]
-    assert (letters.a, letters.b) == (pytest.approx(effect[0]), pytest.approx(effect[1]))
+    assert (letters.a, letters.b) == (
+        pytest.approx(effect[0]),
+        pytest.approx(effect[1]),
+    )
     assert letters.verdict == "found"
     same = beside(one, one).rows.set_index("measure")
-    assert same.effect[["drift_score", "drift_changed", "drift_agreement"]].tolist() == [0, 0, 0]
+    assert same.effect[
+        ["drift_score", "drift_changed", "drift_agreement"]
+    ].tolist() == [0, 0, 0]
     assert not (same.verdict[same.section == "against"] == "found").any()
     moved = one.cells.assign(item_id="other/" + one.cells.item_id)
     with pytest.raises(ValueError, match="no item in common"):
@@ -405,13 +484,20 @@ def test_two_judges_are_compared_text_by_text(items):
 
 
 def of_systems(shifts, rng, n=30, named=True):
-    """Two audits of the same texts by systems, each of which the second judge shifts."""
+    """Two audits of the same texts by systems,
+    each of which the second judge shifts.
+    """
     k = len(shifts)
     quality, system = rng.uniform(2, 4, (n, k)), np.tile([*range(k)], n)
-    sides = [quality + rng.normal(0, 0.3, (n, k)), quality + shifts + rng.normal(0, 0.3, (n, k))]
+    sides = [
+        quality + rng.normal(0, 0.3, (n, k)),
+        quality + shifts + rng.normal(0, 0.3, (n, k)),
+    ]
     return [
         rb.audit(judgments=pd.DataFrame({
-            "item_id": [f"{t}/{s}" for t, s in zip(np.repeat(range(n), k), system, strict=True)],
+            "item_id": [(
+                f"{t}/{s}"
+            ) for t, s in zip(np.repeat(range(n), k), system, strict=True)],
             "cluster_id": np.repeat(range(n), k), "score": side.ravel(),
             **({"candidate": system} if named else {}),
         }), scale=(1, 5))
@@ -421,7 +507,9 @@ def of_systems(shifts, rng, n=30, named=True):
 
 @pytest.mark.in_turn
 def test_two_judges_are_compared_by_systems(tmp_path):
-    """The interval is for a further system, and is as wide however many texts there are."""
+    """The interval is for a further system,
+    and is as wide however many texts there are.
+    """
     shifts = np.array([0.5, -0.3, 0.1, 0.4])
     ends = []
     for n in (20, 200):
@@ -442,8 +530,12 @@ def test_two_judges_are_compared_by_systems(tmp_path):
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize(("shifts", "named"), [((0.1, 0.3), True), ((0.1, 0.3, 0.2), False)])
-def test_without_three_systems_the_comparison_says_that_it_cannot_see_them(shifts, named):
+@pytest.mark.parametrize(
+    ("shifts", "named"), [((0.1, 0.3), True), ((0.1, 0.3, 0.2), False)]
+)
+def test_without_three_systems_the_comparison_says_that_it_cannot_see_them(
+    shifts, named
+):
     found = beside(*of_systems(np.array(shifts), np.random.default_rng(2), named=named))
     assert "drift_systems" not in set(found.rows["measure"])
     assert "three or more systems" in found.unseen["drift_systems"]
@@ -469,9 +561,12 @@ def test_an_unchanged_noisy_judge_has_not_drifted_and_a_changed_one_has():
     text = (Path(__file__).parents[1] / "book/audit.md").read_text("utf-8")
     gate = re.search(r'--against .*--fail-on "([^"]+)"', text).group(1)
     assert "drift_changed" in gate
-    assert sum(bool(found.failures(gate)) for found in audits) <= binom.ppf(0.999, 12, 0.05)
+    assert sum(bool(found.failures(gate)) for found in audits) <= binom.ppf(
+        0.999, 12, 0.05
+    )
     changed = pd.DataFrame([found.loc["drift_changed"] for found in rows])
-    assert (changed.flips > 0.4).all()  # half of the answers differ, as when asked again
+    # half of the answers differ, as when asked again
+    assert (changed.flips > 0.4).all()
     assert abs(changed.effect.mean()) < 0.05
     assert not (changed.verdict == "found").any()
     moved = beside(noisy(quality, rng), noisy(quality, rng, shift=-2))
@@ -482,13 +577,17 @@ def test_an_unchanged_noisy_judge_has_not_drifted_and_a_changed_one_has():
     row = once.rows.set_index("measure").loc["drift_changed"]
     assert np.isnan(row.effect)
     assert "asked twice" in row.reason
-    assert "not known: no prompt was asked twice" in once.failures("drift_changed>0.25")[0]
+    assert (
+        "not known: no prompt was asked twice" in once.failures("drift_changed>0.25")[0]
+    )
 
 
 def test_an_audit_of_before_answers_were_kept_says_why_it_cannot_compare_them(tmp_path):
     quality = np.random.default_rng(5).uniform(1, 5, 40)
     now = noisy(quality, np.random.default_rng(6))
-    before = replace(now, cells=now.cells.drop(columns=["first_answer", "second_answer"]))
+    before = replace(
+        now, cells=now.cells.drop(columns=["first_answer", "second_answer"])
+    )
     row = beside(before, now).rows.set_index("measure").loc["drift_changed"]
     assert np.isnan(row.effect)
     assert row.reason
@@ -510,11 +609,16 @@ def test_drift_asks_anew_and_refuses_another_judge_unannounced(few, tmp_path, ca
         assert row.effect == -1
         assert "drift_score" in now.failures("drift_score>0.2")[0]
         assert now.failures("drift_changed>0.5")
-        rb.audit(spec, few, against=tmp_path / "then.json", **how)  # of today: not asked again
+        # of today: not asked again
+        rb.audit(spec, few, against=tmp_path / "then.json", **how)
         assert len(received) == 2 * n
-        with pytest.raises(ValueError, match=r"the model has changed since .*--compare"):
+        with pytest.raises(
+            ValueError, match=r"the model has changed since .*--compare"
+        ):
             rb.audit(f"openai:n@{url}", few, against=tmp_path / "then.json", **how)
-        with pytest.raises(ValueError, match=r"the model has changed .* temperature was"):
+        with pytest.raises(
+            ValueError, match=r"the model has changed .* temperature was"
+        ):
             rb.audit(spec, few, against=tmp_path / "then.json", temperature=1.0, **how)
         assert len(received) == 2 * n
 
@@ -540,13 +644,15 @@ def test_judgments_from_elsewhere_are_audited_without_asking_anyone(tmp_path):
     assert set(found.unseen) >= {"position", "order", "labels", "reference", "criteria"}
     [why] = found.failures("order>0.2")
     assert why == (
-        "order: this design cannot see it: ascending and descending order were not compared by "
-        "themselves; “position” is about balanced orders"
+        "order: this design cannot see it: ascending and descending order were not "
+        "compared by themselves; “position” is about balanced orders"
     )
     two = pd.concat([LOG, LOG.assign(form="long", score=6 - LOG.score)])
     with pytest.raises(ValueError, match=r"template long.*--compare A B"):
         rb.audit(judgments=two, scale=(1, 5))
-    short, long = (rb.audit(name, judgments=two, scale=(1, 5)) for name in ("short", "long"))
+    short, long = (
+        rb.audit(name, judgments=two, scale=(1, 5)) for name in ("short", "long")
+    )
     row = beside(short, long).rows.set_index("measure").loc["drift_agreement"]
     assert row.effect < -1.5
 
@@ -560,7 +666,9 @@ def log_of(score, human, scale=(1, 5), **columns):
 
 @pytest.fixture(scope="module")
 def rated():
-    """Ratings of 160 texts of 40 prompts on three criteria, and a judge that repeats them."""
+    """Ratings of 160 texts of 40 prompts on three criteria,
+    and a judge that repeats them.
+    """
     rng = np.random.default_rng(3)
     quality = rng.normal(3, 1.2, 160)
     table = pd.DataFrame(
@@ -586,9 +694,16 @@ def test_a_reversed_criterion_is_named_first_and_decides_at_the_gate(rated, tmp_
     assert rows.effect.to_dict() == pytest.approx(
         {"": 1 / 3, "tone": 1, "accuracy": -1, "depth": 1}
     )
-    assert rows.verdict[["tone", "accuracy", "depth"]].tolist() == ["strong", "reversed", "strong"]
+    assert rows.verdict[["tone", "accuracy", "depth"]].tolist() == [
+        "strong",
+        "reversed",
+        "strong",
+    ]
     assert "gives low scores on accuracy where people would give high" in found.sentence
-    assert "agrees strongly with people on tone and depth (r +1.00, +1.00)" in found.sentence
+    assert (
+        "agrees strongly with people on tone and depth (r +1.00, +1.00)"
+        in found.sentence
+    )
     assert "accuracy) is r −1.00" in found.failures("agreement<0.3")[0]
     with pytest.raises(AssertionError, match="agreement: accuracy"):
         assert_judge(found, "agreement>0.3")
@@ -624,7 +739,10 @@ def test_a_shift_on_one_criterion_is_not_spread_over_all(rated):
     assert f"scores {gap:.2f} points higher than people on depth" in found.sentence
     higher = rated.assign(**{c: np.minimum(5, rated[c] + 1) for c in ("tone", "depth")})
     gaps = [(higher[c] - rated[c]).mean() for c in ("tone", "depth")]
-    said = f"scores {gaps[0]:.2f}, {gaps[1]:.2f} points higher than people on tone and depth"
+    said = (
+        f"scores {gaps[0]:.2f}, {gaps[1]:.2f} points higher than people on tone and "
+        "depth"
+    )
     assert said in of_criteria(higher).sentence
 
 
@@ -634,7 +752,9 @@ def halo_of(table):
 
 
 def beyond_chance(scores):
-    """Share of rows that are all alike, minus that share if the columns were independent."""
+    """Share of rows that are all alike,
+    minus that share if the columns were independent.
+    """
     alike = (scores == scores[:, :1]).all(axis=1).mean()
     levels = np.unique(scores)
     return alike - sum(np.prod((scores == level).mean(axis=0)) for level in levels)
@@ -671,8 +791,12 @@ def test_criteria_that_are_independent_have_no_halo_however_often_they_are_alike
 
 
 @pytest.mark.in_turn
-def test_a_halo_needs_ratings_of_single_people_and_none_that_were_designed(rated, items):
-    means = rated.assign(**{f"human_{c}": rated[f"human_{c}"] * 2 / 3 + 1 for c in CRITERIA})
+def test_a_halo_needs_ratings_of_single_people_and_none_that_were_designed(
+    rated, items
+):
+    means = rated.assign(
+        **{f"human_{c}": rated[f"human_{c}"] * 2 / 3 + 1 for c in CRITERIA}
+    )
     assert "the ratings are means" in of_criteria(means).unseen["halo"]
     log = pd.concat(
         pd.DataFrame(
@@ -682,7 +806,9 @@ def test_a_halo_needs_ratings_of_single_people_and_none_that_were_designed(rated
                 "criterion": c,
                 "score": rated.tone,
                 "human": rated[f"human_{c}"] * 2 / 3 + 1,
-                "human_ratings": [*zip(rated[f"human_{c}"], rated.human_depth, strict=True)],
+                "human_ratings": [
+                    *zip(rated[f"human_{c}"], rated.human_depth, strict=True)
+                ],
             }
         )
         for c in CRITERIA
@@ -701,7 +827,9 @@ def reads(score, human, **columns):
     """An audit of several reads a text: `score` has the shape (reads, texts)."""
     k, n = np.shape(score)
     table = pd.DataFrame({
-        "item_id": np.tile([f"t{i}" for i in range(n)], k), "read": np.repeat(range(k), n),
+        "item_id": np.tile([f"t{i}" for i in range(n)], k), (
+            "read"
+        ): np.repeat(range(k), n),
         "score": np.ravel(score), "human": np.tile(human, k),
     })  # fmt: skip
     return rb.audit(judgments=table.assign(**columns), scale=(1, 5))
@@ -723,7 +851,9 @@ def test_nearly_constant_scores_and_ratings_are_said():
     score = np.where(np.arange(160) == 5, 5, 4)
     systems = {"candidate": np.tile([*"abcd"], 40), "group_id": np.repeat(range(40), 4)}
     one, two = (log_of(*pair, **systems) for pair in ((score, human), (human, score)))
-    assert "99 % of the scores are 4" in one.rows.set_index("measure").reason["agreement"]
+    assert (
+        "99 % of the scores are 4" in one.rows.set_index("measure").reason["agreement"]
+    )
     rows = two.rows.set_index("measure")
     assert "99 % of the ratings are 4" in rows.reason["agreement"]
     assert np.isnan(rows.effect["systems"])  # one rating decides this ranking
@@ -734,7 +864,10 @@ def test_two_scales_are_not_taken_for_severity():
     human = np.tile([1, 2, 3, 4, 5, 3], 20)
     found = log_of(20 * human, human, scale=(0, 100))
     row = found.rows.set_index("measure").loc["bias"]
-    assert "Are both on one scale? The scores are 20 to 100, the ratings 1 to 5" in row.sentence
+    assert (
+        "Are both on one scale? The scores are 20 to 100, the ratings 1 to 5"
+        in row.sentence
+    )
     assert "higher than people (are both on one scale?)" in found.sentence
     assert "one scale" not in log_of(np.minimum(human + 1, 5), human).sentence
 
@@ -743,13 +876,20 @@ def test_a_judge_of_prompts_is_said_not_to_separate_their_answers():
     human = np.tile([1, 2, 3, 4, 5, 3, 2, 4], 20)
     group = np.repeat(range(40), 4)
     found = log_of(np.array([2, 4])[group % 2], human, group_id=group)
-    assert "gives the same score to 100 % of the pairs of texts of one prompt" in found.sentence
+    assert (
+        "gives the same score to 100 % of the pairs of texts of one prompt"
+        in found.sentence
+    )
 
 
 def test_too_few_effective_clusters_show_no_interval():
     human = np.tile([1, 2, 3, 4, 5], 32)
     names = np.where(np.arange(160) < 120, "big", [f"c{i}" for i in range(160)])
-    row = log_of(human, human[::-1], cluster_id=names).rows.set_index("measure").loc["agreement"]
+    row = (
+        log_of(human, human[::-1], cluster_id=names)
+        .rows.set_index("measure")
+        .loc["agreement"]
+    )
     assert row[["low", "high"]].isna().all()
     assert row.sentence.endswith(
         "; 2 effective clusters: too few to say anything about other texts."
@@ -760,11 +900,17 @@ def test_people_among_themselves_stand_beside_the_judge():
     rng = np.random.default_rng(0)
     true = rng.integers(1, 6, 200)
     raters = np.clip(np.round(true + rng.normal(0, 1, (3, 200))), 1, 5)
-    table = pd.DataFrame(raters.T, columns=["a", "b", "c"]).assign(score=true, item_id=range(200))
-    log = rb.judgments(table, scale=(1, 5), columns=dict.fromkeys("abc", "human_ratings"))
+    table = pd.DataFrame(raters.T, columns=["a", "b", "c"]).assign(
+        score=true, item_id=range(200)
+    )
+    log = rb.judgments(
+        table, scale=(1, 5), columns=dict.fromkeys("abc", "human_ratings")
+    )
     row = rb.audit(judgments=log).rows.set_index("measure").loc["ceiling"]
     assert row.verdict == "measured"
-    assert row.effect == pytest.approx(np.corrcoef(true, raters.mean(axis=0))[0, 1], abs=0.03)
+    assert row.effect == pytest.approx(
+        np.corrcoef(true, raters.mean(axis=0))[0, 1], abs=0.03
+    )
 
 
 def test_a_few_rated_texts_give_no_verdict_and_are_counted(tmp_path):
@@ -801,12 +947,16 @@ def test_a_perfect_ranking_is_shown_only_if_its_interval_says_so():
 
 @pytest.mark.parametrize("scale", [(0, 1), (1, 5), (0, 10)])
 def test_what_is_too_little_to_matter_is_a_part_of_the_scale(scale):
-    """The same scores on three scales have the same verdict: a bias of an eighth of the span."""
+    """The same scores on three scales have the same verdict:
+    a bias of an eighth of the span.
+    """
     rng = np.random.default_rng(1)
     human = rng.uniform(0.1, 0.8, 80)
     score = human + 0.08 + rng.normal(0, 0.01, 80)
     low, span = scale[0], scale[1] - scale[0]
-    row = log_of(low + span * score, low + span * human, scale).rows.set_index("measure")
+    row = log_of(low + span * score, low + span * human, scale).rows.set_index(
+        "measure"
+    )
     assert row.verdict["bias"] == "found"
 
 
@@ -817,16 +967,23 @@ def test_scores_are_shown_as_they_were_given():
     assert set(shares) <= {"0.5", "0.6", "0.7", "0.8", "0.9", "1"}
     changed = beside(old, new).rows.set_index("measure").loc["drift_changed"]
     assert changed.flips == pytest.approx(1)
-    assert np.isnan(changed.effect)  # read once: nothing says what asking again would change
+    # read once: nothing says what asking again would change
+    assert np.isnan(changed.effect)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"judgments": LOG, "n_items": 3, "max_cost": 1.0}, "leave out n_items, max_cost"),
-        ({"judgments": LOG.assign(human=9)}, r"column 'human': 9 is outside 1\.\.5; rescale"),
+        ({"judgments": LOG, "n_items": 3, "max_cost": 1.0}, (
+            "leave out n_items, max_cost"
+        )),
+        ({(
+            "judgments"
+        ): LOG.assign(human=9)}, r"column 'human': 9 is outside 1\.\.5; rescale"),
         ({"judgments": pd.concat([LOG.assign(ordering="1-2-3-4-5"),
-                                  LOG.assign(score=1 + LOG.score % 2, ordering="2-1")])},
+                                  LOG.assign(score=1 + LOG.score % 2, ordering=(
+                                      "2-1"
+                                  ))])},
          "one scale for each criterion, but the orderings of .* list 2, 5 options"),
     ],
 )  # fmt: skip
@@ -849,8 +1006,12 @@ def command(folder, *arguments, **environment):
 
 
 def test_a_comparison_prints_its_differences_and_names_both_sides(tmp_path):
-    pd.concat([LOG, LOG.assign(form="long", score=6 - LOG.score)]).to_csv(tmp_path / "l.csv")
-    done = command(tmp_path, "--judgments=l.csv", "--scale", "1", "5", "--compare", "short", "long")
+    pd.concat([LOG, LOG.assign(form="long", score=6 - LOG.score)]).to_csv(
+        tmp_path / "l.csv"
+    )
+    done = command(
+        tmp_path, "--judgments=l.csv", "--scale", "1", "5", "--compare", "short", "long"
+    )
     assert "mine, short agrees" in done.stdout
     assert "mine, long gives low scores" in done.stdout
     assert "Agreement with people differs: r −" in done.stdout
@@ -912,14 +1073,21 @@ def test_texts_without_a_prompt_are_said_to_be_clusters_of_their_own():
 
 
 def test_judges_in_columns_are_not_taken_for_criteria_in_silence(capsys):
-    table = LOG.drop_duplicates("item_id").rename(columns={"score": "gpt"}).assign(haiku=3)
+    table = (
+        LOG.drop_duplicates("item_id").rename(columns={"score": "gpt"}).assign(haiku=3)
+    )
     rb.judgments(table.drop(columns="read"), scale=(1, 5), scores=["gpt", "haiku"])
-    assert "gpt, haiku are read as criteria, and 'human' rates them all" in capsys.readouterr().out
+    assert (
+        "gpt, haiku are read as criteria, and 'human' rates them all"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.slow
 def test_a_team_s_gate(tmp_path):
-    """A constant judge ends in 3 with one line, a silent one in 1 with one line and no page."""
+    """A constant judge ends in 3 with one line,
+    a silent one in 1 with one line and no page.
+    """
 
     def constant(payload, headers):
         return 200, completion("Fine. [RESULT] 3"), {}
@@ -928,13 +1096,18 @@ def test_a_team_s_gate(tmp_path):
         done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
                        "--n-items", "36", "-o", "concurrency=8", "--json")  # fmt: skip
         assert done.exit_code == 3, done.stderr
-        assert done.stderr.splitlines()[-1] == "failed: m: every text gets the same score (3)"
+        assert (
+            done.stderr.splitlines()[-1]
+            == "failed: m: every text gets the same score (3)"
+        )
         assert json.loads(done.stdout)["judge"] == "m"
         assert (tmp_path / "audit.html").exists()
         n = len(received)
         wrong = command(tmp_path, "--judge", f"openai:m@{url}", "--fail-on", "ordr>1")
         assert (wrong.exit_code, len(received)) == (1, n)
-        over = command(tmp_path, "--judge", f"openai:m@{url}", "--against", "audit.json")
+        over = command(
+            tmp_path, "--judge", f"openai:m@{url}", "--against", "audit.json"
+        )
         assert "would be overwritten" in over.stderr
     (tmp_path / "audit.html").unlink()
 
@@ -965,23 +1138,39 @@ def test_what_one_s_own_prompt_cannot_ask_is_said(own, tmp_path, capsys):
         return f"Score: {min(3, messages[-1]['content'].count('thanks'))}"
 
     found = rb.audit(
-        mine, own, template=tmp_path / "p.jinja", parser=r"Score: (\d)", store=":memory:"
+        mine,
+        own,
+        template=tmp_path / "p.jinja",
+        parser=r"Score: (\d)",
+        store=":memory:",
     )
     assert found.judge == "mine-p"
     assert {"order", "labels", "criteria", "edits"} <= set(found.unseen)
     [why] = found.failures("order>0.2")
-    assert "p.jinja has no slot options: other orders of the options cannot be asked" in why
+    assert (
+        "p.jinja has no slot options: other orders of the options cannot be asked"
+        in why
+    )
     assert on_all(found).verdict["agreement"] in ("strong", "moderate")
 
 
 def test_an_export_with_its_own_names_of_columns_is_audited(tmp_path):
-    """The columns are renamed, a criterion has a column each, and -1 marks a lost answer."""
+    """The columns are renamed, a criterion has a column each,
+    and -1 marks a lost answer.
+    """
     kind = LOG.score.to_list()
     export = pd.DataFrame(
         {"traceId": LOG.item_id, "n": LOG.read, "kind": [-1, *kind[1:]], "useful": kind}
     )
     export.to_csv(tmp_path / "export.csv", index=False)
-    names = ["--columns", "traceId=item_id,n=read", "--scores", "kind,useful", "--failed", "-1"]
+    names = [
+        "--columns",
+        "traceId=item_id,n=read",
+        "--scores",
+        "kind,useful",
+        "--failed",
+        "-1",
+    ]
     line = ["--judgments", "export.csv", "--scale", "1", "5"]
     done = command(tmp_path, *line, *names)
     assert done.exit_code == 0, done.stderr
@@ -995,7 +1184,9 @@ def test_an_export_with_its_own_names_of_columns_is_audited(tmp_path):
     assert "describe --judgments FILE" in alone.stderr
 
 
-@pytest.mark.parametrize("door", [rb.audit, lambda items, judge: rb.plan(judge, rb.balanced(5))])
+@pytest.mark.parametrize(
+    "door", [rb.audit, lambda items, judge: rb.plan(judge, rb.balanced(5))]
+)
 def test_a_judge_in_the_place_of_the_items_is_named(door):
     with pytest.raises(TypeError, match="items are a table, as"):
         door(rb.load("minibench", n_items=5), "simulated:unbiased")

@@ -48,35 +48,54 @@ def test_parameters_cell_that_breaks_the_contract_is_named(small, old, new, mess
 @pytest.mark.parametrize(
     ("stem", "values", "message"),
     [
-        ("05_doubling", {"n_itms": 4}, r"n_itms.*did you mean 'n_items'.*known: n_items, name"),
+        (
+            "05_doubling",
+            {"n_itms": 4},
+            r"n_itms.*did you mean 'n_items'.*known: n_items, name",
+        ),
         ("05_doubling", {"n_items": "four"}, r"n_items = 'four' is not of type int"),
         ("06_x", {}, r"'06_x'; known: 05_doubling"),
     ],
 )
-def test_what_a_notebook_does_not_know_is_refused_with_what_it_knows(small, stem, values, message):
+def test_what_a_notebook_does_not_know_is_refused_with_what_it_knows(
+    small, stem, values, message
+):
     with pytest.raises(ValueError, match=message):
         book.execute(stem, values, root=small)
 
 
 @pytest.mark.in_turn
-@pytest.mark.skipif(os.name != "posix", reason="kernels are reached through Unix sockets")
+@pytest.mark.skipif(
+    os.name != "posix", reason="kernels are reached through Unix sockets"
+)
 def test_a_kernel_needs_no_port_that_another_process_may_take(small, warm_kernels):
     change(
         small,
         "print(n_items * 2)",
-        "import ipykernel\nprint(ipykernel.get_connection_info(unpack=True)['transport'])",
+        "import "
+        "ipykernel\nprint(ipykernel.get_connection_info(unpack=True)['transport'])",
     )
     assert printed(book.execute("05", root=small)) == ["ipc"]
 
 
 def test_figures_are_vectors_whatever_backend_the_user_has_set(small, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
-    change(small, "print(n_items * 2)", "import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
-    outputs = [o for cell in book.execute("05", root=small).cells for o in cell.get("outputs", [])]
+    change(
+        small,
+        "print(n_items * 2)",
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2]);",
+    )
+    outputs = [
+        o
+        for cell in book.execute("05", root=small).cells
+        for o in cell.get("outputs", [])
+    ]
     assert ["image/svg+xml" in output.get("data", {}) for output in outputs] == [True]
 
 
-def test_execute_injects_parameters_and_writes_the_notebook(small, tmp_path, warm_kernels):
+def test_execute_injects_parameters_and_writes_the_notebook(
+    small, tmp_path, warm_kernels
+):
     output = tmp_path / "out.ipynb"
     executed = book.execute("05_doubling", {"n_items": 21}, output, root=small)
     assert printed(executed) == ["42"]
@@ -94,11 +113,13 @@ def test_execute_leaves_no_file_beside_the_notebook(small, warm_kernels):
 
 def test_failing_cell_shows_its_traceback(small, warm_kernels):
     change(small, "print(n_items * 2)", "1 / (n_items - 3)")
-    with pytest.raises(book.BookError, match=r"(?s)05_doubling failed.*ZeroDivisionError"):
+    with pytest.raises(
+        book.BookError, match=r"(?s)05_doubling failed.*ZeroDivisionError"
+    ):
         book.execute("05_doubling", root=small)
 
 
 def test_a_notebook_may_be_named_by_its_number_in_any_form():
-    assert {book.find_notebook(name).stem for name in ("5", "05", "05_position_bias")} == {
-        "05_position_bias"
-    }
+    assert {
+        book.find_notebook(name).stem for name in ("5", "05", "05_position_bias")
+    } == {"05_position_bias"}

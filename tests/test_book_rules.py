@@ -37,7 +37,8 @@ ATTACKS = [
     "<!x><img src=x onerror=alert(1)>",
     "</style><img src=x onerror=alert(1)>",
     "<svg><style><img src=x onerror=alert(1)></style></svg>",
-    "<math><mi><table><mglyph><style><!--</style><img title='--><img src=x onerror=alert(1)>'>",
+    "<math><mi><table><mglyph><style><!--</style><img title='--><img src=x "
+    "onerror=alert(1)>'>",
     "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
     "<p style='position:fixed;inset:0' id=main>5",
 ]
@@ -62,19 +63,29 @@ def journal(extensions):
 
 
 def acts(html):
-    """Whatever begins with ``<`` and is not a plain part of a table, however it is parsed."""
+    """Whatever begins with ``<`` and is not a plain part of a table,
+    however it is parsed.
+    """
     return re.findall(r"<.{,40}", HARMLESS.sub("", html), re.S)
 
 
 def shows(frame):
-    """As a cell may show it: a frame, the same through pandas' Styler, and a text alone."""
-    styles = [frame.style, frame.style.format(precision=2), frame.style.hide(axis="index")]
+    """As a cell may show it: a frame, the same through pandas' Styler,
+    and a text alone.
+    """
+    styles = [
+        frame.style,
+        frame.style.format(precision=2),
+        frame.style.hide(axis="index"),
+    ]
     return [frame.to_html(), *(style.to_html() for style in styles), frame.iloc[-1, 0]]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_text_in_a_table_does_not_act_on_the_page(attack, journal):
-    frame = pd.DataFrame({"text": ["harmless", attack], attack: [1.5, 2.5]}, index=["a", attack])
+    frame = pd.DataFrame(
+        {"text": ["harmless", attack], attack: [1.5, 2.5]}, index=["a", attack]
+    )
     assert all(acts(html) for html in shows(frame)), "this test would see nothing"
     for html in shows(frame):
         assert acts(journal(html)) == []
@@ -83,7 +94,11 @@ def test_a_text_in_a_table_does_not_act_on_the_page(attack, journal):
         assert shown.select("tbody td")[-2].get_text().split() == attack.split()
 
 
-@given(text=st.text("<>/&;\"'= abcsriptonld", max_size=60).filter(lambda t: t.strip() != "nan"))
+@given(
+    text=st.text("<>/&;\"'= abcsriptonld", max_size=60).filter(
+        lambda t: t.strip() != "nan"
+    )
+)
 def test_a_text_in_a_frame_is_shown_as_it_is(text, journal):
     frame = pd.DataFrame({"text": [text]})
     cell = BeautifulSoup(journal(frame.to_html()), "html.parser").select_one("tbody td")
@@ -92,7 +107,9 @@ def test_a_text_in_a_frame_is_shown_as_it_is(text, journal):
 
 def test_of_a_styler_the_spans_stay_and_the_rules_go(journal):
     columns = pd.MultiIndex.from_product([["r"], ["low", "high"]])
-    styled = pd.DataFrame([[1.0, 2.0]], columns=columns).style.set_properties(color="red")
+    styled = pd.DataFrame([[1.0, 2.0]], columns=columns).style.set_properties(
+        color="red"
+    )
     soup = BeautifulSoup(journal(styled.to_html()), "html.parser")
     assert "color" not in str(soup)
     assert soup.select_one("th[colspan='2']").get_text() == "r"
@@ -114,7 +131,9 @@ def test_what_only_a_program_calls_by_its_name_is_said_in_words(journal):
 
 
 @pytest.mark.parametrize("paper", [True, False])
-def test_a_page_shows_eight_rows_of_a_table_and_its_file_has_all(paper, extensions, tmp_path):
+def test_a_page_shows_eight_rows_of_a_table_and_its_file_has_all(
+    paper, extensions, tmp_path
+):
     files = extensions("table_files")
     frame = pd.DataFrame({"k": range(20)}).style.hide(axis="index")
     raw = nodes.raw("", frame.to_html(), format="html")
@@ -124,7 +143,10 @@ def test_a_page_shows_eight_rows_of_a_table_and_its_file_has_all(paper, extensio
     document = new_document("")
     document += table
     document.settings.env = SimpleNamespace(
-        app=SimpleNamespace(outdir=tmp_path), docname="k", toc_fignumbers={}, config=None
+        app=SimpleNamespace(outdir=tmp_path),
+        docname="k",
+        toc_fignumbers={},
+        config=None,
     )
     files.TableFiles(document).run()
     listed = (tmp_path / "_downloads" / "tables" / "tab-k.csv").read_text().split()
@@ -143,7 +165,9 @@ def test_a_page_shows_eight_rows_of_a_table_and_its_file_has_all(paper, extensio
         ("judge", *judges()["slug"].iloc[[-1, 0]]),
     ],
 )
-def test_the_rows_that_matter_are_shown_first_but_where_they_stand(column, first, last, extensions):
+def test_the_rows_that_matter_are_shown_first_but_where_they_stand(
+    column, first, last, extensions
+):
     frame = pd.DataFrame({"paper says": "= 1", column: [last] * 9 + [first]})
     if column == "judge":
         frame = frame.drop(columns="paper says")
@@ -157,17 +181,26 @@ def test_the_rows_that_matter_are_shown_first_but_where_they_stand(column, first
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stem", ["03_datasets", "04_judges_and_prompts"])
-def test_own_data_that_is_html_does_not_act_in_a_chapter_that_shows_texts(stem, tmp_path, journal):
+def test_own_data_that_is_html_does_not_act_in_a_chapter_that_shows_texts(
+    stem, tmp_path, journal
+):
     attack = "".join(ATTACKS)
     rows = [
-        {"item_id": f"{i}{attack}", "group_id": f"g{attack}", "candidate": f"c{i}{attack}",
+        {"item_id": f"{i}{attack}", "group_id": f"g{attack}", "candidate": (
+            f"c{i}{attack}"
+        ),
          "instruction": attack, "response": f"{attack} {i}", "human": 1 + i % 5}
         for i in range(10)
     ]  # fmt: skip
     name = "`<img src=x onerror=alert(1)> [a](javascript:b) *c*.csv"
     pd.DataFrame(rows).to_csv(tmp_path / name, index=False)
     levels = {level: f"Level {level}. {attack}" for level in range(1, 6)}
-    rubric = {"rubric_id": "r", "criterion": f"c{attack}", "definition": attack, "levels": levels}
+    rubric = {
+        "rubric_id": "r",
+        "criterion": f"c{attack}",
+        "definition": attack,
+        "levels": levels,
+    }
     (tmp_path / "hostile.yml").write_text(yaml.safe_dump([rubric]))
     files = {"path": str(tmp_path / name), "rubric": str(tmp_path / "hostile.yml")}
     parameters = {"dataset": "csv", "judge": "simulated:unbiased", **files}
@@ -184,13 +217,21 @@ def test_own_data_that_is_html_does_not_act_in_a_chapter_that_shows_texts(stem, 
         assert "<img" not in html, "not escaped where it comes from"
         assert acts(journal(html)) == []
     done.metadata.rubricnb["parameter_file"] = name
-    shown["markdown"].append(building._page(done).cells[0].source)  # with the line of parameters
+    # with the line of parameters
+    shown["markdown"].append(building._page(done).cells[0].source)
     for text in shown["markdown"]:
         assert "<img" not in MarkdownIt().render(text)
         assert 'href="javascript' not in MarkdownIt().render(text)
 
 
-FORMULAS = ["=1+1", "=cmd|' /C calc'!A0", "@SUM(1)", "+cmd|' /C calc'!A0", '-HYPERLINK("x")', "=x"]
+FORMULAS = [
+    "=1+1",
+    "=cmd|' /C calc'!A0",
+    "@SUM(1)",
+    "+cmd|' /C calc'!A0",
+    '-HYPERLINK("x")',
+    "=x",
+]
 NUMBERS = {"−0.12": "-0.12", "+.5": "+.5", "1,234": "1234", "-1e-3": "-1e-3"}
 KEPT = ["+0.1 [−0.2, 0.4]", "-0.10 [-0.2, 0.0]", "–", "a=b", "5 %"]
 
@@ -198,12 +239,20 @@ KEPT = ["+0.1 [−0.2, 0.4]", "-0.10 [-0.2, 0.0]", "–", "a=b", "5 %"]
 def test_a_downloaded_table_holds_no_formula_and_its_numbers_are_numbers(extensions):
     texts = [*FORMULAS, *NUMBERS, *KEPT]
     html = pd.DataFrame({"=HYPERLINK(1)": texts}).to_html(index=False)
-    header, *rows = extensions("table_files").records(BeautifulSoup(html, "html.parser").table)
+    header, *rows = extensions("table_files").records(
+        BeautifulSoup(html, "html.parser").table
+    )
     assert header == ["'=HYPERLINK(1)"]
-    assert [row[0] for row in rows] == [*(f"'{t}" for t in FORMULAS), *NUMBERS.values(), *KEPT]
+    assert [row[0] for row in rows] == [
+        *(f"'{t}" for t in FORMULAS),
+        *NUMBERS.values(),
+        *KEPT,
+    ]
 
 
-def test_what_the_quick_start_shows_of_the_sample_is_its_sentence_and_its_table(extensions):
+def test_what_the_quick_start_shows_of_the_sample_is_its_sentence_and_its_table(
+    extensions,
+):
     html = (EXTENSIONS.parent / "book/audit-sample.html").read_text("utf-8")
     title, said, header, rows = extensions("shown").head(html)
     assert title.startswith("Audit of ")

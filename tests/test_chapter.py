@@ -1,4 +1,6 @@
-"""The steps that chapters share: a judge's name in the papers, a paper's table beside ours."""
+"""The steps that chapters share: a judge's name in the papers,
+a paper's table beside ours.
+"""
 
 import re
 from types import SimpleNamespace
@@ -18,14 +20,18 @@ ROOT = book.find_root()
 def rows_of(monkeypatch):
     """The rows of the last shown table, their cells joined by bars."""
     kept = SimpleNamespace(frame=None)
-    monkeypatch.setattr(pages, "show", lambda name, what, **_: setattr(kept, "frame", what))
+    monkeypatch.setattr(
+        pages, "show", lambda name, what, **_: setattr(kept, "frame", what)
+    )
     return lambda: ["|".join(row) for row in kept.frame.astype(str).to_numpy()]
 
 
 @pytest.mark.parametrize("stem", building.notebooks(ROOT))
 def test_every_judge_of_its_papers_can_be_named_in_a_chapter(stem):
     told = rb.data.claims().query("chapter == @stem")
-    if "paper_judge" not in {parameter.name for parameter in book.parameters(stem, ROOT)}:
+    if "paper_judge" not in {
+        parameter.name for parameter in book.parameters(stem, ROOT)
+    }:
         return
     names = paper_judges(told.paper.unique())
     assert len(names) > 3
@@ -33,7 +39,9 @@ def test_every_judge_of_its_papers_can_be_named_in_a_chapter(stem):
     assert set(told.judge) & set(names)
 
 
-@pytest.mark.parametrize(("name", "who"), [("", "your judge"), ("OSS-120B", "oss-120b")])
+@pytest.mark.parametrize(
+    ("name", "who"), [("", "your judge"), ("OSS-120B", "oss-120b")]
+)
 def test_a_chapter_takes_the_name_as_ids_have_it(name, who):
     assert rb.Chapter("A_bias_cost", {"paper_judge": name}).who == who
 
@@ -51,9 +59,17 @@ def test_both_versions_judges_are_those_of_their_tables():
     [
         ("07", "gemma-3-27b", "did you mean 'Gemma-3-27B'"),
         ("A_bias_cost", "Qwen3-32B-Thinking", "did you mean 'Qwen3-32B-Think'"),
-        ("09", "Qwen3-32B", "a judge of position bias v1 and scoring bias, which chapters 01"),
+        (
+            "09",
+            "Qwen3-32B",
+            "a judge of position bias v1 and scoring bias, which chapters 01",
+        ),
         ("A_bias_cost", "Gemma-3-27B", "a judge of position bias v2"),
-        ("17", "gpt-4", "There are: GPT-4o-mini, GPT-4o, Llama-3.1-8B, Llama-3.1-70B. Leave it"),
+        (
+            "17",
+            "gpt-4",
+            "There are: GPT-4o-mini, GPT-4o, Llama-3.1-8B, Llama-3.1-70B. Leave it",
+        ),
         ("05", "nobody at all", "There are: GPT-OSS-20B"),
     ],
 )
@@ -103,7 +119,9 @@ def test_a_paper_s_own_interval_has_a_row_of_its_own(rows_of):
     cell = "v2/table-3/your judge/hanna/balanced-fixed"
     printed = {"v2/table-3/gemma-3-27b/hanna/balanced-fixed": (0.07, 0.036, 0.106)}
     chapter.beside_paper(
-        "tab", "v2/table-3", {cell: (0.1, 0.0, 0.2)}, {"balanced-fixed": "− FIXED"}, printed,
+        "tab", "v2/table-3", {cell: (0.1, 0.0, 0.2)}, {"balanced-fixed": (
+            "− FIXED"
+        )}, printed,
         {cell: (0.1, 0.05, 0.15)},
     )  # fmt: skip
     rows = rows_of()
@@ -117,7 +135,9 @@ def test_a_paper_s_own_interval_has_a_row_of_its_own(rows_of):
 
 def test_a_column_that_nobody_fills_is_left_out(rows_of, monkeypatch):
     shown = {}
-    monkeypatch.setattr(pages, "show", lambda name, what, **_: shown.update({name: what}))
+    monkeypatch.setattr(
+        pages, "show", lambda name, what, **_: shown.update({name: what})
+    )
     chapter = rb.Chapter("A_bias_cost", {})
     heads = {"r": "r", "cost-lowest": "lowest cost"}
     for table in ("table-4", "table-6"):

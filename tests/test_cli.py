@@ -30,11 +30,17 @@ def rubricnb(*arguments, **environment):
         ("data minibench", 0, ["180 item_id"]),
     ],
 )
-def test_what_there_is_and_what_to_do_about_the_rest_is_listed(arguments, status, said, tmp_path):
+def test_what_there_is_and_what_to_do_about_the_rest_is_listed(
+    arguments, status, said, tmp_path
+):
     """With a status of 1, the store lies where no folder can be made."""
     (tmp_path / "file").write_text("")
-    environment = {"RUBRICNB_STORE": str(tmp_path / "file" / "x.sqlite")} if status else {}
-    done = rubricnb(*arguments.split(), OPENAI_API_KEY="", OPENROUTER_API_KEY="", **environment)
+    environment = (
+        {"RUBRICNB_STORE": str(tmp_path / "file" / "x.sqlite")} if status else {}
+    )
+    done = rubricnb(
+        *arguments.split(), OPENAI_API_KEY="", OPENROUTER_API_KEY="", **environment
+    )
     assert done.exit_code == status, done.output
     assert [line for line in said if not re.search(line, done.stdout, re.M)] == []
 
@@ -45,7 +51,10 @@ def test_what_there_is_and_what_to_do_about_the_rest_is_listed(arguments, status
         (("data", "minibenc"), "did you mean 'minibench'"),
         (("execute", "05", "-p", "n_itemz", "4"), "n_itemz"),
         (("execute", "77"), "77"),
-        (("execute", "12", "-p", "temperatures", "0.3", "-p", "n_items", "x"), "n_items = 'x'"),
+        (
+            ("execute", "12", "-p", "temperatures", "0.3", "-p", "n_items", "x"),
+            "n_items = 'x'",
+        ),
     ],
 )
 def test_a_wrong_argument_is_one_clear_line_and_no_traceback(arguments, message):
@@ -98,11 +107,18 @@ def test_a_notebook_runs_on_own_data_named_from_the_folder_one_stands_in(tmp_pat
 
 @pytest.mark.slow
 def test_a_judge_is_configured_where_a_notebook_is_executed(tmp_path):
-    """An option that its engine does not know is refused by name, one of the requests is taken."""
+    """An option that its engine does not know is refused by name,
+    one of the requests is taken.
+    """
     arguments = ("execute", "04", "--output", str(tmp_path / "out.ipynb"),
-                 "-p", "judge", "simulated:unbiased", "-p", "n_items", "15")  # fmt: skip
+                 "-p", "judge", "simulated:unbiased", "-p", "n_items", (
+                     "15"
+                 ))  # fmt: skip
     assert rubricnb(*arguments, "-o", "max_tokens=64").exit_code == 0
-    for option, message in (("sead=1", "sead"), ("seed", "options of a judge are given as NAME=")):
+    for option, message in (
+        ("sead=1", "sead"),
+        ("seed", "options of a judge are given as NAME="),
+    ):
         done = rubricnb(*arguments, "-o", option)
         assert done.exit_code == 1
         assert message in done.stderr

@@ -1,4 +1,6 @@
-"""A datasheet describes one judge, and the gate refuses it when that judge is another one."""
+"""A datasheet describes one judge,
+and the gate refuses it when that judge is another one.
+"""
 
 import json
 import re
@@ -12,14 +14,28 @@ from rubricnb.auditing import read_audit
 from rubricnb.cli import app
 from rubricnb.testing import assert_judge
 
-PROMPT = "{{ response }}\n{% for label, text in options %}\n{{ label }}: {{ text }}\n{% endfor %}\n"
+PROMPT = (
+    "{{ response }}\n{% for label, text in options %}\n{{ label }}: {{ text }}\n{% "
+    "endfor %}\n"
+)
 JUDGE = (
     "--judge simulated:first-biased -o seed=3 --path my_data.csv --rubric my_rubric.yml "
     r"--template prompt.jinja --parser \[RESULT\]\s(\w+)"
 )
-CHANGES = {  # part → where its text is, what is changed in it to what, and what the gate shows
-    "template": ("prompt.jinja", "Grade", "Mark", r"text was .*Grade .* and is .*Mark "),
-    "rubric": ("my_rubric.yml", "degree 2", "grade 2", r"kind, score 2 was .*to degree 2"),
+# part → where its text is, what is changed in it to what, and what the gate shows
+CHANGES = {
+    "template": (
+        "prompt.jinja",
+        "Grade",
+        "Mark",
+        r"text was .*Grade .* and is .*Mark ",
+    ),
+    "rubric": (
+        "my_rubric.yml",
+        "degree 2",
+        "grade 2",
+        r"kind, score 2 was .*to degree 2",
+    ),
     "parser": ("", r"\s(", r"\s*(", r"reads was .*\\s\(.* and is .*\\s\*\("),
     "model": ("", "seed=3", "seed=4", r"identity was .*\"seed\": 3, .*\"seed\": 4, "),
 }
@@ -27,11 +43,15 @@ CHANGES = {  # part → where its text is, what is changed in it to what, and wh
 
 @pytest.fixture
 def found(thirty_rows, monkeypatch):
-    """The audit in the datasheet of a team's judge with its own prompt, rubric and parser."""
+    """The audit in the datasheet of a team's judge with its own prompt,
+    rubric and parser.
+    """
     monkeypatch.chdir(thirty_rows())
     Path("prompt.jinja").write_text(f"{PROMPT}Grade {{{{ criterion }}}}. [RESULT]")
     done = audit(f"{JUDGE} --datasheet datasheet.html")
-    assert done.stdout.endswith("written: datasheet.html and datasheet.json\n"), done.output
+    assert done.stdout.endswith("written: datasheet.html and datasheet.json\n"), (
+        done.output
+    )
     return read_audit("datasheet.json")
 
 
@@ -43,9 +63,15 @@ def audit(line):
 def test_the_page_says_what_was_tested_and_loads_nothing(found):
     page = Path("datasheet.html").read_text("utf-8")
     assert not re.search(r"@import|url\(|<script|(src|href)=", page)
-    for shown in (found.hashes["all"], found.sentence, "Grade {{ criterion }}", r"\[RESULT\]\s("):
+    for shown in (
+        found.hashes["all"],
+        found.sentence,
+        "Grade {{ criterion }}",
+        r"\[RESULT\]\s(",
+    ):
         assert shown in page
-    assert "goodbye" not in page + Path("datasheet.json").read_text("utf-8")  # no judged text
+    # no judged text
+    assert "goodbye" not in page + Path("datasheet.json").read_text("utf-8")
     ladder = page.split("<h2>Ladder of quality</h2>")[1].split("</table>")[0]
     for level, own in found.cells.dropna(subset=["human", "baseline"]).groupby("human"):
         gap = f"{(own.baseline - level).mean():+.2f}".replace("-", "−")
@@ -68,7 +94,9 @@ def test_the_gate_passes_the_same_judge_and_names_the_part_that_changed(found):
             Path(file).write_text(text.replace(old, new), "utf-8")
         done = audit(gate if file else gate.replace(old, new))
         assert done.exit_code == 3
-        assert re.findall(r"the (\w+) has changed since the audit", done.stderr) == [part]
+        assert re.findall(r"the (\w+) has changed since the audit", done.stderr) == [
+            part
+        ]
         assert re.search(f"{said}.*Restore it, or audit the judge again", done.stderr)
         if file:
             Path(file).write_text(text, "utf-8")
@@ -80,7 +108,11 @@ def test_a_damaged_or_foreign_file_is_refused_in_one_line(found):
     whole = Path("datasheet.json").read_text("utf-8")
     better = json.dumps(json.loads(whole) | {"status": {"ok": 9}})
     foreign = '{"schema": "other/1"}'
-    said = {whole[:-99]: "JSONDecodeError", better: "edited or damaged", foreign: "schema is"}
+    said = {
+        whole[:-99]: "JSONDecodeError",
+        better: "edited or damaged",
+        foreign: "schema is",
+    }
     for text, why in said.items():
         Path("datasheet.json").write_text(text, "utf-8")
         done = audit(f"{JUDGE} --check datasheet.json")

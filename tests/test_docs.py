@@ -1,4 +1,6 @@
-"""What the README and the prose pages tell a reader to do works; tools/lint.py checks the names."""
+"""What the README and the prose pages tell a reader to do works;
+tools/lint.py checks the names.
+"""
 
 import os
 import re
@@ -36,7 +38,9 @@ PROGRAMS = {"rubricnb": cli.app, "studies": asking.app, "tools": workshop.app}
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """A folder that looks like the clone; what a command writes does not land in the real one."""
+    """A folder that looks like the clone;
+    what a command writes does not land in the real one.
+    """
     for path in ROOT.iterdir():
         if path.name not in (".git", "_build", "out.ipynb"):
             (tmp_path / path.name).symlink_to(path)
@@ -48,7 +52,13 @@ def clone(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "book/quickstart.md", "book/own-data.md", "book/own-prompt.md", "book/guide.md"],
+    [
+        "README.md",
+        "book/quickstart.md",
+        "book/own-data.md",
+        "book/own-prompt.md",
+        "book/guide.md",
+    ],
 )
 def test_python_on_the_page_runs(page, clone, capsys):
     scope = {}
@@ -58,7 +68,9 @@ def test_python_on_the_page_runs(page, clone, capsys):
 
 
 @pytest.mark.slow
-def test_the_page_on_judgments_from_elsewhere_runs_and_lists_every_recording(clone, mirror):
+def test_the_page_on_judgments_from_elsewhere_runs_and_lists_every_recording(
+    clone, mirror
+):
     page = ROOT / "book/judgments-elsewhere.md"
     scope = {}
     for _, text in blocks(page, "python"):
@@ -68,17 +80,24 @@ def test_the_page_on_judgments_from_elsewhere_runs_and_lists_every_recording(clo
     text = page.read_text("utf-8")
     for r in rb.recordings().itertuples(index=False):
         row = (
-            f"| `{r.name}` | {r.judges} | {r.asked_by} | {r.n_rows:,} | {r.people} | {r.licence} |"
+            f"| `{r.name}` | {r.judges} | {r.asked_by} | {r.n_rows:,} | {r.people} | "
+            f"{r.licence} |"
         )
         assert f"\n{row}\n" in text
-    assert len(re.findall(r"^\| `[\w-]+` \|.* \d{4}", text, re.M)) == len(rb.recordings())
+    assert len(re.findall(r"^\| `[\w-]+` \|.* \d{4}", text, re.M)) == len(
+        rb.recordings()
+    )
 
 
 @pytest.mark.slow
 def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, capsys):
-    """On minibench the endpoint knows how good a text is meant to be; of others it counts words."""
+    """On minibench the endpoint knows how good a text is meant to be;
+    of others it counts words.
+    """
     page = clone / "audit.md"  # its first section is run by test_four_ways.py
-    before, _, after = (ROOT / "book/audit.md").read_text("utf-8").partition("## Four ways in")
+    before, _, after = (
+        (ROOT / "book/audit.md").read_text("utf-8").partition("## Four ways in")
+    )
     page.write_text(before + after[after.index("\n## ") :])
     items = rb.load("minibench")
     quality = items.groupby("response").human.mean().round().astype(int).to_dict()
@@ -88,12 +107,20 @@ def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, ca
         response = prompt.split("###Response to evaluate:\n")[-1].split("\n\n###")[0]
         score = quality.get(response.strip(), 1 + len(response.split()) % 5)
         label = "EDCBA"[score - 1] if "Score A:" in prompt else str(score)
-        return 200, completion(f"Fine. [RESULT] {label}") | {"model": payload["model"]}, {}
+        return (
+            200,
+            completion(f"Fine. [RESULT] {label}") | {"model": payload["model"]},
+            {},
+        )
 
     rows = [f"Question {i}?,{'word ' * (1 + i % 5)},{1 + i % 5}" for i in range(30)]
     (clone / "my_data.csv").write_text("\n".join(["instruction,response,human", *rows]))
     shutil.copy(ROOT / "examples/own-data/my_rubric.yml", clone)
-    log = [f"t{i},{1 + (i + read) % 5},{read},{1 + i % 5}" for i in range(9) for read in (1, 2)]
+    log = [
+        f"t{i},{1 + (i + read) % 5},{read},{1 + i % 5}"
+        for i in range(9)
+        for read in (1, 2)
+    ]
     (clone / "my_scores.csv").write_text("\n".join(["item_id,score,read,human", *log]))
     scope = {}
     for _, text in blocks(page, "python"):
@@ -110,14 +137,21 @@ def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, ca
     assert received
     for _, text in blocks(page, "python"):
         exec(compile(text, page.name, "exec"), scope)
-    assert "against" in set(rubricnb.auditing.read_audit("then-and-now.json").rows.section)
+    assert "against" in set(
+        rubricnb.auditing.read_audit("then-and-now.json").rows.section
+    )
 
 
 @pytest.mark.slow
 def test_the_sample_audit_is_what_an_audit_writes(clone, capsys):
-    recorded = rb.recorded("embedded:qwen2.5-coder-1.5b-instruct", "minibench", "minibench")
-    one_call_each, _ = settings(recorded)  # what an audit asks: five levels, a criterion a call
-    found = rb.audit(items=rb.load("minibench"), path="sample.html", judgments=one_call_each)
+    recorded = rb.recorded(
+        "embedded:qwen2.5-coder-1.5b-instruct", "minibench", "minibench"
+    )
+    # what an audit asks: five levels, a criterion a call
+    one_call_each, _ = settings(recorded)
+    found = rb.audit(
+        items=rb.load("minibench"), path="sample.html", judgments=one_call_each
+    )
     day = r"rubricnb [\w.]+, \d{4}-\d\d-\d\d"
     pages = [re.sub(day, "", Path(name).read_text("utf-8"))
              for name in ("sample.html", "book/audit-sample.html")]  # fmt: skip
@@ -141,7 +175,10 @@ def blocks(path, language):
 def section(page, title):
     """Return the python, yaml and bash blocks of one section."""
     text = lint.section(page.read_text("utf-8"), title)
-    return {kind: [t for _, t in lint.blocks(text, kind)] for kind in ("python", "yaml", "bash")}
+    return {
+        kind: [t for _, t in lint.blocks(text, kind)]
+        for kind in ("python", "yaml", "bash")
+    }
 
 
 @pytest.fixture
@@ -167,7 +204,8 @@ def test_what_the_study_page_does_with_endpoints_runs(clone, hosted):
     scope = {}
     for title in ("From items to judgments", "Endpoints", "Cost and limits"):
         for text in section(page, title)["python"]:
-            exec(compile(text, title, "exec"), scope)  # the embedded judge's answers are recorded
+            # the embedded judge's answers are recorded
+            exec(compile(text, title, "exec"), scope)
     _, received = hosted
     assert (scope["judgments"]["status"] == "ok").all()
     assert len(received) == scope["judgments"]["key"].nunique() == 15 * (10 + 5)
@@ -201,22 +239,32 @@ def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
         assert list((clone / f"own/results/{name}").rglob("minibench.parquet"))
 
 
-RUN_ELSEWHERE = {  # beginning of a command on the study page → why it is not run from there
+# beginning of a command on the study page → why it is not run from there
+RUN_ELSEWHERE = {
     "vllm serve": "needs a GPU",
-    "llama-server": "llama.cpp's own program; its engine is in tests/judging/test_embedded.py",
+    "llama-server": (
+        "llama.cpp's own program; its engine is in tests/judging/test_embedded.py"
+    ),
     "vllm run-batch": "in tests/vllm/test_batch.py, with the engine",
-    "python -m rubricnb execute": "takes minutes with a judge; in tests/test_cli.py with another",
-    "python -m tools book": "`make book` takes minutes; its parameter file is read below",
+    "python -m rubricnb execute": (
+        "takes minutes with a judge; in tests/test_cli.py with another"
+    ),
+    "python -m tools book": (
+        "`make book` takes minutes; its parameter file is read below"
+    ),
 }
 
 
 def test_every_command_on_the_study_page_is_run_or_has_a_reason_not_to_be():
     page = ROOT / "book/running-a-study.md"
     run = "".join(
-        "".join(section(page, title)["bash"]) for title in ("Batch files", "Cost and limits")
+        "".join(section(page, title)["bash"])
+        for title in ("Batch files", "Cost and limits")
     )
     lines = "".join(text for _, text in blocks(page, "bash")).splitlines()
-    assert [x for x in lines if x not in run and not x.startswith(tuple(RUN_ELSEWHERE))] == []
+    assert [
+        x for x in lines if x not in run and not x.startswith(tuple(RUN_ELSEWHERE))
+    ] == []
     assert [c for c in RUN_ELSEWHERE if not any(x.startswith(c) for x in lines)] == []
 
 
@@ -240,7 +288,9 @@ def do(line, folder):
     """Run a shell line of a page as it stands there."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        shlex.split(line), cwd=folder, env={**os.environ, "PATH": path}, capture_output=True,
+        shlex.split(line), cwd=folder, env={**os.environ, (
+            "PATH"
+        ): path}, capture_output=True,
         text=True, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -251,7 +301,10 @@ def do_here(line):
 
     Chapter 05 simulates fewer studies than it does for readers.
     """
-    command = [*shlex.split(line), *(["-p", "n_copies", "2"] if "05_position_bias" in line else ())]
+    command = [
+        *shlex.split(line),
+        *(["-p", "n_copies", "2"] if "05_position_bias" in line else ()),
+    ]
     app, rest = {
         "papermill": (papermill.cli.papermill, command[1:]),
         "python": (get_command(cli.app), command[3:]),
@@ -265,10 +318,15 @@ def do_here(line):
 @pytest.mark.slow
 @pytest.mark.parametrize("line", RUNNABLE, ids=str)
 def test_command_marked_runnable_runs(line, clone):
-    if line.startswith("python -m rubricnb execute"):  # papermill's line starts a process and more
+    # papermill's line starts a process and more
+    if line.startswith("python -m rubricnb execute"):
         do_here(line)
         (written,) = clone.glob("0*.ipynb")
-        outputs = [o for cell in nbformat.read(written, 4).cells for o in cell.get("outputs", [])]
+        outputs = [
+            o
+            for cell in nbformat.read(written, 4).cells
+            for o in cell.get("outputs", [])
+        ]
         assert [o.text for o in outputs if o.get("name") == "stderr"] == []
     else:
         do(line, clone)
@@ -282,7 +340,9 @@ def test_command_with_an_endpoint_runs_with_one_on_this_machine(line, clone):
         said = completion(f"Fine. [RESULT] {score}")
         if payload.get("logprobs"):
             label = f" {score}"
-            said = completion(f"[RESULT]{label}", tops=[("[RESULT]", {}), (label, {label: 0.9})])
+            said = completion(
+                f"[RESULT]{label}", tops=[("[RESULT]", {}), (label, {label: 0.9})]
+            )
         return 200, said | {"model": payload["model"]}, {}
 
     model = re.search(r"openai:([\w.-]+)", line)[1]
@@ -301,7 +361,11 @@ def test_every_command_is_run_or_says_why_not():
 
 
 def test_the_parameter_file_on_the_study_page_is_accepted(tmp_path):
-    [text] = [t for _, t in blocks(ROOT / "book/running-a-study.md", "yaml") if "defaults:" in t]
+    [text] = [
+        t
+        for _, t in blocks(ROOT / "book/running-a-study.md", "yaml")
+        if "defaults:" in t
+    ]
     (tmp_path / "mine.yml").write_text(text)
     plan = building.parameter_file(tmp_path / "mine.yml")
     assert plan["05_position_bias"]["n_items"] == 60
@@ -328,7 +392,9 @@ def test_ray_knows_every_command_on_the_gpu_page():
     assert {name for name, _ in asked} == {"start", "get-auth-token"}
     for name, options in asked:
         known = subprocess.run(
-            [Path(sys.executable).with_name("ray"), name, "--help"], capture_output=True, text=True
+            [Path(sys.executable).with_name("ray"), name, "--help"],
+            capture_output=True,
+            text=True,
         ).stdout
         assert [o for o in re.findall(r"--[a-z-]+", options) if o not in known] == []
 
@@ -352,7 +418,8 @@ def test_the_slurm_job_keeps_every_reply_however_its_studies_end(tmp_path):
     job = blocks(ROOT / "book/gpu-cluster.md", "bash")[-1][1]
     (tmp_path / "bin").mkdir()
     (tmp_path / "study.py").write_text(STUDY)
-    python = tmp_path / "bin/python"  # the study is ours, everything else is the real Python
+    # the study is ours, everything else is the real Python
+    python = tmp_path / "bin/python"
     python.write_text(
         f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\n'
         f"exec {sys.executable} {tmp_path}/study.py $REPLIES {tmp_path}/stored $SECONDS_MORE\n"

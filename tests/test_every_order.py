@@ -27,5 +27,7 @@ def test_the_score_under_every_order_is_its_most_probable_one():
 def test_buttons_that_would_change_nothing_stop_the_build(monkeypatch):
     """A different recording may answer alike under two of them."""
     monkeypatch.setattr(every_order, "ORDERS", {"12345": "usual", "54321": "reversed"})
-    with pytest.raises(ValueError, match="answer C does not get different scores under 12345"):
+    with pytest.raises(
+        ValueError, match="answer C does not get different scores under 12345"
+    ):
         every_order.experiment()

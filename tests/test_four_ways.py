@@ -1,8 +1,9 @@
-"""The Done-when of an audit, as a user meets it: an empty folder, one CSV, the lines of one page.
+"""The Done-when of an audit, as a user meets it: an empty folder,
+one CSV, the lines of one page.
 
-The CSV has thirty rows, semicolons and a byte order mark; its rubric four levels from 0 and two
-criteria; a third of the ratings is missing. What is run stands on the page "Audit and gate".
-"""
+The CSV has thirty rows, semicolons and a byte order mark; its rubric four levels from 0
+and two criteria; a third of the ratings is missing. What is run stands on the page
+"Audit and gate"."""
 
 import json
 import re
@@ -42,7 +43,9 @@ def told(prompt):
 
 def label(prompt, score):
     """What a prompt calls a score; the highest one where there are fewer."""
-    names = dict(re.findall(r"(\d+|\w+)(?: ?:| means) (?:kind|useful) to degree (\d+)", prompt))
+    names = dict(
+        re.findall(r"(\d+|\w+)(?: ?:| means) (?:kind|useful) to degree (\d+)", prompt)
+    )
     degrees = {int(degree): name for name, degree in names.items()}
     return degrees.get(score, degrees[max(degrees)]) if degrees else score
 
@@ -88,8 +91,12 @@ def test_the_embedded_judge_is_audited(folder):
     assert found.judge == "smollm2-135m-instruct-embedded"
     assert found.design["n_items"] == 2
     assert found.rows.set_index("measure").effect["parsed"] == 1
-    assert {"position", "order", "labels", "criteria", "edits"} <= set(found.rows.measure)
-    scores = {float(level) for shares in found.charts["scores"].values() for level in shares}
+    assert {"position", "order", "labels", "criteria", "edits"} <= set(
+        found.rows.measure
+    )
+    scores = {
+        float(level) for shares in found.charts["scores"].values() for level in shares
+    }
     assert scores <= {0, 1, 2, 3}
     assert audited(f"{EMBEDDED} --cost", written=False).startswith("175 calls, about")
 
@@ -117,7 +124,9 @@ def test_a_template_before_a_server_is_audited(folder):
         return 200, completion(f"Well:\n```json\n{score}\n```"), {}
 
     with endpoint(answer) as (url, received):
-        found, _ = audited(OWN_PROMPT.replace("MODEL@http://localhost:8000/v1", f"m@{url}"))
+        found, _ = audited(
+            OWN_PROMPT.replace("MODEL@http://localhost:8000/v1", f"m@{url}")
+        )
         assert received
     assert found.judge == "m-my_prompt"
     rows = on_all(found)
@@ -128,7 +137,9 @@ def test_a_template_before_a_server_is_audited(folder):
 
 def test_scores_that_were_made_elsewhere_are_audited(folder):
     rows = [
-        {"text_id": f"m{i}", "criterion": name, "read": read, "score": (i // 3 + 2 * (i % 3)) % 4}
+        {"text_id": f"m{i}", "criterion": name, "read": read, (
+            "score"
+        ): (i // 3 + 2 * (i % 3)) % 4}
         for i in range(30) for name in ("kind", "useful") for read in (1, 2)
     ]  # fmt: skip
     log = pd.DataFrame(rows)
@@ -144,7 +155,9 @@ def test_scores_that_were_made_elsewhere_are_audited(folder):
 
 
 @pytest.mark.parametrize("levels", [(4, 6), (5, 2)])
-def test_criteria_of_different_scales_are_audited_each_on_its_own(thirty_rows, monkeypatch, levels):
+def test_criteria_of_different_scales_are_audited_each_on_its_own(
+    thirty_rows, monkeypatch, levels
+):
     folder = thirty_rows(levels)
     monkeypatch.chdir(folder)
 
@@ -153,20 +166,28 @@ def test_criteria_of_different_scales_are_audited_each_on_its_own(thirty_rows, m
         return 200, completion(f"Fine. [RESULT] {label(user, told(user))}"), {}
 
     with endpoint(answer) as (url, _):
-        found, _ = audited(f"python -m rubricnb audit --judge openai:m@{url} --path my_data.csv "
-                           "--rubric my_rubric.yml -o concurrency=8")  # fmt: skip
+        found, _ = audited(
+            f"python -m rubricnb audit --judge openai:m@{url} --path my_data.csv "
+            "--rubric my_rubric.yml -o concurrency=8"
+        )  # fmt: skip
     rows = found.rows.set_index("question")
     assert rows.effect["agreement"] == pytest.approx(1)
     assert rows.effect["mean score"] == 0
-    assert {f"{n}" for n in levels} == {q.split(" of ")[1] for q in rows.index if " of " in q}
+    assert {f"{n}" for n in levels} == {
+        q.split(" of ")[1] for q in rows.index if " of " in q
+    }
     assert "several criteria of one scale" in found.unseen["criteria"]
 
 
 def test_references_count_from_0_where_the_levels_do(folder, capsys):
-    """A judge that gives every text the score of its reference follows it point by point."""
+    """A judge that gives every text the score
+    of its reference follows it point by point.
+    """
     import rubricnb as rb
 
-    table = pd.read_csv("my_data.csv", sep=";", dtype=str, encoding="utf-8-sig").dropna(how="all")
+    table = pd.read_csv("my_data.csv", sep=";", dtype=str, encoding="utf-8-sig").dropna(
+        how="all"
+    )
     for k in range(4):
         table[f"reference_{k}"] = f"A reply of degree {k}."
     table.to_csv("my_data.csv", sep=";", index=False, encoding="utf-8-sig")
@@ -175,7 +196,10 @@ def test_references_count_from_0_where_the_levels_do(folder, capsys):
     def follows(messages):
         prompt = messages[-1]["content"]
         shown = re.search(r"A reply of degree (\d)", prompt)
-        return f"Fine. [RESULT] {label(prompt, int(shown[1]) if shown else min(2, told(prompt)))}"
+        return (
+            "Fine. [RESULT] "
+            f"{label(prompt, int(shown[1]) if shown else min(2, told(prompt)))}"
+        )
 
     rows = rb.audit(follows, items).rows.set_index("measure")
     assert rows.question["reference"] == "reference 2 against 1"
@@ -187,7 +211,11 @@ def test_references_count_from_0_where_the_levels_do(folder, capsys):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "no judge given: use --judge embedded, --judge openai:MODEL, or --judgments FILE"),
+        (
+            "",
+            "no judge given: use --judge embedded, --judge openai:MODEL, or "
+            "--judgments FILE",
+        ),
         ("--judge simulated:unbiased --path my_dta.csv", "there is no my_dta.csv"),
         (
             "--judge simulated:unbiased --output no/a.html",
@@ -195,7 +223,10 @@ def test_references_count_from_0_where_the_levels_do(folder, capsys):
         ),
         ("--judge simulated:unbiased --datasheet .", "name a page that ends in .html"),
         ("--judge simulated:unbiased --against no.json", "there is no no.json"),
-        ("--judge simulated:unbiased -o sed=1", "has no option 'sed'; did you mean 'seed'?"),
+        (
+            "--judge simulated:unbiased -o sed=1",
+            "has no option 'sed'; did you mean 'seed'?",
+        ),
         ("--judge opnai:x", "opnai"),
         (
             "--judge simulated:unbiased --parser (",
@@ -206,7 +237,9 @@ def test_references_count_from_0_where_the_levels_do(folder, capsys):
     ],
 )
 def test_what_a_new_user_gets_wrong_is_one_line(folder, line, message):
-    known = "" if "--judgments" in line else "--path my_data.csv --rubric my_rubric.yml "
+    known = (
+        "" if "--judgments" in line else "--path my_data.csv --rubric my_rubric.yml "
+    )
     done = CliRunner().invoke(app, ["audit", *f"{known}{line}".split()])
     assert done.exit_code == 1
     assert message in done.stderr
@@ -223,9 +256,16 @@ def test_compile_says_which_option_it_does_not_take(folder):
 
 
 def test_the_cost_is_that_of_ones_own_prompt(folder):
-    """It cannot show several criteria at once, so it is asked less; a long one costs more."""
-    long = TEMPLATE.replace("You grade replies", "You grade. " * 2_000 + "You grade replies")
-    line = "audit --judge openai:gpt-4.1-mini --path my_data.csv --rubric my_rubric.yml --cost"
+    """It cannot show several criteria at once, so it is asked less;
+    a long one costs more.
+    """
+    long = TEMPLATE.replace(
+        "You grade replies", "You grade. " * 2_000 + "You grade replies"
+    )
+    line = (
+        "audit --judge openai:gpt-4.1-mini --path my_data.csv --rubric my_rubric.yml "
+        "--cost"
+    )
     said = []
     for name, text in (("", ""), ("short.jinja", TEMPLATE), ("long.jinja", long)):
         (folder / "long.jinja").write_text(long)
@@ -235,7 +275,10 @@ def test_the_cost_is_that_of_ones_own_prompt(folder):
         assert done.exit_code == 0, done.output
         assert "US dollars" in done.output
         said.append(
-            [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) (?:calls|tokens)", done.output)]
+            [
+                int(n.replace(",", ""))
+                for n in re.findall(r"([\d,]+) (?:calls|tokens)", done.output)
+            ]
         )
     book, short, long = said
     assert short[0] == long[0] < book[0]

@@ -21,7 +21,9 @@ def test_conform_casts_to_the_contract_and_keeps_more_columns():
 
 def test_conform_names_the_row_and_the_column_of_a_value_that_does_not_fit():
     frame = pd.concat([rubrics(), rubrics(score="two")], ignore_index=True)
-    with pytest.raises(ValueError, match=r"rubrics: row 1, column 'score': 'two' is not int8"):
+    with pytest.raises(
+        ValueError, match=r"rubrics: row 1, column 'score': 'two' is not int8"
+    ):
         conform(frame, "rubrics")
 
 
@@ -45,7 +47,9 @@ def test_the_table_names_every_status():
 
 def items(name, rubric):
     frame = Items({"item_id": [f"{name}1", f"{name}2"]})
-    frame.rubrics = pd.DataFrame({"rubric_id": [rubric], "variant": ["s"], "score": [1]})
+    frame.rubrics = pd.DataFrame(
+        {"rubric_id": [rubric], "variant": ["s"], "score": [1]}
+    )
     return frame
 
 

@@ -1,4 +1,6 @@
-"""Memory grows with the judgments, not with the square of texts, clusters or distinct scores."""
+"""Memory grows with the judgments, not with the square of texts,
+clusters or distinct scores.
+"""
 
 import tracemalloc
 
@@ -34,7 +36,9 @@ def with_people(statistic, n):
 
 
 def moved(n):
-    both = pd.concat([judged(n, decimals=True).assign(labels=k) for k in ("numeric", "letter")])
+    both = pd.concat(
+        [judged(n, decimals=True).assign(labels=k) for k in ("numeric", "letter")]
+    )
     both = both.rename(columns={"read": "ordering_index"})
     return lambda: tendency_shift(both, {"labels": "numeric"})
 
@@ -49,7 +53,8 @@ KINDS = {
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=[pytest.mark.slow] * k.startswith("audit")) for k in KINDS]
+    "kind",
+    [pytest.param(k, marks=[pytest.mark.slow] * k.startswith("audit")) for k in KINDS],
 )
 def test_twice_the_texts_take_about_twice_the_memory(kind):
     KINDS[kind](100)()  # what is loaded or compiled once does not count

@@ -7,7 +7,9 @@ from rubricnb.hashing import hash64, mix64, uniform
 
 
 def test_hashes_do_not_change_between_processes():
-    program = "from rubricnb.hashing import hash64; print(int(hash64(['hanna/001'])[0]))"
+    program = (
+        "from rubricnb.hashing import hash64; print(int(hash64(['hanna/001'])[0]))"
+    )
     values = {
         subprocess.run(
             [sys.executable, "-c", program],
@@ -23,7 +25,14 @@ def test_hashes_do_not_change_between_processes():
 
 def test_mixing_tells_order_and_every_part_apart():
     a, b = hash64(["a"]), hash64(["b"])
-    mixes = [mix64(a, b), mix64(b, a), mix64(a, b, 0), mix64(a), mix64(a, a), mix64(a, 1)]
+    mixes = [
+        mix64(a, b),
+        mix64(b, a),
+        mix64(a, b, 0),
+        mix64(a),
+        mix64(a, a),
+        mix64(a, 1),
+    ]
     assert len({int(m[0]) for m in mixes}) == len(mixes)
 
 

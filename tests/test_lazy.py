@@ -1,4 +1,6 @@
-"""``import rubricnb`` costs nothing: no data library, no plotting, no engine, no network."""
+"""``import rubricnb`` costs nothing: no data library,
+no plotting, no engine, no network.
+"""
 
 import inspect
 import subprocess
@@ -9,7 +11,16 @@ import pytest
 
 import rubricnb as rb
 
-HEAVY = ["pandas", "numpy", "scipy", "matplotlib", "openai", "xllamacpp", "sklearn", "statsmodels"]
+HEAVY = [
+    "pandas",
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "openai",
+    "xllamacpp",
+    "sklearn",
+    "statsmodels",
+]
 ENGINES = {"matplotlib", "openai", "xllamacpp", "sklearn"}
 
 
@@ -19,11 +30,17 @@ ENGINES = {"matplotlib", "openai", "xllamacpp", "sklearn"}
     [
         ("import rubricnb", set(), {*HEAVY}),
         ("import rubricnb as rb; rb.balanced(5)", {"numpy"}, ENGINES | {"pandas"}),
-        ("import rubricnb as rb; rb.run, rb.plan, rb.open_judge('openai:m')", set(), ENGINES),
+        (
+            "import rubricnb as rb; rb.run, rb.plan, rb.open_judge('openai:m')",
+            set(),
+            ENGINES,
+        ),
     ],
 )
 def test_a_name_loads_what_it_needs_and_nothing_else(statement, loads, never):
-    program = f"{statement}\nimport sys\nprint(*[m for m in {HEAVY} if m in sys.modules])"
+    program = (
+        f"{statement}\nimport sys\nprint(*[m for m in {HEAVY} if m in sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
@@ -52,13 +69,21 @@ def test_the_names_at_the_top_are_few():
 
 def test_every_public_function_has_an_example():
     public = {
-        name: getattr(room, name) for room in map(import_module, ROOMS) for name in room.__all__
+        name: getattr(room, name)
+        for room in map(import_module, ROOMS)
+        for name in room.__all__
     }
     functions = {name: f for name, f in public.items() if inspect.isfunction(f)}
     assert len(functions) > 80
-    assert [name for name, f in functions.items() if ">>>" not in (f.__doc__ or "")] == []
+    assert [
+        name for name, f in functions.items() if ">>>" not in (f.__doc__ or "")
+    ] == []
 
 
 def test_a_statistic_that_can_be_used_is_listed():
-    there = {n for n, v in vars(rb.statistics).items() if n[0] != "_" and not inspect.ismodule(v)}
+    there = {
+        n
+        for n, v in vars(rb.statistics).items()
+        if n[0] != "_" and not inspect.ismodule(v)
+    }
     assert there == {*rb.statistics.__all__}

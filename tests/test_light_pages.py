@@ -35,7 +35,10 @@ def test_a_page_of_words_loads_the_style_and_our_script_alone():
 @pytest.mark.parametrize(
     ("body", "kept"),
     [
-        ('<span class="math notranslate">x</span>', ["window.MathJax", "mathjax/tex.js"]),
+        (
+            '<span class="math notranslate">x</span>',
+            ["window.MathJax", "mathjax/tex.js"],
+        ),
         ('<div class="explorable" data-name="a"></div>', ["explorables.js"]),
         ('<div id="search-results"></div>', ["searchindex.js"]),
     ],
@@ -47,7 +50,9 @@ def test_a_page_keeps_what_it_uses(body, kept):
 
 
 def test_icons_are_drawn_with_their_classes_and_an_unknown_one_stops_the_build():
-    page = lighter('<i class="theme-switch fa-solid fa-bars  fa-lg" data-mode="auto"></i>', ICONS)
+    page = lighter(
+        '<i class="theme-switch fa-solid fa-bars  fa-lg" data-mode="auto"></i>', ICONS
+    )
     assert 'class="icon theme-switch fa-solid fa-bars  fa-lg" data-mode="auto"' in page
     assert 'd="M0z"' in page
     assert lighter(page, ICONS) == page
@@ -56,7 +61,9 @@ def test_icons_are_drawn_with_their_classes_and_an_unknown_one_stops_the_build()
 
 
 def test_pictures_below_the_first_screen_load_late():
-    page = lighter('<img src="1"><img src="2"><img src="3"><img loading="eager" src="4">', {})
+    page = lighter(
+        '<img src="1"><img src="2"><img src="3"><img loading="eager" src="4">', {}
+    )
     assert page.count('loading="lazy"') == 1
     assert '<img loading="lazy" src="3">' in page
 
@@ -71,9 +78,13 @@ def test_the_words_of_a_command_stay_whole_and_python_is_left_alone():
 
 
 def test_a_font_of_icons_keeps_what_style_sheets_draw(tmp_path):
-    (tmp_path / "a.css").write_text('a::after{content:"\\f107"} :root{--up:"\uf071"}', "utf-8")
+    (tmp_path / "a.css").write_text(
+        'a::after{content:"\\f107"} :root{--up:"\uf071"}', "utf-8"
+    )
     (tmp_path / "fontawesome").mkdir()
-    (tmp_path / "fontawesome" / "all.css").write_text('.fa-x:before{content:"\\f00d"}', "utf-8")
+    (tmp_path / "fontawesome" / "all.css").write_text(
+        '.fa-x:before{content:"\\f00d"}', "utf-8"
+    )
     assert named(tmp_path) == {0xF107, 0xF071}
     theme = Path(pydata_sphinx_theme.__file__).parent
     (whole,) = theme.rglob("fa-solid-900.ttf")

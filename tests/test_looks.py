@@ -1,4 +1,6 @@
-"""Two looks: fewer calls for the same verdicts, and no more errors than one look makes."""
+"""Two looks: fewer calls for the same verdicts,
+and no more errors than one look makes.
+"""
 
 import re
 from dataclasses import replace
@@ -26,7 +28,9 @@ RUBRIC = """\
 
 @pytest.fixture(scope="module")
 def items(tmp_path_factory):
-    """A text for each of 84 prompts: forty for the first look, and as many for the second."""
+    """A text for each of 84 prompts: forty for the first look,
+    and as many for the second.
+    """
     folder = tmp_path_factory.mktemp("looks")
     rng = np.random.default_rng(0)
     pd.DataFrame({
@@ -39,7 +43,9 @@ def items(tmp_path_factory):
 
 
 class Clerk:
-    """Knows the ratings; with letters it errs by a point either way. Keeps what it was asked."""
+    """Knows the ratings; with letters it errs by a point either way.
+    Keeps what it was asked.
+    """
 
     def __init__(self, items):
         self.human = dict(enumerate(items.human.astype(int)))
@@ -70,11 +76,14 @@ def test_the_second_look_asks_only_what_the_first_left_open(items, tmp_path, cap
     found = rb.audit(judge, items, tmp_path / "a.html", on_cost=costs.append, **how)
     rows = found.rows.set_index("question")
     assert rows.verdict[["Roman numerals", "descending"]].tolist() == ["not found"] * 2
-    assert len(clerk.texts("Score ii:")) == FIRST_LOOK == rows.n_clusters["Roman numerals"]
+    assert (
+        len(clerk.texts("Score ii:")) == FIRST_LOOK == rows.n_clusters["Roman numerals"]
+    )
     assert len(clerk.texts("Score A:")) == PROMPTS == rows.n_clusters["letters"]
     assert found.design["looks"] == 2
     assert set(found.design["calls"]["second"]) == {"letters", "neutral edits"}
-    assert rows.n_clusters["agreement"] == PROMPTS  # the plain prompt is asked about all
+    # the plain prompt is asked about all
+    assert rows.n_clusters["agreement"] == PROMPTS
     by_look = costs[0].groupby("look").calls.sum()
     assert by_look[1] == sum(found.design["calls"]["first"].values())
     assert sum(found.design["calls"]["second"].values()) < by_look[2]
@@ -94,27 +103,39 @@ def test_a_budget_spans_both_looks_and_a_stopped_audit_goes_on(items, tmp_path, 
     clerk = Clerk(items)
     judge = rb.open_judge(clerk, name="clerk", concurrency=1)
     how = {"readout": "feedback", "store": tmp_path / "s.sqlite"}
-    first = int(audit_cost(judge, items, readout="feedback").query("look == 1").calls.sum())
+    first = int(
+        audit_cost(judge, items, readout="feedback").query("look == 1").calls.sum()
+    )
     with pytest.raises(rb.judging.RunInterrupted):
         rb.audit(judge, items, max_calls=first + 5, **how)
     assert len(clerk.asked) == first + 5
     found = rb.audit(judge, items, **how)
     calls = found.design["calls"]
-    assert len(clerk.asked) == sum(calls["first"].values()) + sum(calls["second"].values())
+    assert len(clerk.asked) == sum(calls["first"].values()) + sum(
+        calls["second"].values()
+    )
 
 
 @pytest.mark.in_turn
 def test_several_criteria_and_references_have_two_looks_as_well():
-    """The planted effect of the criteria's position is found at once, and not asked again."""
+    """The planted effect of the criteria's position is found at once,
+    and not asked again.
+    """
     quality = np.random.default_rng(0).integers(1, 6, PROMPTS)
     rows = [
-        {"instruction": f"Question {i}?", "response": f"Text {i}.", "human_tone": int(quality[i]),
-         "human_depth": int(quality[-1 - i]), "reference": "Best.", "reference_2": "Poor.",
+        {"instruction": f"Question {i}?", "response": f"Text {i}.", (
+            "human_tone"
+        ): int(quality[i]),
+         "human_depth": int(quality[-1 - i]), "reference": "Best.", "reference_2": (
+             "Poor."
+         ),
          "reference_4": "Good.", "reference_5": "Great."}
         for i in range(PROMPTS)
     ]  # fmt: skip
     levels = {1: "Bad.", 2: "Poor.", 3: "Fair.", 4: "Good.", 5: "Great."}
-    rubric = [{"criterion": c, "definition": "?", "levels": levels} for c in ("tone", "depth")]
+    rubric = [
+        {"criterion": c, "definition": "?", "levels": levels} for c in ("tone", "depth")
+    ]
     items = rb.load("csv", path=rows, rubric=rubric)
     asked = ask_in_looks(
         audit_requests(items, readout="score"),
@@ -129,7 +150,10 @@ def test_several_criteria_and_references_have_two_looks_as_well():
     assert "several criteria in a call" not in asked.second
     assert asked.first["references"] == 2 * 2 * FIRST_LOOK
     again = rows.n_clusters == PROMPTS
-    for question, purpose in (("letters", "letters"), ("reference 4 against 2", "references")):
+    for question, purpose in (
+        ("letters", "letters"),
+        ("reference 4 against 2", "references"),
+    ):
         assert again[question] == (purpose in asked.second)
 
 
@@ -176,7 +200,9 @@ def test_two_looks_widen_intervals_and_double_p_and_change_no_estimate(items):
         study.answered(part, items, "strict with letters", 0)
         for part in audit_requests(items, readout="score")
     ]
-    one, two = (findings(answers, items, looks=n).rows.set_index("question") for n in (1, 2))
+    one, two = (
+        findings(answers, items, looks=n).rows.set_index("question") for n in (1, 2)
+    )
     assert one.effect.equals(two.effect)
     plain = ["agreement", "agreement in level", "mean score", "asked again"]
     assert one.loc[plain, ["low", "high"]].equals(two.loc[plain, ["low", "high"]])
@@ -187,7 +213,9 @@ def test_two_looks_widen_intervals_and_double_p_and_change_no_estimate(items):
             wider * (one.high[name] - one.effect[name])
         )
         assert two.p[name] == pytest.approx(min(1, 2 * one.p[name]))
-        assert two.p_equivalent[name] == pytest.approx(min(1, 2 * one.p_equivalent[name]))
+        assert two.p_equivalent[name] == pytest.approx(
+            min(1, 2 * one.p_equivalent[name])
+        )
     for name in ("neutral edits", "retest after rewording"):
         assert two.low[name] < one.low[name]
         assert two.high[name] > one.high[name]
@@ -202,7 +230,9 @@ def test_both_looks_together_miss_as_rarely_as_one_should():
     whole, few = recorded("looks-misses"), study.misses(400, seed=1)
     for row, found in zip(whole.itertuples(), few.itertuples(), strict=True):
         rate = row.missed / row.n
-        assert binom.ppf(0.0005, 400, rate) <= found.missed <= binom.ppf(0.9995, 400, rate)
+        assert (
+            binom.ppf(0.0005, 400, rate) <= found.missed <= binom.ppf(0.9995, 400, rate)
+        )
     worst = (whole.missed / whole.n).groupby(whole.intervals).max()
     assert worst["shared"] <= 0.05 < worst["naive"]
 
@@ -232,5 +262,7 @@ def test_the_page_says_nothing_of_calls_that_nobody_made(items):
     answers = [rb.simulate(p, items, "unbiased") for p in audit_requests(items)]
     found = findings(answers, items, settings={})
     assert "different prompts" not in page(found)
-    told = replace(found, design=found.design | {"calls": {"first": {"letters": 5}, "second": {}}})
+    told = replace(
+        found, design=found.design | {"calls": {"first": {"letters": 5}, "second": {}}}
+    )
     assert "5 different prompts: 5 for letters." in page(told)

@@ -30,7 +30,9 @@ def test_a_number_of_numpy_is_said_as_a_number(monkeypatch):
     import myst_nb
 
     said = {}
-    monkeypatch.setattr(myst_nb, "glue", lambda name, value, display: said.update({name: value}))
+    monkeypatch.setattr(
+        myst_nb, "glue", lambda name, value, display: said.update({name: value})
+    )
     rb.say({"share": np.float64(0.5)}, n_texts=np.int64(3), judge="GPT-4o")
     assert [*map(repr, said.values())] == ["0.5", "3", "'GPT-4o'"]
 
@@ -51,7 +53,9 @@ def test_line_lists_every_judge_and_source():
     assert "a and b" in line
     assert "designed quality" not in line
     assert "NaN" not in line
-    assert "All texts belong to one cluster" in pages.numbers_of(judgments.assign(cluster_id="1"))
+    assert "All texts belong to one cluster" in pages.numbers_of(
+        judgments.assign(cluster_id="1")
+    )
 
 
 def test_table_leaves_out_judges_that_were_not_measured_unless_asked():
@@ -63,7 +67,11 @@ def test_table_leaves_out_judges_that_were_not_measured_unless_asked():
     everything = pages.says_finds(rows, unmeasured=True)
     assert len(everything) == len(rows)
     finds = everything["we find"]
-    assert finds[everything["statement"].str.contains("H100")].item().startswith("a property")
+    assert (
+        finds[everything["statement"].str.contains("H100")]
+        .item()
+        .startswith("a property")
+    )
     assert (finds == "not measured here").sum() == len(rows) - 2
 
 
@@ -81,10 +89,16 @@ HOSTILE = "<img src=x onerror=alert(1)> & <b>"
 
 
 def test_whatever_stands_in_a_styler_is_shown_as_text():
-    columns = pd.MultiIndex.from_product([[HOSTILE], ["a", HOSTILE]], names=[HOSTILE, None])
+    columns = pd.MultiIndex.from_product(
+        [[HOSTILE], ["a", HOSTILE]], names=[HOSTILE, None]
+    )
     index = pd.Index(["i", HOSTILE], name=HOSTILE)
     frame = pd.DataFrame([["x", [HOSTILE]], [HOSTILE, {HOSTILE: 1}]], index, columns)
-    for styler in (frame.style, frame.style.format(na_rep="–"), frame.style.hide(axis="index")):
+    for styler in (
+        frame.style,
+        frame.style.format(na_rep="–"),
+        frame.style.hide(axis="index"),
+    ):
         assert "<img" in styler.to_html()
         assert "<img" not in pages.styled(styler)
         assert "<b>" not in pages.styled(styler)
@@ -92,7 +106,9 @@ def test_whatever_stands_in_a_styler_is_shown_as_text():
 
 
 def test_a_styler_without_markup_looks_as_it_would():
-    frame = pd.DataFrame({"n": [1, 2], "r": [0.123456, None], "name": ["a", None]}, index=[7, 8])
+    frame = pd.DataFrame(
+        {"n": [1, 2], "r": [0.123456, None], "name": ["a", None]}, index=[7, 8]
+    )
     for styler in (
         frame.style,
         frame.style.hide(axis="index").format({"r": "{:+.2f}"}, na_rep="NaN"),

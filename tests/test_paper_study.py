@@ -1,4 +1,6 @@
-"""The studies of the papers in params/ ask what the papers asked, as far as their texts say."""
+"""The studies of the papers in params/ ask what the papers asked,
+as far as their texts say.
+"""
 
 import pytest
 
@@ -32,7 +34,9 @@ def test_every_judge_reads_the_reads_that_the_paper_counts(study):
 
 @pytest.mark.slow
 def test_the_calls_come_near_the_papers_number(study):
-    total = sum(calls(p) for judge in study["judges"] for p in plans_for(judge, study["plans"]))
+    total = sum(
+        calls(p) for judge in study["judges"] for p in plans_for(judge, study["plans"])
+    )
     assert round(total / 2_100_000, 1) == 1.0
 
 
@@ -75,15 +79,24 @@ def test_the_scoring_study_shows_each_judge_every_condition_of_the_paper():
             ("mt-bench", {"none"}),
             ("vicuna", {"none"}),
         ):
-            plans = [p for p in own if p["dataset"] == dataset and p["designs"] != ["fixed(5, 3)"]]
+            plans = [
+                p
+                for p in own
+                if p["dataset"] == dataset and p["designs"] != ["fixed(5, 3)"]
+            ]
             as_list = [p["reference"] for p in plans]
             shown = {k for r in as_list for k in (r if isinstance(r, list) else [r])}
             assert shown == references
             assert {d for p in plans for d in p["designs"]} == {
                 "fixed(5, 1)", "descending(5)", "shuffled(5, 1)",
             }  # fmt: skip
-            assert {i for p in plans for i in p.get("labels", [])} == {"letter", "roman"}
-    assert all(part["writer"] != part["reviewer"] != "itself" for part in study["references"])
+            assert {i for p in plans for i in p.get("labels", [])} == {
+                "letter",
+                "roman",
+            }
+    assert all(
+        part["writer"] != part["reviewer"] != "itself" for part in study["references"]
+    )
 
 
 def test_the_rulers_study_grades_the_papers_sets_by_every_method_and_variant():
@@ -94,10 +107,15 @@ def test_the_rulers_study_grades_the_papers_sets_by_every_method_and_variant():
         for dataset in ("asap-2.0", "summhf", "dress"):
             parts = [part for part in own if part["dataset"] == dataset]
             asked = {
-                (m, v) for p in parts for m in p["methods"] for v in p.get("variants", ["standard"])
+                (m, v)
+                for p in parts
+                for m in p["methods"]
+                for v in p.get("variants", ["standard"])
             }
             methods = {"rulers", "dhs", "mts", "autoscore"}
-            assert {m for m, v in asked if v == "standard"} - {"rulers-unlocked"} == methods
+            assert {m for m, v in asked if v == "standard"} - {
+                "rulers-unlocked"
+            } == methods
             if judge["model"] == "GPT-4o-mini":  # Table 4 and Figure 3
                 assert ("rulers-unlocked", "standard") in asked
                 assert {v for _, v in asked} == set(load_bundle(dataset).variants)
@@ -112,7 +130,9 @@ def test_the_rulers_study_grades_the_papers_sets_by_every_method_and_variant():
 
 
 def test_every_part_is_read_as_the_paper_reads_it(study):
-    """From text: a forced label would leave a judge that thinks no thoughts, in Setting 2 too."""
+    """From text: a forced label would leave a judge that thinks no thoughts,
+    in Setting 2 too.
+    """
     assert {part["readout"] for part in study["plans"]} == {"feedback"}
 
 
@@ -126,13 +146,17 @@ def asked_of(study):
     plans = {}
     for judge in study["judges"]:
         for part in plans_for(judge, study["plans"]):
-            plans.setdefault((judge["model"], part.get("thinking", "default")), []).append(part)
+            plans.setdefault(
+                (judge["model"], part.get("thinking", "default")), []
+            ).append(part)
     return plans
 
 
 def test_the_first_versions_study_asks_its_seven_judges(first_version):
     named = {"on": "-Think"}
-    judges = {model + named.get(thinking, "") for model, thinking in asked_of(first_version)}
+    judges = {
+        model + named.get(thinking, "") for model, thinking in asked_of(first_version)
+    }
     assert judges == set(published("permutation_vs_repeat").judge)
 
 
@@ -154,7 +178,9 @@ def test_the_first_version_reads_every_item_ten_times_in_each_way(first_version)
                 assert design.k == 10
                 reads[design.name] += design.k * len(stand_in(part["dataset"]))
         assert reads == {
-            "balanced": 10 * sizes.sum(), "fixed": 10 * sizes[["HANNA", "SummEval"]].sum(),
+            "balanced": 10 * sizes.sum(), "fixed": 10 * sizes[["HANNA", (
+                "SummEval"
+            )]].sum(),
         }  # fmt: skip
         assert {part["readout"] for part in parts} == {"feedback"}
 
@@ -170,7 +196,9 @@ def test_judges_of_the_first_version_that_think_have_room_for_it(first_version):
 def test_no_plan_has_a_temperature_that_the_paper_does_not_name(name):
     named = {"paper_study": {0.3, 0.6, 1.0}, "paper_v1_study": {0.3}}[name]
     content = read_study(name)
-    plans = [p for judge in content["judges"] for p in plans_for(judge, content["plans"])]
+    plans = [
+        p for judge in content["judges"] for p in plans_for(judge, content["plans"])
+    ]
     assert {part["temperature"] for part in plans if "temperature" in part} == named
     page = (results_folder().parent / "book/errata.md").read_text("utf-8")
     assert "We ask all of them at 0 (`params/paper_study.yml`)" in page

@@ -70,13 +70,19 @@ def test_balanced_covers_2n_of_the_neighbour_pairs_and_williams_all_of_them_equa
     assert (np.diag(square) == 0).all()
 
 
-@given(st.integers(2, 8), st.integers(1, 12), st.text(max_size=12), st.integers(0, 2**31))
-def test_shuffled_draws_distinct_orderings_until_all_n_factorial_are_used(n, k, item, seed):
+@given(
+    st.integers(2, 8), st.integers(1, 12), st.text(max_size=12), st.integers(0, 2**31)
+)
+def test_shuffled_draws_distinct_orderings_until_all_n_factorial_are_used(
+    n, k, item, seed
+):
     orderings = [tuple(o) for o in shuffled(n, k).orderings(item, seed)]
     assert orderings == [tuple(o) for o in shuffled(n, k).orderings(item, seed)]
     whole_rounds, rest = divmod(k, factorial(n))
     assert len(set(orderings)) == (factorial(n) if whole_rounds else rest)
-    counts = [orderings.count(o) for o in permutations(range(1, n + 1))] if n <= 3 else [0]
+    counts = (
+        [orderings.count(o) for o in permutations(range(1, n + 1))] if n <= 3 else [0]
+    )
     assert max(counts) - min(counts) <= 1
 
 
@@ -85,11 +91,14 @@ def test_shuffled_depends_on_the_item_and_on_the_seed_and_on_nothing_else():
     base = design.orderings("a", 0)
     assert (base != design.orderings("b", 0)).any()
     assert (base != design.orderings("a", 1)).any()
-    assert (base[:4] == shuffled(5, 4).orderings("a", 0)).all()  # fewer reads are the first ones
+    # fewer reads are the first ones
+    assert (base[:4] == shuffled(5, 4).orderings("a", 0)).all()
 
 
 def test_shuffled_puts_every_option_everywhere_equally_often_over_many_items():
-    counts = sum(position_counts(shuffled(5, 10).orderings(f"i{i}")) for i in range(400))
+    counts = sum(
+        position_counts(shuffled(5, 10).orderings(f"i{i}")) for i in range(400)
+    )
     # 4,000 draws a cell of probability 1/5: 4 standard deviations are 101.
     assert abs(counts - 800).max() < 101
 
@@ -112,7 +121,10 @@ def test_single_refuses_what_is_no_permutation(bad):
         (lambda: fixed(5, 0), "at least 1"),
         (lambda: placebo(5, 16), "1 to 15"),
         (lambda: shuffled(0, 3), "at least 2"),
-        (lambda: Design("balanced", 5), "k = 1: of 5 options balanced shows 10 orderings"),
+        (
+            lambda: Design("balanced", 5),
+            "k = 1: of 5 options balanced shows 10 orderings",
+        ),
         (lambda: Design("first", 5, 3), "of 5 options first shows 1, 2"),
         (lambda: shuffled(5, 10).orderings(), "item_id"),
         (lambda: Design("upwards", 5), "no design 'upwards': choose from balanced, "),
@@ -133,7 +145,8 @@ def test_first_orderings_are_opposite_pairs_or_squares(n):
         counts = position_counts(orders)
         if k in (n, most):  # every option equally often at every place
             assert (counts == k // n).all()
-        elif k > 1:  # as often at a place as at its mirror image, so at the middle on average
+        # as often at a place as at its mirror image, so at the middle on average
+        elif k > 1:
             assert (counts == counts[:, ::-1]).all()
     assert Design("first", n, 1).orderings().tolist() == [list(range(1, n + 1))]
     assert (Design("first", n, most).orderings() == williams(n).orderings()).all()

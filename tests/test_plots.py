@@ -35,11 +35,17 @@ def _numbers(ax):
 @settings(max_examples=5, deadline=None)
 @given(n=st.integers(2, 6), k=st.integers(1, 4), seed=st.integers(0, 99))
 def test_heat_map_shows_every_number_in_its_cell(n, k, seed):
-    counts = rb.neighbour_counts(rb.shuffled(n, k).orderings("item", seed)).astype(float)
+    counts = rb.neighbour_counts(rb.shuffled(n, k).orderings("item", seed)).astype(
+        float
+    )
     np.fill_diagonal(counts, np.nan)
-    drawn = _numbers(rb.plots.heat(counts, plt.figure().gca(), "after", "score", lowest=0))
+    drawn = _numbers(
+        rb.plots.heat(counts, plt.figure().gca(), "after", "score", lowest=0)
+    )
     plt.close("all")
-    assert drawn == {(a + 1, b + 1): v for (a, b), v in np.ndenumerate(counts) if a != b}
+    assert drawn == {
+        (a + 1, b + 1): v for (a, b), v in np.ndenumerate(counts) if a != b
+    }
 
 
 def test_heat_map_numbers_stand_out_from_their_cells():
@@ -47,13 +53,17 @@ def test_heat_map_numbers_stand_out_from_their_cells():
     image = ax.images[0]
     for text in ax.texts:
         column, row = (round(x) - 1 for x in text.get_position())
-        ground = np.dot(image.to_rgba(image.get_array())[row, column, :3], [0.2126, 0.7152, 0.0722])
+        ground = np.dot(
+            image.to_rgba(image.get_array())[row, column, :3], [0.2126, 0.7152, 0.0722]
+        )
         ink = np.dot(mpl.colors.to_rgb(text.get_color()), [0.2126, 0.7152, 0.0722])
         assert abs(ground - ink) > 0.4
 
 
 def test_names_at_line_ends_keep_apart_and_in_order():
-    table = pd.DataFrame({"a": [1, 0.5], "b": [1, 0.501], "c": [1, 0.502], "d": [1, 0.1]})
+    table = pd.DataFrame(
+        {"a": [1, 0.5], "b": [1, 0.501], "c": [1, 0.502], "d": [1, 0.1]}
+    )
     ax = plt.figure().gca()
     rb.plots.end_labels(ax, 1.0, rb.plots.curves(table, ax))
     heights = {text.get_text(): text.xy[1] for text in ax.texts}
@@ -104,7 +114,9 @@ def test_statistics_of_a_valid_test_lie_on_the_diagonal():
 def _estimates(n, seed):
     rng = np.random.default_rng(seed)
     middle, reach = rng.normal(size=n), rng.uniform(0.2, 1, n)
-    table = pd.DataFrame({"estimate": middle, "low": middle - reach, "high": middle + reach})
+    table = pd.DataFrame(
+        {"estimate": middle, "low": middle - reach, "high": middle + reach}
+    )
     table.loc[n - 1, ["low", "high"]] = np.nan  # a marker without an interval is open
     return table
 
@@ -120,7 +132,8 @@ def test_forest_fills_a_marker_only_where_the_interval_excludes_the_reference(se
         if len(line.get_xdata()) and line.get_linestyle() == "None"
     }
     assert drawn == {
-        round(row.estimate, 9): row.low > 0 or row.high < 0 for row in table.itertuples()
+        round(row.estimate, 9): row.low > 0 or row.high < 0
+        for row in table.itertuples()
     }
     assert [t.get_text() for t in ax.get_yticklabels()] == list("abcd")
     assert ax.yaxis_inverted()
@@ -145,7 +158,9 @@ SERIES = pd.read_csv(rb.plots.STYLE.with_name("series.csv"))
 
 @settings(max_examples=30, deadline=None)
 @given(
-    drawn=st.lists(st.sampled_from([*SERIES["name"], "our judge", "BALANCED", "x"]), unique=True),
+    drawn=st.lists(
+        st.sampled_from([*SERIES["name"], "our judge", "BALANCED", "x"]), unique=True
+    ),
     shouted=st.booleans(),
 )
 def test_a_judge_and_a_dataset_look_the_same_whatever_else_is_drawn(drawn, shouted):
@@ -159,11 +174,21 @@ def test_a_judge_and_a_dataset_look_the_same_whatever_else_is_drawn(drawn, shout
 
 
 def test_a_name_may_say_more_after_a_comma_unless_two_would_look_the_same():
-    names = ["Qwen 1.5B", "SmolLM2, live", "hanna, BALANCED", "hanna, FIXED", "vicuna", "vicuna, x"]
+    names = [
+        "Qwen 1.5B",
+        "SmolLM2, live",
+        "hanna, BALANCED",
+        "hanna, FIXED",
+        "vicuna",
+        "vicuna, x",
+    ]
     styles = rb.plots.styles(names)
     known = rb.plots.styles(["Qwen 1.5B", "SmolLM2", "hanna", "vicuna"])
     assert styles["SmolLM2, live"] == known["SmolLM2"]
-    assert (styles["Qwen 1.5B"], styles["vicuna"]) == (known["Qwen 1.5B"], known["vicuna"])
+    assert (styles["Qwen 1.5B"], styles["vicuna"]) == (
+        known["Qwen 1.5B"],
+        known["vicuna"],
+    )
     assert len(set(styles.values())) == len(names)
     assert known["hanna"] not in styles.values()
 
@@ -181,23 +206,33 @@ def test_what_has_no_style_of_its_own_keeps_apart_from_what_has(n):
 def test_no_two_judges_or_datasets_look_the_same():
     assert not SERIES["name"].str.lower().duplicated().any()
     assert not SERIES.duplicated(["colour", "marker"]).any()
-    assert SERIES.query("kind == 'dataset'")["colour"].is_unique  # they are drawn together
-    assert set(SERIES["colour"]) <= {f"C{k}" for k in range(6)}  # the seventh is that of rules
+    # they are drawn together
+    assert SERIES.query("kind == 'dataset'")["colour"].is_unique
+    # the seventh is that of rules
+    assert set(SERIES["colour"]) <= {f"C{k}" for k in range(6)}
     assert set(SERIES["marker"]) <= set(rb.plots.MARKERS)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_every_figure_draws_a_dataset_in_the_same_way(order, bias):
-    """Lines over positions, over sizes, wide tables and forests, in either order of the rows."""
+    """Lines over positions, over sizes, wide tables and forests,
+    in either order of the rows.
+    """
     names = ["hanna", "minibench", "vicuna"][::order]
     wanted = {n: rb.plots.styles([n])[n] for n in names}
     rows = pd.concat([bias.iloc[[0]].assign(dataset=name) for name in names])
-    estimates = pd.DataFrame({"dataset": names, "judge": "a", "estimate": 0.1, "low": 0, "high": 1})
-    lines = pd.DataFrame({"n": [1, 2] * 3, "V": range(6), "dataset": np.repeat(names, 2)})
+    estimates = pd.DataFrame(
+        {"dataset": names, "judge": "a", "estimate": 0.1, "low": 0, "high": 1}
+    )
+    lines = pd.DataFrame(
+        {"n": [1, 2] * 3, "V": range(6), "dataset": np.repeat(names, 2)}
+    )
     for draw in (
         lambda ax: rb.plots.position_selection(rows, "dataset", ax),
         lambda ax: rb.plots.interval_lines(lines, "n", "V", "dataset", ax),
-        lambda ax: rb.plots.curves(lines.pivot(index="n", columns="dataset")["V"][names], ax),
+        lambda ax: rb.plots.curves(
+            lines.pivot(index="n", columns="dataset")["V"][names], ax
+        ),
         lambda ax: rb.plots.forest(estimates, series="dataset", ax=ax),
     ):
         ax = plt.figure().add_subplot()
@@ -208,14 +243,23 @@ def test_every_figure_draws_a_dataset_in_the_same_way(order, bias):
 
 
 def _dark(rgb):
-    """What the book's dark theme makes of a colour of a figure, and the ground it stands on."""
+    """What the book's dark theme makes of a colour of a figure,
+    and the ground it stands on.
+    """
     css = (Path(__file__).parents[1] / "_static/custom.css").read_text("utf-8")
-    rule = re.search(r"img\.dark-light.*filter: invert\((.*?)\) hue-rotate\(180deg\)", css)
+    rule = re.search(
+        r"img\.dark-light.*filter: invert\((.*?)\) hue-rotate\(180deg\)", css
+    )
     turned = (1 - 2 * float(rule.group(1))) * rgb + float(rule.group(1))
-    # Filter Effects, feColorMatrix hueRotate: at 180 degrees the sine is 0 and the cosine -1
+    # Filter Effects, feColorMatrix hueRotate:
+    # at 180 degrees the sine is 0 and the cosine -1
     grey = np.array([0.213, 0.715, 0.072])
-    ground = re.search(r'data-theme="dark"\] \{[^}]*--pst-color-background: (#\w+)', css)
-    return np.clip(2 * (turned @ grey) - turned, 0, 1), np.array(to_rgb(ground.group(1)))
+    ground = re.search(
+        r'data-theme="dark"\] \{[^}]*--pst-color-background: (#\w+)', css
+    )
+    return np.clip(2 * (turned @ grey) - turned, 0, 1), np.array(
+        to_rgb(ground.group(1))
+    )
 
 
 def _linear(rgb):
@@ -224,12 +268,17 @@ def _linear(rgb):
 
 def _contrast(a, b):
     """Of WCAG 2."""
-    light, dark = sorted(float(_linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (a, b))[::-1]
+    light, dark = sorted(float(_linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (a, b))[
+        ::-1
+    ]
     return (light + 0.05) / (dark + 0.05)
 
 
 PALETTE = [
-    to_rgb(c) for c in mpl.rc_params_from_file(rb.plots.STYLE)["axes.prop_cycle"].by_key()["color"]
+    to_rgb(c)
+    for c in mpl.rc_params_from_file(rb.plots.STYLE)["axes.prop_cycle"].by_key()[
+        "color"
+    ]
 ]
 
 

@@ -21,7 +21,9 @@ def answers(profile, designs=None, items=None):
     return rb.simulate(requests, items, profile), items
 
 
-@pytest.mark.parametrize(("end", "first"), [("first", "replicates"), ("last", "does not")])
+@pytest.mark.parametrize(
+    ("end", "first"), [("first", "replicates"), ("last", "does not")]
+)
 def test_a_planted_preference_is_found_and_speaks_for_or_against_the_first(end, first):
     found = replication(*answers(f"{end}-biased")).set_index("finding")
     assert list(found.index) == list(FINDINGS)[:6]
@@ -32,7 +34,9 @@ def test_a_planted_preference_is_found_and_speaks_for_or_against_the_first(end, 
 
 def test_without_any_preference_nothing_replicates():
     found = replication(*answers("unbiased"))
-    assert "replicates" not in found.loc[found.finding != "agreement", "verdict"].tolist()
+    assert (
+        "replicates" not in found.loc[found.finding != "agreement", "verdict"].tolist()
+    )
 
 
 def test_a_run_without_fixed_reads_says_so():
@@ -57,9 +61,14 @@ def test_a_reversed_list_may_raise_or_lower_scores():
 
 
 def test_many_cells_are_adjusted_within_a_finding_only():
-    rows = [{"finding": f, "estimate": 1.0, "p": 0.03, "p_equivalent": np.nan} for f in "aaab"]
+    rows = [
+        {"finding": f, "estimate": 1.0, "p": 0.03, "p_equivalent": np.nan}
+        for f in "aaab"
+    ]
     rows[1]["p"] = rows[2]["p"] = 0.9
-    assert judged(pd.DataFrame(rows)).verdict.tolist() == ["cannot say"] * 3 + ["replicates"]
+    assert judged(pd.DataFrame(rows)).verdict.tolist() == ["cannot say"] * 3 + [
+        "replicates"
+    ]
 
 
 def test_the_largest_criterion_is_the_one_with_the_largest_gap():
@@ -82,13 +91,16 @@ def test_the_largest_criterion_is_the_one_with_the_largest_gap():
 
 
 def test_an_order_that_moves_nothing_is_not_shown_to_move_nothing():
-    found = replication(*answers("unbiased", items=rb.load("minibench"))).set_index("finding")
+    found = replication(*answers("unbiased", items=rb.load("minibench"))).set_index(
+        "finding"
+    )
     assert abs(found.estimate["descending"]) < 0.1
     assert found.p_equivalent["descending"] > 0.05  # twelve prompts cannot show it
     one, items = answers("unbiased")
     still = one.assign(score=3)
     found = replication(still, items).set_index("finding")
-    assert (found.verdict == "cannot say").all()  # a judge that says 3 to everything shows nothing
+    # a judge that says 3 to everything shows nothing
+    assert (found.verdict == "cannot say").all()
 
 
 def test_recorded_verdicts_are_read_by_finding():

@@ -1,4 +1,6 @@
-"""Eight judges of known kind, asked as a user would: the audit says of each what it is."""
+"""Eight judges of known kind, asked as a user would:
+the audit says of each what it is.
+"""
 
 import hashlib
 import re
@@ -24,7 +26,9 @@ PROMPTS, TEXTS = 40, 3
 
 @pytest.fixture(scope="module")
 def items(tmp_path_factory):
-    """Forty prompts with three rated texts each; longer texts are rated a little higher."""
+    """Forty prompts with three rated texts each;
+    longer texts are rated a little higher.
+    """
     folder = tmp_path_factory.mktemp("known")
     rng = np.random.default_rng(0)
     human = rng.permutation(np.resize(range(1, 6), PROMPTS * TEXTS))
@@ -44,7 +48,11 @@ def named(prompt, score):
     """The score as this prompt calls it."""
     if "Score A:" in prompt:
         return "EDCBA"[score - 1]
-    return ["i", "ii", "iii", "iv", "v"][score - 1] if "Score ii:" in prompt else str(score)
+    return (
+        ["i", "ii", "iii", "iv", "v"][score - 1]
+        if "Score ii:" in prompt
+        else str(score)
+    )
 
 
 def judge_of(kind, items):
@@ -54,7 +62,8 @@ def judge_of(kind, items):
     fifths = np.quantile(list(length.values()), [0.2, 0.4, 0.6, 0.8])
     rng = np.random.default_rng(1)
     one_off = {
-        i: int(k) for i, k in enumerate(rng.choice([-1, 0, 1], len(human), p=[0.1, 0.8, 0.1]))
+        i: int(k)
+        for i, k in enumerate(rng.choice([-1, 0, 1], len(human), p=[0.1, 0.8, 0.1]))
     }
 
     def score(prompt):
@@ -83,14 +92,29 @@ def judge_of(kind, items):
 
 
 EXPECTED = {
-    # kind: verdicts on agreement, level, bias, telling apart, neutral edits, being asked again
+    # kind: verdicts on agreement, level, bias, telling apart,
+    # neutral edits, being asked again
     "near-truth": ("strong", "strong", "not found", "strong", "not found", "not found"),
     "noisy": ("moderate", "moderate", "inconclusive", "inconclusive", "found", "found"),
     "generous": ("strong", "strong", "found", "strong", "not found", "not found"),
     "constant": ("fails", "fails", "inconclusive", "fails", "not found", "not found"),
-    "length": ("inconclusive", "inconclusive", "inconclusive", "strong", "not found", "not found"),
+    "length": (
+        "inconclusive",
+        "inconclusive",
+        "inconclusive",
+        "strong",
+        "not found",
+        "not found",
+    ),
     "hash": ("weak", "weak", "inconclusive", "weak", "found", "not found"),
-    "reversed": ("reversed", "reversed", "inconclusive", "strong", "not found", "not found"),
+    "reversed": (
+        "reversed",
+        "reversed",
+        "inconclusive",
+        "strong",
+        "not found",
+        "not found",
+    ),
     "unchanging": ("strong", "strong", "not found", "strong", "not found", "not found"),
 }
 HEADLINES = {
@@ -119,27 +143,42 @@ def test_a_judge_of_known_kind_gets_the_verdicts_that_it_deserves(kind, items, c
     assert tuple(rows.verdict[MEASURED]) == EXPECTED[kind]
     assert re.search(HEADLINES[kind], found.sentence), found.sentence
     moved = set(rows.verdict[["position", "order", "labels"]])
-    small = {"not found", "negligible"}  # which of the two is chance for a judge that wavers
+    # which of the two is chance for a judge that wavers
+    small = {"not found", "negligible"}
     assert moved <= ({"inconclusive"} if kind in ("noisy", "hash") else small)
     worst = found.top.iloc[-1]
     noise = {"edits", "reask"}  # one read of each: which is larger is chance
-    assert worst.measure in {"generous": {"bias"}, "noisy": noise, "hash": {"edits"}}.get(
-        kind, {worst.measure}
-    )
-    if kind == "unchanging":  # 0.95 ** (1 / 40) of the prompts, and no spread is not certainty
-        assert "No score changed in 40 clusters, so fewer than 7 %" in rows.sentence["order"]
+    assert worst.measure in {
+        "generous": {"bias"},
+        "noisy": noise,
+        "hash": {"edits"},
+    }.get(kind, {worst.measure})
+    # 0.95 ** (1 / 40) of the prompts, and no spread is not certainty
+    if kind == "unchanging":
+        assert (
+            "No score changed in 40 clusters, so fewer than 7 %"
+            in rows.sentence["order"]
+        )
         assert rows.low["discrimination"] == pytest.approx(0.05 ** (1 / 40))
     if kind == "length":
         assert rows.low["agreement"] > 0
-        assert "above zero, but not shown to reach the +0.30" in rows.sentence["agreement"]
+        assert (
+            "above zero, but not shown to reach the +0.30" in rows.sentence["agreement"]
+        )
     if kind == "reversed":
         assert "which end is best" in rows.advice["agreement"]
 
 
-def test_letters_that_scramble_the_scores_are_found_though_the_mean_stays(items, capsys):
+def test_letters_that_scramble_the_scores_are_found_though_the_mean_stays(
+    items, capsys
+):
     human = dict(enumerate(items.human.astype(int)))
     other = dict(
-        zip(human, np.random.default_rng(2).permutation(list(human.values())), strict=True)
+        zip(
+            human,
+            np.random.default_rng(2).permutation(list(human.values())),
+            strict=True,
+        )
     )
 
     def scrambles(messages):
@@ -172,14 +211,26 @@ LARGE = {"low": 0.05, "high": 0.2, "p": 0.01}
 BORDERS = {
     ("the share of answers with a score", "shown"): ("parsed", {"effect": 0.95}),
     ("the share of answers with a score", "weak"): ("parsed", {"effect": 0.949}),
-    ("a correlation", "strong"): ("agreement", {"effect": 0.9, "low": 0.61, "high": 0.95}),
-    ("a correlation", "moderate"): ("kappa", {"effect": 0.9, "low": 0.59, "high": 0.95}),
-    ("a correlation", "reversed"): ("systems", {"effect": -0.31, "low": -0.5, "high": -0.01}),
-    ("a correlation", "weak"): ("agreement", {"effect": -0.29, "low": -0.5, "high": -0.01}),
+    ("a correlation", "strong"): ((
+        "agreement"
+    ), {"effect": 0.9, "low": 0.61, "high": 0.95}),
+    ("a correlation", "moderate"): ((
+        "kappa"
+    ), {"effect": 0.9, "low": 0.59, "high": 0.95}),
+    ("a correlation", "reversed"): ("systems", {(
+        "effect"
+    ): -0.31, "low": -0.5, "high": -0.01}),
+    ("a correlation", "weak"): ("agreement", {"effect": -0.29, (
+        "low"
+    ): -0.5, "high": -0.01}),
     ("a correlation", "fails"): ("discrimination", {"constant": True}),
-    ("a correlation", "inconclusive"): ("agreement", {"effect": 0.6, "low": 0.29, "high": 0.9}),
+    ("a correlation", "inconclusive"): ("agreement", {"effect": 0.6, "low": 0.29, (
+        "high"
+    ): 0.9}),
     ("an effect", "found"): ("order", {"effect": 0.11, **LARGE}),
-    ("an effect", "negligible"): ("order", {"effect": 0.03, "low": 0.01, "high": 0.05, "p": 0.01}),
+    ("an effect", "negligible"): ("order", {"effect": 0.03, "low": 0.01, "high": 0.05, (
+        "p"
+    ): 0.01}),
     ("an effect", "not found"): ("order", {"low": -0.05, "high": 0.05, "p": 1.0}),
     ("an effect", "inconclusive"): ("order", {"effect": 0.09, **LARGE}),
     ("a share of scores or texts", "found"): (
@@ -212,7 +263,9 @@ def test_an_effect_is_not_cleared_while_scores_may_change_in_both_directions():
 
 
 def test_no_change_is_cleared_by_the_number_of_clusters_alone():
-    """Of ten prompts none would change one time in eighteen if a quarter did; of twelve, less."""
+    """Of ten prompts none would change one time in eighteen if a quarter did;
+    of twelve, less.
+    """
     none = {"effect": 0.0, "p": 1.0}
     for n, verdict in ((6, "inconclusive"), (10, "inconclusive"), (12, "not found")):
         assert verdict_of("order", few=n, n_clusters=n, **none) == verdict
@@ -222,32 +275,44 @@ def test_no_change_is_cleared_by_the_number_of_clusters_alone():
 def log(rng, score, human, reads=1):
     names = [f"t{i}" for i in range(len(human))]
     return pd.DataFrame({
-        "item_id": np.repeat(names, reads), "read": np.tile(range(1, reads + 1), len(human)),
+        "item_id": np.repeat(names, reads), (
+            "read"
+        ): np.tile(range(1, reads + 1), len(human)),
         "score": score, "human": np.repeat(human, reads),
     })  # fmt: skip
 
 
 def test_repeats_of_one_prompt_never_show_that_texts_are_told_apart():
-    """A judge that repeats itself passes them whatever its scores mean; noise fails them."""
+    """A judge that repeats itself passes them whatever its scores mean;
+    noise fails them.
+    """
     rng = np.random.default_rng(0)
     human = rng.integers(1, 6, 60)
     copies = np.repeat(rng.integers(1, 6, 60), 2)
-    row = rb.audit(judgments=log(rng, copies, human, 2), scale=(1, 5)).rows.set_index("measure")
+    row = rb.audit(judgments=log(rng, copies, human, 2), scale=(1, 5)).rows.set_index(
+        "measure"
+    )
     assert row.effect["discrimination"] == pytest.approx(1)
     assert row.verdict["discrimination"] == "inconclusive"
     assert "reword the prompt" in row.reason["discrimination"]
     noise = rng.integers(1, 6, 120)
-    row = rb.audit(judgments=log(rng, noise, human, 2), scale=(1, 5)).rows.set_index("measure")
+    row = rb.audit(judgments=log(rng, noise, human, 2), scale=(1, 5)).rows.set_index(
+        "measure"
+    )
     assert row.verdict["discrimination"] == "weak"
 
 
 @pytest.mark.in_turn
 def test_position_is_found_only_if_as_large_as_matters_and_p_fits_its_interval():
-    """A faint preference for the first position: p and interval are of one calculation."""
+    """A faint preference for the first position:
+    p and interval are of one calculation.
+    """
     items = rb.load("minibench")
     faint = replace(open_profile("unbiased"), position_preference=(0.3, 0, 0, 0, 0))
     for seed in range(3):
-        answers = [rb.simulate(part, items, faint, seed) for part in audit_requests(items)]
+        answers = [
+            rb.simulate(part, items, faint, seed) for part in audit_requests(items)
+        ]
         rows = findings(answers, items).rows.set_index("measure")
         row = rows.loc["position"]
         assert (row.p < 0.05) == (row.low > 0 or row.high < 0)
@@ -275,4 +340,6 @@ def test_answers_from_the_store_are_said_to_be(items, tmp_path, capsys, monkeypa
     monkeypatch.setitem(globals(), "SHIFT", 1)
     three = rb.audit(shifted, items, store=store)
     assert three.design["n_asked"] > 0
-    assert three.sentence.startswith("shifted fails: every text gets the same score (4)")
+    assert three.sentence.startswith(
+        "shifted fails: every text gets the same score (4)"
+    )

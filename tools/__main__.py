@@ -10,7 +10,9 @@ from rubricnb.outputs import check_outputs
 from tools import building, carry, printing, recorded, twins
 from tools.due import due as due_pages
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 
 
 @app.command()
@@ -28,27 +30,40 @@ def book(
 def notebooks(
     check: Annotated[
         bool,
-        typer.Option("--check", help="List notebooks that differ from their text; write nothing."),
+        typer.Option(
+            "--check", help="List notebooks that differ from their text; write nothing."
+        ),
     ] = False,
 ) -> None:
-    """Write each notebook's .ipynb twin (for papermill, Colab, Binder) from its text."""
+    """Write each notebook's .ipynb twin (for papermill,
+    Colab, Binder) from its text.
+    """
     with errors():
         changed = twins.twins(check)
         for path in changed:
-            typer.echo(f"{'differs from its text' if check else 'written'}: {path.name}")
+            typer.echo(
+                f"{'differs from its text' if check else 'written'}: {path.name}"
+            )
         if check and changed:
-            raise ValueError("some notebooks differ from their text: run 'make notebooks'")
+            raise ValueError(
+                "some notebooks differ from their text: run 'make notebooks'"
+            )
 
 
 @app.command()
 def record(
     chapters: Annotated[
-        list[str] | None, typer.Argument(help="Chapters; default: all with recorded numbers.")
+        list[str] | None,
+        typer.Argument(help="Chapters; default: all with recorded numbers."),
     ] = None,
 ) -> None:
-    """Record the numbers of answers and stories, of the book's run with defaults or a new one."""
+    """Record the numbers of answers and stories,
+    of the book's run with defaults or a new one.
+    """
     with errors():
-        for change in recorded.record(chapters or (), run=building.executed_with_defaults):
+        for change in recorded.record(
+            chapters or (), run=building.executed_with_defaults
+        ):
             typer.echo(change)
         for path in twins.twins():
             typer.echo(f"written: {path.name}")
@@ -70,7 +85,8 @@ def student(
 def pack(
     folder: Annotated[Path, typer.Argument(help="Folder for the pieces.")],
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Other large files to split, such as weights.")
+        list[Path] | None,
+        typer.Argument(help="Other large files to split, such as weights."),
     ] = None,
     megabytes: Annotated[int, typer.Option(help="Size of a piece, in MiB.")] = 60,
 ) -> None:
@@ -78,13 +94,18 @@ def pack(
     with errors():
         pieces = carry.carry(folder, megabytes, files or ())
         size = sum(piece.stat().st_size for piece in pieces) / 2**20
-        typer.echo(f"{len(pieces)} pieces, {size:,.0f} MiB, in {folder}; see UNPACK.sh there")
+        typer.echo(
+            f"{len(pieces)} pieces, {size:,.0f} MiB, in {folder}; see UNPACK.sh there"
+        )
 
 
 @app.command()
 def due(
     chapters: Annotated[
-        bool, typer.Option("--chapters", help="Print the staged notebooks of the due chapters.")
+        bool,
+        typer.Option(
+            "--chapters", help="Print the staged notebooks of the due chapters."
+        ),
     ] = False,
 ) -> None:
     """Print which pages the check of this commit reads closely."""
@@ -111,7 +132,9 @@ def page(
         if notebook.suffix != ".ipynb":
             raise ValueError(f"{notebook} is no notebook: name one that ends in .ipynb")
         target = notebook.with_suffix(".html")
-        check_outputs([target], [notebook], "give the notebook itself, not a link to it")
+        check_outputs(
+            [target], [notebook], "give the notebook itself, not a link to it"
+        )
         target.write_text(one_page(nbformat.read(notebook, 4)), "utf-8")
         typer.echo(f"written: {target} (open it in a browser)")
 
@@ -119,10 +142,13 @@ def page(
 @app.command("lint")
 def check_documents(
     tics: Annotated[
-        bool, typer.Option("--tics", help="Count the tics of the prose; always succeeds.")
+        bool,
+        typer.Option("--tics", help="Count the tics of the prose; always succeeds."),
     ] = False,
 ) -> None:
-    """Print where the documents break a rule: a name that is gone, a word without an entry, …"""
+    """Print where the documents break a rule: a name that is gone,
+    a word without an entry, …
+    """
     from tools.lint import breaks, tic_report
 
     with errors():

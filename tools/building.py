@@ -1,8 +1,9 @@
 """Execute what changed, stage it, and build the book.
 
-What you read is what ran: papermill executes every notebook of the table of contents into a staged
-copy of the tree, and Jupyter Book renders that copy without executing anything itself. A notebook
-whose text, parameters, package source and results are unchanged is not executed again.
+What you read is what ran: papermill executes every notebook of the table of contents
+into a staged copy of the tree, and Jupyter Book renders that copy without executing
+anything itself. A notebook whose text, parameters, package source and results are
+unchanged is not executed again.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ CELL_SECONDS = 900  # a cell of the book that runs longer than this hangs
 _NOTEBOOK = re.compile(r"^notebooks/(\w+)$")
 
 
-# What the staged tree holds beside the executed notebooks: the pages and what they link to.
+# What the staged tree holds beside the executed notebooks:
+# the pages and what they link to.
 _STAGED = (
     "CITATION.cff",
     "_config.yml",
@@ -86,8 +88,8 @@ def notebooks(root: Path | None = None) -> list[str]:
     Parameters
     ----------
     root
-        Folder of ``_toc.yml``; by default the clone of the current folder, else that of the
-        installed package.
+        Folder of ``_toc.yml``; by default the clone of the current folder, else that of
+        the installed package.
 
     Raises
     ------
@@ -126,20 +128,23 @@ def parameter_file(path: Path, root: Path | None = None) -> dict[str, dict[str, 
     Parameters
     ----------
     path
-        YAML with the sections ``defaults: {name: value}``, given to every notebook that has the
-        name, and ``notebooks: {stem: {name: value}}``, which goes before the defaults.
+        YAML with the sections ``defaults: {name: value}``, given to every notebook that
+        has the name, and ``notebooks: {stem: {name: value}}``, which goes before the
+        defaults.
     root
         The clone; see `notebooks`.
 
     Returns
     -------
     dict
-        Stem to parameters; a notebook that keeps all its own defaults has an empty dict.
+        Stem to parameters; a notebook that keeps all its own defaults has an empty
+        dict.
 
     Raises
     ------
     ValueError
-        An unknown section or notebook, or a name that no notebook it is meant for declares.
+        An unknown section or notebook, or a name that no notebook it is meant for
+        declares.
 
     Examples
     --------
@@ -154,10 +159,15 @@ def parameter_file(path: Path, root: Path | None = None) -> dict[str, dict[str, 
     given = read_yaml(path)
     known_only("section", given, ["defaults", "notebooks"], path)
     defaults, own = section(given, "defaults", path), section(given, "notebooks", path)
-    declared = {stem: {p.name: p for p in parameters(stem, root)} for stem in notebooks(root)}
+    declared = {
+        stem: {p.name: p for p in parameters(stem, root)} for stem in notebooks(root)
+    }
     known_only("notebook", own, declared, path)
     known_only(
-        "parameter", defaults, sorted({name for names in declared.values() for name in names}), path
+        "parameter",
+        defaults,
+        sorted({name for names in declared.values() for name in names}),
+        path,
     )
     plan = {}
     for stem, names in declared.items():
@@ -173,7 +183,8 @@ def build(params: Path | None = None, *, root: Path | None = None) -> Path:
     Parameters
     ----------
     params
-        A parameter file (see `parameter_file`); by default every notebook keeps its defaults.
+        A parameter file (see `parameter_file`); by default every notebook keeps its
+        defaults.
     root
         The clone; see `notebooks`.
 
@@ -194,7 +205,11 @@ def build(params: Path | None = None, *, root: Path | None = None) -> Path:
     >>> page = build()  # doctest: +SKIP
     """
     root = root or find_root()
-    plan = parameter_file(params, root) if params else {stem: {} for stem in notebooks(root)}
+    plan = (
+        parameter_file(params, root)
+        if params
+        else {stem: {} for stem in notebooks(root)}
+    )
     executed = _execute_all(plan, root, Path(params).name if params else None)
     stage = root / "_build" / "stage"
     _stage(executed, root, stage)
@@ -208,7 +223,9 @@ def build(params: Path | None = None, *, root: Path | None = None) -> Path:
 
 
 def _commit(root: Path) -> str:
-    """Return the commit that a run is of; none where git knows none or the sources differ."""
+    """Return the commit that a run is of;
+    none where git knows none or the sources differ.
+    """
     changed = git(root, "status", "--porcelain", "--untracked-files=no")
     return "" if changed else git(root, "rev-parse", "--short=10", "HEAD")
 
@@ -233,7 +250,8 @@ def _check_recorded(executed: Mapping[str, Any], root: Path) -> None:
         listed = "\n".join(line for lines in differ.values() for line in lines)
         numbers = " ".join(stem.split("_")[0] for stem in differ)
         raise BookError(
-            f"{listed}\nrun 'python -m tools record {numbers}', and read the sentences it prints"
+            f"{listed}\nrun 'python -m tools record {numbers}', and read the sentences "
+            "it prints"
         )
 
 
@@ -257,7 +275,9 @@ def _execute_all(
     cache = root / "_build" / "executed"
     cache.mkdir(parents=True, exist_ok=True)
     sources = _digest_sources(root)
-    digests = {stem: _digest(stem, values, root, sources) for stem, values in plan.items()}
+    digests = {
+        stem: _digest(stem, values, root, sources) for stem, values in plan.items()
+    }
     fresh = {stem: _cached(cache / f"{stem}.ipynb", digests[stem]) for stem in plan}
     failures, commit = [], _commit(root)
     for stem, outcome in _outcomes([s for s in plan if fresh[s] is None], plan, root):
@@ -272,7 +292,9 @@ def _execute_all(
         print(f"{stem:<32} {outcome.metadata.rubricnb['seconds']:6.1f} s", flush=True)
     if failures:
         raise BookError("\n\n".join(failures))
-    executed = {stem: notebook for stem, notebook in fresh.items() if notebook is not None}
+    executed = {
+        stem: notebook for stem, notebook in fresh.items() if notebook is not None
+    }
     for notebook in executed.values():
         notebook.metadata.rubricnb["parameter_file"] = file
     return executed
@@ -286,7 +308,8 @@ def _outcomes(
         print(f"{unchanged} notebook{'s' * (unchanged > 1)} unchanged", flush=True)
     if not stems:
         return
-    # Processes of their own: papermill changes the working directory of the one it runs in.
+    # Processes of their own: papermill changes the working directory
+    # of the one it runs in.
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
         futures: dict[Future[Any], str] = {
             pool.submit(measured, stem, dict(plan[stem]), root): stem for stem in stems
@@ -296,13 +319,20 @@ def _outcomes(
 
 
 def measured(stem: str, values: Mapping[str, Any], root: Path) -> Any:
-    """Execute a notebook and note, as ``peak_mb``, the most memory that its kernel has held."""
+    """Execute a notebook and note, as ``peak_mb``,
+    the most memory that its kernel has held.
+    """
     with TemporaryDirectory() as folder:
         peak = Path(folder) / "peak"
         notebook = execute(
-            stem, values, root=root, cell_seconds=CELL_SECONDS, first=_after_every_cell(peak)
+            stem,
+            values,
+            root=root,
+            cell_seconds=CELL_SECONDS,
+            first=_after_every_cell(peak),
         )
-        unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes on macOS, kilobytes elsewhere
+        # bytes on macOS, kilobytes elsewhere
+        unit = 1e6 if sys.platform == "darwin" else 1e3
         notebook.metadata.rubricnb["peak_mb"] = round(int(peak.read_text()) / unit)
     return notebook
 
@@ -310,8 +340,8 @@ def measured(stem: str, values: Mapping[str, Any], root: Path) -> Any:
 def _after_every_cell(path: Path) -> str:
     """Return the code that makes a kernel record its peak memory in a file.
 
-    After every cell, not at the kernel's exit: a kernel that exits slowly is killed.
-    On Linux ``ru_maxrss`` also counts what the parent held when it started the kernel; the
+    After every cell, not at the kernel's exit: a kernel that exits slowly is killed. On
+    Linux ``ru_maxrss`` also counts what the parent held when it started the kernel; the
     high-water mark of the kernel's own memory does not.
     """
     status = "__import__('pathlib').Path('/proc/self/status').read_text()"
@@ -327,8 +357,12 @@ def _after_every_cell(path: Path) -> str:
 
 
 def _versions() -> str:
-    """Return the versions of what rubricnb requires to run and render, where installed."""
-    required = [line for line in requires("rubricnb") or [] if 'extra == "test"' not in line]
+    """Return the versions of what rubricnb requires to run and render,
+    where installed.
+    """
+    required = [
+        line for line in requires("rubricnb") or [] if 'extra == "test"' not in line
+    ]
     names = {re.split(r"[^\w.-]", line)[0] for line in required}
     versions = []
     for name in sorted(names):
@@ -347,13 +381,22 @@ def _cached(path: Path, digest: str) -> Any:
 def _digest(stem: str, values: Mapping[str, Any], root: Path, sources: bytes) -> str:
     text = find_notebook(stem, root).read_bytes()
     numbers = json.dumps(recorded_numbers(root).get(stem, {})).encode()
-    parts = (text, numbers, json.dumps(values, sort_keys=True, default=str).encode(), sources)
+    parts = (
+        text,
+        numbers,
+        json.dumps(values, sort_keys=True, default=str).encode(),
+        sources,
+    )
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
 
 
 def _digest_sources(root: Path) -> bytes:
-    """Hash all that every notebook depends on: package, results, library versions, mirror."""
-    digest = hashlib.sha256(f"{sys.version} {os.environ.get('RUBRICNB_MIRROR')}".encode())
+    """Hash all that every notebook depends on: package,
+    results, library versions, mirror.
+    """
+    digest = hashlib.sha256(
+        f"{sys.version} {os.environ.get('RUBRICNB_MIRROR')}".encode()
+    )
     for path in _glob(root, _SOURCES):
         if "__pycache__" not in path.parts:
             digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
@@ -362,7 +405,9 @@ def _digest_sources(root: Path) -> bytes:
 
 
 def _stage(executed: Mapping[str, Any], root: Path, stage: Path) -> None:
-    """Bring the staged copy up to date; a file that did not change keeps its time stamp."""
+    """Bring the staged copy up to date;
+    a file that did not change keeps its time stamp.
+    """
     wanted = {path.relative_to(root) for path in _glob(root, _STAGED)}
     for relative in wanted:
         _copy(root / relative, stage / relative)
@@ -383,22 +428,30 @@ def _stage(executed: Mapping[str, Any], root: Path, stage: Path) -> None:
 
 
 def _page(notebook: Any) -> Any:
-    """Put a line under the title that says when, how and with what the page was executed, and
-    hide glued figures and tables where they were made: the page shows them with their captions."""
+    """Put a line under the title that says when, how and with what the page was
+    executed, and hide glued figures and tables where they were made: the page shows
+    them with their captions.
+    """
     notebook = deepcopy(notebook)
     for output in glued_outputs(notebook):
         output.metadata.scrapbook["mime_prefix"] = GLUED
         output.data = {GLUED + k.removeprefix(GLUED): v for k, v in output.data.items()}
     run = notebook.metadata.rubricnb
-    used = ", ".join(_code(f"{name} = {value!r}") for name, value in run["parameters"].items())
+    used = ", ".join(
+        _code(f"{name} = {value!r}") for name, value in run["parameters"].items()
+    )
     if run["parameter_file"]:
         used = f"{used or 'defaults'} (from {_code(run['parameter_file'])})"
     line = (
-        f"Executed on {run['executed']} in {run['seconds']:.0f} s · rubricnb {run['version']}, "
-        f"Python {run['python']} · parameters: {used or 'defaults'}"
+        f"Executed on {run['executed']} in {run['seconds']:.0f} s · rubricnb "
+        f"{run['version']}, Python {run['python']} · parameters: {used or 'defaults'}"
     )
     for cell in notebook.cells:
-        title = re.search(r"^# .+$", cell.source, re.M) if cell.cell_type == "markdown" else None
+        title = (
+            re.search(r"^# .+$", cell.source, re.M)
+            if cell.cell_type == "markdown"
+            else None
+        )
         if title:
             note = f"\n\n:::{{div}} provenance\n{line}\n:::\n"
             cell.source = cell.source[: title.end()] + note + cell.source[title.end() :]
@@ -420,7 +473,9 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _glob(root: Path, patterns: Sequence[str]) -> list[Path]:
-    found = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    found = {
+        path for pattern in patterns for path in root.glob(pattern) if path.is_file()
+    }
     return sorted(path for path in found if path.suffix != ".pyc")
 
 
@@ -431,7 +486,12 @@ def _render(root: Path, stage: Path) -> None:
     toolchain = _digest_toolchain(root)
     if not stamp.is_file() or stamp.read_text() != toolchain:
         environment.unlink(missing_ok=True)
-    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build"]
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+    ]
     options = [str(stage), "--path-output", str(root), "-W", "-n", "--keep-going", "-q"]
     start = time.perf_counter()
     done = subprocess.run(
@@ -442,7 +502,8 @@ def _render(root: Path, stage: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        # A page that warned is not read again by itself: the next build would pass in silence.
+        # A page that warned is not read again by itself:
+        # the next build would pass in silence.
         environment.unlink(missing_ok=True)
         said = plain(done.stderr).replace(f"{stage}{os.sep}", "")
         raise BookError(f"Jupyter Book failed, or printed a warning\n{said.strip()}")

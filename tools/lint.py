@@ -1,7 +1,7 @@
 """Rules for the documents: do they match the code, one another, and their sources?
 
-A rule reads the texts of a clone and yields one sentence for each break. It reads nothing else, so
-a test can change one text and see the rule complain.
+A rule reads the texts of a clone and yields one sentence for each break. It reads
+nothing else, so a test can change one text and see the rule complain.
 """
 
 from __future__ import annotations
@@ -29,12 +29,16 @@ from rubricnb.book import RECORDED_FILE, RECORDED_ROLE, find_root, parameters
 from tools.engine_code import FILES, fingerprint
 
 CELL = re.compile(r"^`{3,}\{code-cell\}.*\n((?:.*\n)*?)`{3,}$", re.M)
-FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
+FENCE = re.compile(
+    r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S
+)
 
 
 @dataclass(frozen=True)
 class Clone:
-    """The texts of a clone of the repository; those in `changed` stand in place of its files."""
+    """The texts of a clone of the repository;
+    those in `changed` stand in place of its files.
+    """
 
     root: Path
     changed: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +49,9 @@ class Clone:
 
     def texts(self, *patterns: str) -> dict[str, str]:
         """Path → text of the files whose paths match."""
-        found = [path for pattern in patterns for path in sorted(self.root.glob(pattern))]
+        found = [
+            path for pattern in patterns for path in sorted(self.root.glob(pattern))
+        ]
         names = [path.relative_to(self.root).as_posix() for path in found]
         return {name: self.text(name) for name in names}
 
@@ -57,7 +63,9 @@ class Clone:
     @property
     def documents(self) -> dict[str, str]:
         """What tells readers to do something."""
-        return self.texts("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "book/**/*.md")
+        return self.texts(
+            "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "book/**/*.md"
+        )
 
 
 Rule = Callable[[Clone], Iterable[str]]
@@ -78,11 +86,17 @@ def breaks(clone: Clone | None = None) -> list[str]:
 
 def blocks(text: str, language: str) -> list[tuple[bool, str]]:
     """Return (runnable, text) of every fenced block of a language."""
-    return [(bool(mark), block) for mark, kind, block in FENCE.findall(text) if kind == language]
+    return [
+        (bool(mark), block)
+        for mark, kind, block in FENCE.findall(text)
+        if kind == language
+    ]
 
 
 def commands(clone: Clone) -> Iterator[tuple[str, str]]:
-    """Yield every shell line of the documents, and every command in their running text."""
+    """Yield every shell line of the documents,
+    and every command in their running text.
+    """
     for path, text in clone.documents.items():
         for _, block in blocks(text, "bash"):
             yield from ((path, line) for line in block.splitlines())
@@ -96,7 +110,8 @@ def section(text: str, title: str) -> str:
     return text.partition(f"\n## {title}\n")[2].split("\n## ")[0]
 
 
-# Names and commands ------------------------------------------------------------------------------
+# Names and commands
+# ------------------------------------------------------------------------------
 
 
 @rule
@@ -115,7 +130,9 @@ def notebooks_import_at_the_top(clone: Clone) -> Iterator[str]:
     """A notebook imports the package by its public names alone."""
     for path, text in clone.texts("notebooks/*.md", "notebooks/*.ipynb").items():
         for cell in CELL.findall(text) if path.endswith(".md") else _code_cells(text):
-            for node in ast.walk(ast.parse(re.sub(r"^(:|\s*[%!]).*", "", cell, flags=re.M))):
+            for node in ast.walk(
+                ast.parse(re.sub(r"^(:|\s*[%!]).*", "", cell, flags=re.M))
+            ):
                 if not {*_taken(node)} <= {*rubricnb.__all__, "rubricnb as rb"}:
                     yield f"{path}: {ast.unparse(node)}"
 
@@ -132,7 +149,9 @@ def _taken(node: ast.AST) -> Iterator[str]:
         case ast.Attribute(value=ast.Name(id="rb"), attr=name):
             yield name
         case ast.Import(names=names):
-            yield from (ast.unparse(n) for n in names if n.name.split(".")[0] == "rubricnb")
+            yield from (
+                ast.unparse(n) for n in names if n.name.split(".")[0] == "rubricnb"
+            )
         case ast.ImportFrom(module="rubricnb", names=names):
             yield from (n.name for n in names)
         case ast.ImportFrom(module=str(module)) if module.startswith("rubricnb."):
@@ -148,9 +167,16 @@ def commands_exist(clone: Clone) -> Iterator[str]:
 
     targets = re.findall(r"^([a-z][\w-]*)\s*:(?!=)", clone.text("Makefile"), re.M)
     known = {"make": {*targets}}
-    for name, app in (("rubricnb", cli.app), ("studies", studies.app), ("tools", tools.app)):
+    for name, app in (
+        ("rubricnb", cli.app),
+        ("studies", studies.app),
+        ("tools", tools.app),
+    ):
         groups = {group.name for group in app.registered_groups}
-        own = {c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands}
+        own = {
+            c.name or getattr(c.callback, "__name__", "")
+            for c in app.registered_commands
+        }
         known[f"python -m {name}"] = {*map(str, own | groups)}
     for path, line in commands(clone):
         for program, names in known.items():
@@ -186,7 +212,9 @@ def messages_exist(clone: Clone) -> Iterator[str]:
 @rule
 def paths_exist(clone: Clone) -> Iterator[str]:
     """A path or a link of the documents leads somewhere, or is marked as planned."""
-    found = set(re.findall(r"`([\w./-]+)`( \(planned\))?", clone.text("book/layout.md")))
+    found = set(
+        re.findall(r"`([\w./-]+)`( \(planned\))?", clone.text("book/layout.md"))
+    )
     for path, planned in sorted(found):
         is_path = "/" in path or "." in path or path == "Makefile"
         named = is_path and not path.startswith(("NN_", "rb."))
@@ -205,7 +233,9 @@ def readers_are_led(clone: Clone) -> Iterator[str]:
         if "audit-sample.html" not in clone.text(f"{page}.md"):
             yield f"{page}.md: no link to audit-sample.html"
     for page in ("README", "book/index"):
-        if not re.search(r"cite\.md|\{ref\}`cite`|\{doc\}`cite`", clone.text(f"{page}.md")):
+        if not re.search(
+            r"cite\.md|\{ref\}`cite`|\{doc\}`cite`", clone.text(f"{page}.md")
+        ):
             yield f"{page}.md: no link to how to cite"
 
 
@@ -247,24 +277,32 @@ def everything_is_documented(clone: Clone) -> Iterator[str]:
 
 @rule
 def speeds_are_of_the_code_there_is(clone: Clone) -> Iterator[str]:
-    """A measured rate is of today's engine code, or the page says that the code was replaced."""
+    """A measured rate is of today's engine code,
+    or the page says that the code was replaced.
+    """
     today = fingerprint(clone.texts(*FILES))
     measured = clone.text("results/gpu/throughput.csv")
     old = [row for row in csv.DictReader(measured.splitlines()) if row["code"] != today]
     for row in old:
         if not row["replaced"]:
             yield (
-                f"{row['arm']} of {row['readout']} was measured at {row['commit']}, and the code "
-                "has changed: measure again, or name the commit that changed it under `replaced`"
+                f"{row['arm']} of {row['readout']} was measured at {row['commit']}, "
+                "and the code has changed: measure again, or name the commit that "
+                "changed it under `replaced`"
             )
     if old and "since been replaced" not in clone.text("book/gpu-cluster.md"):
-        yield "book/gpu-cluster.md does not say that the measured code has since been replaced"
+        yield (
+            "book/gpu-cluster.md does not say that the measured code has since been "
+            "replaced"
+        )
 
 
 @rule
 def advice_names_a_chapter(clone: Clone) -> Iterator[str]:
     """Every piece of advice names a chapter."""
-    advice = re.findall(r"^(?:\d\. |\* |\| (?!report |---)).+", clone.text("book/guide.md"), re.M)
+    advice = re.findall(
+        r"^(?:\d\. |\* |\| (?!report |---)).+", clone.text("book/guide.md"), re.M
+    )
     if len(advice) < 20:
         yield "book/guide.md gives fewer than twenty pieces of advice"
     yield from (line for line in advice if "{doc}`../notebooks/" not in line)
@@ -279,7 +317,9 @@ def chapters_open_with_a_finding(clone: Clone) -> Iterator[str]:
             continue
         if not opening or not re.match(r"\*\*.+?\*\*", opening[1], re.S):
             yield f"{path}: no sentence in bold"
-        elif not re.match(r"(?!```).*(recorded|simulated|live|published)", opening[2], re.I):
+        elif not re.match(
+            r"(?!```).*(recorded|simulated|live|published)", opening[2], re.I
+        ):
             yield f"{path}: not who judged"
 
 
@@ -289,7 +329,9 @@ LIVE = re.compile(r"\{glue:text\}`([^`]+)`")
 
 @rule
 def our_sentences_print_recorded_numbers(clone: Clone) -> Iterator[str]:
-    """An answer, a story and a sentence about the book's judges print recorded numbers alone."""
+    """An answer, a story and a sentence about the book's
+    judges print recorded numbers alone.
+    """
     judges = clone.text("results/judges.csv")
     known = {row["name"] for row in csv.DictReader(judges.splitlines())}
     named = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(known)))
@@ -299,13 +341,18 @@ def our_sentences_print_recorded_numbers(clone: Clone) -> Iterator[str]:
     for path, text in clone.texts("notebooks/*.md").items():
         stem = Path(path).stem
         for block in OURS.findall(text):
-            yield from (f"{path}: {{glue:text}}`{name}`" for name in LIVE.findall(block))
+            yield from (
+                f"{path}: {{glue:text}}`{name}`" for name in LIVE.findall(block)
+            )
         for sentence in _sentences(OURS.sub("", text)):
             if named.search(sentence) and LIVE.search(sentence):
                 yield f"{path}: {sentence}"
         for name in RECORDED_ROLE.findall(text):
             if (stem, name) not in recorded:
-                yield f"{path}: {name} is not recorded: python -m tools record {stem.split('_')[0]}"
+                yield (
+                    f"{path}: {name} is not recorded: python -m tools record "
+                    f"{stem.split('_')[0]}"
+                )
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -333,7 +380,8 @@ def slides_name_their_judges(clone: Clone) -> Iterator[str]:
                         yield f"{path}: {name}, {word}"
 
 
-# Words -------------------------------------------------------------------------------------------
+# Words
+# -------------------------------------------------------------------------------------------
 
 NEEDS_NO_ENTRY = {
     "a model or a family of models": "EXAONE GLM GPT OSS",
@@ -342,10 +390,13 @@ NEEDS_NO_ENTRY = {
     "an institution, in the name of its tool": "RAND",
     "a licence, with its text": "BSD BY CC CC0 MIT",
     "a conference or journal, in a source": "ICLR TACL",
-    "everybody knows it": "CITATION CUDA GB GiB HTML MB MiB NVIDIA README URL US UTF VS",
+    "everybody knows it": (
+        "CITATION CUDA GB GiB HTML MB MiB NVIDIA README URL US UTF VS"
+    ),
     "a symbol or a prompt's own word, where it stands": "HASH LOCKED MS",
-}  # fmt: skip
-# Words that textbooks on measurement and papers on judging explain, and readers may not know.
+}
+# Words that textbooks on measurement and papers on judging explain,
+# and readers may not know.
 FIELD = """
 alternative annotator test · argmax · bootstrap · calibration · cluster · Cramér's V · degrees of
 freedom · design effect · endpoint · entropy · equivalence · expected score · flip rate · gold ·
@@ -360,7 +411,8 @@ SYNONYMS = {
     "the best monotone map": "monotone map",
     "gate": "evidence gate",
 }
-CODE = (None, "code-block", "code-cell", "eval-rst", "math")  # other directives hold prose
+# other directives hold prose
+CODE = (None, "code-block", "code-cell", "eval-rst", "math")
 NOT_PROSE = re.compile(
     r"\A---\n.*?^---$"  # what jupytext keeps
     r"|^:\w[\w-]*:.*?$"  # options of a directive
@@ -393,7 +445,9 @@ def entries(clone: Clone) -> list[str]:
 
 
 def explained(clone: Clone) -> set[str]:
-    """Return every word of every name, also as the papers write their designs: PLACEBO."""
+    """Return every word of every name,
+    also as the papers write their designs: PLACEBO.
+    """
     words = {word for entry in entries(clone) for word in re.findall(r"[\w+-]+", entry)}
     return words | {word.upper() for word in words if len(word) > 3}
 
@@ -406,7 +460,9 @@ def sentences(clone: Clone) -> dict[str, str]:
 
 @rule
 def abbreviations_are_explained(clone: Clone) -> Iterator[str]:
-    """Every abbreviation on a page is in the glossary or needs no entry, and no other does."""
+    """Every abbreviation on a page is in the glossary or needs no entry,
+    and no other does.
+    """
     named = explained(clone)
     exceptions = " ".join(NEEDS_NO_ENTRY.values()).split()
     known = named | {*exceptions} | {part for word in named for part in word.split("-")}
@@ -422,9 +478,13 @@ def abbreviations_are_explained(clone: Clone) -> Iterator[str]:
 
 @rule
 def words_of_the_field_are_explained(clone: Clone) -> Iterator[str]:
-    """The words of the field and what is defined have an entry, and the book uses them."""
+    """The words of the field and what is defined have an entry,
+    and the book uses them.
+    """
     named = ", ".join(entries(clone)).lower()
-    text = " ".join(" ".join(sentences(clone).values()).lower().replace("’", "'").split())
+    text = " ".join(
+        " ".join(sentences(clone).values()).lower().replace("’", "'").split()
+    )
     for word in (" ".join(word.split()).lower() for word in FIELD.split("·")):
         if word not in named or word not in text:
             yield word
@@ -432,7 +492,10 @@ def words_of_the_field_are_explained(clone: Clone) -> Iterator[str]:
     if len(bold) < 10:
         yield "book/notation.md defines fewer than ten things"
     for name in (name.replace("$", "").lower() for name in bold):
-        if not re.match("theirs|ours|nan|a text", name) and SYNONYMS.get(name, name) not in named:
+        if (
+            not re.match("theirs|ours|nan|a text", name)
+            and SYNONYMS.get(name, name) not in named
+        ):
             yield f"book/notation.md: {name}"
 
 
@@ -442,14 +505,17 @@ def entries_are_sentences(clone: Clone) -> Iterator[str]:
     names = entries(clone)
     if len({name.lower() for name in names}) < max(len(names), 80):
         yield "book/glossary.md: an entry twice, or fewer than eighty"
-    listed = clone.text("book/glossary.md").partition(":sorted:")[2].removesuffix("```\n")
+    listed = (
+        clone.text("book/glossary.md").partition(":sorted:")[2].removesuffix("```\n")
+    )
     for entry in listed.strip().split("\n\n"):
         *heads, said = entry.split("\n")
         if not {*heads} <= {*names} or not re.fullmatch(r"  \S.*[.?)!\"]", said):
             yield f"book/glossary.md: {entry}"
 
 
-# Tics ---------------------------------------------------------------------------------------------
+# Tics
+# ---------------------------------------------------------------------------------------------
 
 # What a native reader stops at, as far as an expression finds it in one sentence.
 TICS = {
@@ -489,9 +555,13 @@ def tics(text: str) -> list[tuple[str, str]]:
 
 
 def tic_report(clone: Clone | None = None) -> str:
-    """Return a line for each page and one in total: tics in 10,000 words, and their kinds."""
+    """Return a line for each page and one in total:
+    tics in 10,000 words, and their kinds.
+    """
     clone = clone or Clone(find_root())
-    pages = clone.pages | clone.texts("README.md", "CONTRIBUTING.md", "SECURITY.md", "slides/*.md")
+    pages = clone.pages | clone.texts(
+        "README.md", "CONTRIBUTING.md", "SECURITY.md", "slides/*.md"
+    )
     found = {path: tics(text) for path, text in pages.items()}
     words = {path: len(" ".join(spoken(text)).split()) for path, text in pages.items()}
     found["in total"] = [tic for page in found.values() for tic in page]
@@ -499,20 +569,41 @@ def tic_report(clone: Clone | None = None) -> str:
     return "\n".join(
         f"{1e4 * len(found[path]) / max(words[path], 1):6.1f} in 10,000 words of {path}"
         f" ({len(found[path])} in {words[path]:,}): "
-        + ", ".join(f"{kind} {n}" for kind, n in Counter(k for k, _ in found[path]).most_common())
+        + ", ".join(
+            f"{kind} {n}"
+            for kind, n in Counter(k for k, _ in found[path]).most_common()
+        )
         for path in found
     )
 
 
-# Citing ------------------------------------------------------------------------------------------
+# Citing
+# ------------------------------------------------------------------------------------------
 
 # https://github.com/citation-file-format/citation-file-format, schema 1.2.0
 CFF_KEYS = {
-    "abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi",
-    "identifiers", "keywords", "license", "license-url", "message", "preferred-citation",
-    "references", "repository", "repository-artifact", "repository-code", "title", "type", "url",
+    "abstract",
+    "authors",
+    "cff-version",
+    "commit",
+    "contact",
+    "date-released",
+    "doi",
+    "identifiers",
+    "keywords",
+    "license",
+    "license-url",
+    "message",
+    "preferred-citation",
+    "references",
+    "repository",
+    "repository-artifact",
+    "repository-code",
+    "title",
+    "type",
+    "url",
     "version",
-}  # fmt: skip
+}
 PAPERS = ["xu2026position", "li2025scoring", "hong2026rulers"]
 
 
@@ -523,7 +614,11 @@ def citations_have_references(clone: Clone) -> Iterator[str]:
     yield from {key for key in keys if keys.count(key) > 1}
     for path, text in clone.pages.items():
         for group in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", text):
-            yield from (f"{path}: {k}" for k in map(str.strip, group.split(",")) if k not in keys)
+            yield from (
+                f"{path}: {k}"
+                for k in map(str.strip, group.split(","))
+                if k not in keys
+            )
 
 
 @rule
@@ -532,7 +627,10 @@ def citation_file_has_its_format(clone: Clone) -> Iterator[str]:
     citation = yaml.safe_load(clone.text("CITATION.cff"))
     if not {"authors", "cff-version", "message", "title"} <= {*citation} <= CFF_KEYS:
         yield f"keys {sorted(citation)}"
-    if citation["cff-version"] != "1.2.0" or citation["type"] not in ("software", "dataset"):
+    if citation["cff-version"] != "1.2.0" or citation["type"] not in (
+        "software",
+        "dataset",
+    ):
         yield "its version or type"
     for work in [citation, citation["preferred-citation"], *citation["references"]]:
         if not {*work} >= {"authors", "title", "type"}:
@@ -551,14 +649,30 @@ def citation_file_agrees(clone: Clone) -> Iterator[str]:
     whole = citation["preferred-citation"]
     names = [author["name"] for author in project["authors"]]
     facts: list[tuple[str, list[Any]]] = [
-        ("version", [citation["version"], whole["version"], project["version"],
-                     rubricnb.__version__]),
+        (
+            "version",
+            [
+                citation["version"],
+                whole["version"],
+                project["version"],
+                rubricnb.__version__,
+            ],
+        ),
         ("license", [citation["license"], project["license"]]),
-        ("url", [citation["repository-code"], whole["url"], config["repository"]["url"]]),
+        (
+            "url",
+            [citation["repository-code"], whole["url"], config["repository"]["url"]],
+        ),
         ("title", [whole["title"], config["title"]]),
         ("year", [str(whole["year"]) in config["copyright"], True]),
-        ("authors", [names, *([a.get("name") for a in w["authors"]] for w in (citation, whole))]),
-    ]  # fmt: skip
+        (
+            "authors",
+            [
+                names,
+                *([a.get("name") for a in w["authors"]] for w in (citation, whole)),
+            ],
+        ),
+    ]
     entries = parse_string(clone.text("book/references.bib"), "bibtex").entries
     works = citation["references"]
     facts.append(("papers", [len(works), len(PAPERS)]))
@@ -571,22 +685,34 @@ def citation_file_agrees(clone: Clone) -> Iterator[str]:
         url = re.sub("v[12]$", "", given["url"])
         said = [(a["family-names"], a["given-names"]) for a in cited["authors"]]
         of_entry = [people, given["title"], given["year"].split(",")[0], url]
-        facts.append((cited["title"], [of_entry, [said, cited["title"], str(cited["year"]),
-                                                  cited["url"]]]))  # fmt: skip
+        facts.append(
+            (
+                cited["title"],
+                [of_entry, [said, cited["title"], str(cited["year"]), cited["url"]]],
+            )
+        )
     for name, (first, *others) in facts:
-        yield from (f"{name}: {first} and {other}" for other in others if other != first)
+        yield from (
+            f"{name}: {first} and {other}" for other in others if other != first
+        )
 
 
-# The way of an item ------------------------------------------------------------------------------
+# The way of an item
+# ------------------------------------------------------------------------------
 
 
 @cache
 def _imports(text: str) -> frozenset[str]:
-    """Modules of the package that a module names in its imports, wherever they stand."""
+    """Modules of the package that a module names in its imports,
+    wherever they stand.
+    """
     names: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            names |= {
+                node.module,
+                *(f"{node.module}.{alias.name}" for alias in node.names),
+            }
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
     own = (name for name in names if name.startswith("rubricnb."))
@@ -595,7 +721,9 @@ def _imports(text: str) -> frozenset[str]:
 
 @rule
 def an_item_walks_straight(clone: Clone) -> Iterator[str]:
-    """An item passes at most six modules, of which none reaches another; data reach no judge."""
+    """An item passes at most six modules, of which none reaches another;
+    data reach no judge.
+    """
     modules = clone.texts("rubricnb/**/*.py")
     reads = {path: _imports(text) & modules.keys() for path, text in modules.items()}
 
@@ -612,7 +740,8 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
     step = re.compile(r"^\|[^|]*\| \d [^|`]*`(rubricnb/[\w/]+\.py)` \|", re.M)
     walk, way = step.findall(page), step.findall(of_judge)
     for number, module in enumerate(way):
-        climbs = reached(module) & {*way[:number]} - {way[1]}  # all know the description
+        # all know the description
+        climbs = reached(module) & {*way[:number]} - {way[1]}
         yield from (f"{module} reaches {other}, a step before it" for other in climbs)
     ends = ["rubricnb/data/catalogue.py", "rubricnb/statistics/position.py"]
     if [*walk[:1], *walk[-1:]] != ends or not 2 < len(walk) <= 6:
@@ -622,19 +751,28 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
     if not {*walk[2:5]} <= reads["rubricnb/judging/run.py"]:
         yield f"rubricnb/judging/run.py does not pass through {walk[2:5]}"
     for path in modules:
-        above = [m for m in reads[path] if m.startswith(("rubricnb/judging/", "rubricnb/rulers/"))]
+        above = [
+            m
+            for m in reads[path]
+            if m.startswith(("rubricnb/judging/", "rubricnb/rulers/"))
+        ]
         if path.startswith("rubricnb/data/") and above:
             yield f"{path} reaches {above}"
 
 
-# What others wrote and runs here -----------------------------------------------------------------
+# What others wrote and runs here
+# -----------------------------------------------------------------
 
 
 @rule
 def actions_are_pinned(clone: Clone) -> Iterator[str]:
     """An action is used by one commit, with its version beside it."""
     workflows = clone.texts(".github/workflows/*.yml").values()
-    used = [line for text in workflows for line in re.findall(r"uses:\s*(.+?)\s*$", text, re.M)]
+    used = [
+        line
+        for text in workflows
+        for line in re.findall(r"uses:\s*(.+?)\s*$", text, re.M)
+    ]
     pinned = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+")
     yield from (action for action in used if not pinned.fullmatch(action))
     if not used or len({*used}) != len({action.split("@")[0] for action in used}):
@@ -651,7 +789,8 @@ def only_deploying_may_write(clone: Clone) -> Iterator[str]:
         for name, job in workflow["jobs"].items():
             steps = job.get("steps", [])
             deploys = (
-                (path, name, job.get("needs")) == (".github/workflows/book.yml", "deploy", "build")
+                (path, name, job.get("needs"))
+                == (".github/workflows/book.yml", "deploy", "build")
                 and job["permissions"] == {"pages": "write", "id-token": "write"}
                 and [step.get("uses", "").split("@")[0] for step in steps]
                 == ["actions/deploy-pages"]
@@ -667,7 +806,8 @@ def vendored_files_are_known(clone: Clone) -> Iterator[str]:
     folder = clone.root / "_static/vendor"
     sums = clone.text("_static/vendor/SHA256SUMS").splitlines()
     there = {
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder).as_posix()}"
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  "
+        f"{path.relative_to(folder).as_posix()}"
         for path in folder.rglob("*")
         if path.is_file() and path.name != "SHA256SUMS"
     }
@@ -676,7 +816,9 @@ def vendored_files_are_known(clone: Clone) -> Iterator[str]:
 
 @rule
 def lock_is_whole(clone: Clone) -> Iterator[str]:
-    """The lock holds what the project asks for and tests, each with its hashes and no address."""
+    """The lock holds what the project asks for and tests,
+    each with its hashes and no address.
+    """
     text = clone.text("requirements-hashed.txt")
     if "://" in text:
         yield "an address"
@@ -687,14 +829,20 @@ def lock_is_whole(clone: Clone) -> Iterator[str]:
         locked[name] = re.sub(r"[^=]+==([^\s;]+).*", r"\1", first.strip())
         if not re.match(r"[\w.-]+==[\w.!+]+( ; .*)?\s*$", first) or not hashes:
             yield f"{name}: no version or no hash"
-        if not all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64} ?", line) for line in hashes):
+        if not all(
+            re.fullmatch(r"    --hash=sha256:[0-9a-f]{64} ?", line) for line in hashes
+        ):
             yield f"{name}: its hashes"
     project = tomllib.loads(clone.text("pyproject.toml"))["project"]
-    asked = [line for line in clone.text("constraints.txt").splitlines() if "==" in line]
+    asked = [
+        line for line in clone.text("constraints.txt").splitlines() if "==" in line
+    ]
     asked += project["dependencies"]
     for extra in ("embedded", "book", "ray", "test"):
         asked += project["optional-dependencies"][extra]
     for requirement in map(Requirement, asked):
         version = locked.get(canonicalize_name(requirement.name))
-        if version is None or not requirement.specifier.contains(version, prereleases=True):
+        if version is None or not requirement.specifier.contains(
+            version, prereleases=True
+        ):
             yield f"{requirement}, and the lock has {version}"

@@ -1,4 +1,6 @@
-"""An executed notebook as one HTML file: its prose, numbers, figures and tables; code folded."""
+"""An executed notebook as one HTML file: its prose, numbers,
+figures and tables; code folded.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,21 @@ _AIMED = re.compile(r"(.*?)\s*<([^<>]+)>$", re.S)  # words <target>
 _KEY = re.compile(r"([a-z]+)(\d{4})")
 _NAMED = re.compile(r":name: ((?:fig|tab)-\S+)")
 _SILENT = ("exercise-end", "solution-end", "bibliography", "tableofcontents")
-_HEADED = {"exercise-start": "Exercise", "solution-start": "Solution", "prf:proof": "Proof"}
+_HEADED = {
+    "exercise-start": "Exercise",
+    "solution-start": "Solution",
+    "prf:proof": "Proof",
+}
 
 
 def one_page(notebook: Any) -> str:
-    """Return an executed notebook as a whole HTML document that loads nothing and runs nothing.
+    """Return an executed notebook as a whole HTML document
+    that loads nothing and runs nothing.
 
-    Whatever executed it: papermill, Jupyter, `rubricnb.book.execute`. Glued numbers are in the
-    sentences, glued figures and tables above their captions. A paragraph with a number that is not
-    known is one line that says so. Formulas are shown as they are typed.
+    Whatever executed it: papermill, Jupyter, `rubricnb.book.execute`. Glued numbers are
+    in the sentences, glued figures and tables above their captions. A paragraph with a
+    number that is not known is one line that says so. Formulas are shown as they are
+    typed.
 
     Examples
     --------
@@ -54,10 +62,14 @@ def one_page(notebook: Any) -> str:
             parts.append(("code", cell.source))
             outputs = (prose.output(output) for output in cell.get("outputs", []))
             parts += [(kind, html) for kind, html in outputs if html]
-    title = re.search(r"^# (.+)$", "\n".join(cell.source for cell in notebook.cells), re.M)
+    title = re.search(
+        r"^# (.+)$", "\n".join(cell.source for cell in notebook.cells), re.M
+    )
     template = Path(__file__).with_name("onepage.jinja").read_text("utf-8")
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return engine.from_string(template).render(title=title[1] if title else "", parts=parts)
+    return engine.from_string(template).render(
+        title=title[1] if title else "", parts=parts
+    )
 
 
 class _Prose:
@@ -69,9 +81,13 @@ class _Prose:
         self.numbers = dict(_numbered(_NAMED.findall(text)))
         self.markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
         for plugin in (
-            amsmath_plugin, colon_fence_plugin, deflist_plugin, dollarmath_plugin,
-            myst_block_plugin, myst_role_plugin,
-        ):  # fmt: skip
+            amsmath_plugin,
+            colon_fence_plugin,
+            deflist_plugin,
+            dollarmath_plugin,
+            myst_block_plugin,
+            myst_role_plugin,
+        ):
             self.markdown.use(plugin)
         for name in ("amsmath", "math_block", "math_block_label"):
             self.markdown.add_render_rule(name, _formula_block)
@@ -95,16 +111,24 @@ class _Prose:
         return str(self.markdown.renderer.render(tokens, self.markdown.options, {}))
 
     def output(self, output: Any) -> tuple[str, str]:
-        """Return how an output is shown, and its HTML or text; a glued one is at its caption."""
+        """Return how an output is shown, and its HTML or text;
+        a glued one is at its caption.
+        """
         if "scrapbook" in output.get("metadata", {}):
             return "shown", ""
         if "data" in output:
             rich = self._shown(output.data, "output of the cell above")
-            return ("shown", rich) if rich else ("said", output.data.get("text/plain", ""))
-        return "said", plain(output.get("text", "") or "\n".join(output.get("traceback", [])))
+            return (
+                ("shown", rich) if rich else ("said", output.data.get("text/plain", ""))
+            )
+        return "said", plain(
+            output.get("text", "") or "\n".join(output.get("traceback", []))
+        )
 
     def _sentence(self, children: Sequence[Token]) -> list[Token]:
-        """Resolve the roles of a paragraph; one with an unknown number is only what it lacks."""
+        """Resolve the roles of a paragraph;
+        one with an unknown number is only what it lacks.
+        """
         shown = []
         for token in children:
             if token.type == "myst_role":
@@ -113,10 +137,14 @@ class _Prose:
                     text = glued_text(content, self.glued)
                     text = "NaN" if text is None else text
                     if is_unknown(text):
-                        return [_text(text if text != "NaN" else "Not known from this run.")]
+                        return [
+                            _text(text if text != "NaN" else "Not known from this run.")
+                        ]
                     shown.append(_text(text))
                 else:
-                    shown.append(Token("html_inline", "", 0, content=self._role(name, content)))
+                    shown.append(
+                        Token("html_inline", "", 0, content=self._role(name, content))
+                    )
             else:
                 shown.append(token)
         return shown
@@ -128,7 +156,9 @@ class _Prose:
             words = words or _chapter(target)
         elif name == "numref":
             number = self.numbers.get(target, "")
-            words = (words or "%s").replace("%s", number.split()[-1] if number else "above")
+            words = (words or "%s").replace(
+                "%s", number.split()[-1] if number else "above"
+            )
         elif name.startswith("cite"):
             words = ", ".join(map(_source, content.split(",")))
             words = words if name == "cite:t" else f"({words})"
@@ -139,7 +169,9 @@ class _Prose:
         elif name == "eq":
             words = f"({target.removeprefix('eq-')})"
         elif name == "ref":
-            words = words or re.sub(r"^(?:ch|sec|notation)-", "", target).replace("-", " ")
+            words = words or re.sub(r"^(?:ch|sec|notation)-", "", target).replace(
+                "-", " "
+            )
         return escape(words or target)
 
     def _directive(self, name: str, argument: str, content: str) -> str:
@@ -165,14 +197,18 @@ class _Prose:
         number = self.numbers.get(options.get("name", ""), "")
         shown = self._shown(self.glued.get(name, {}), options.get("alt", name))
         head = f"**{number}.** " if number else ""
-        missing = "" if shown else "<p>Not shown: this run made no such figure or table.</p>"
+        missing = (
+            "" if shown else "<p>Not shown: this run made no such figure or table.</p>"
+        )
         return (
             f'<figure><div class="shown">{shown}{missing}</div>'
             f"<figcaption>{self.html(head + caption)}</figcaption></figure>"
         )
 
     def _shown(self, data: Mapping[str, Any], description: str) -> str:
-        """A figure as a picture, which cannot act; a table without what could; Markdown as text."""
+        """A figure as a picture, which cannot act;
+        a table without what could; Markdown as text.
+        """
         import nh3
 
         alt = nh3.clean_text(description)

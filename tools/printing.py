@@ -14,7 +14,12 @@ from rubricnb import book
 from tools.building import pages
 
 _PATIENCE = 600_000  # milliseconds; typesetting a whole book takes a while
-_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--no-first-run",
+]
 _STYLE = """
 body { background: #fff; }
 main.print { max-width: 46rem; margin: 0 auto; }
@@ -27,7 +32,8 @@ _FOOTER = """<div style="width: 100%; font-size: 8px; text-align: center; color:
 
 
 def pdf(root: Path | None = None) -> Path:
-    """Print the built book, in the order of its table of contents, into ``_build/rubricnb.pdf``.
+    """Print the built book, in the order of its table of contents,
+    into ``_build/rubricnb.pdf``.
 
     Code that the pages fold away is left out, and an experiment prints its replacement
     without JavaScript; links between chapters lead to places within the file.
@@ -50,7 +56,9 @@ def pdf(root: Path | None = None) -> Path:
     if not (html / "index.html").is_file():
         raise book.BookError("the book is not built: run 'make book' first")
     names = ["chromium", "chromium-browser", "google-chrome"]
-    browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    browser = os.environ.get("CHROMIUM") or next(
+        filter(None, map(shutil.which, names)), None
+    )
     if browser is None:
         raise book.BookError("Chromium was not found: install it, or set CHROMIUM=PATH")
     page = html / "print" / "book.html"
@@ -58,27 +66,42 @@ def pdf(root: Path | None = None) -> Path:
     page.write_text(one_page(html, pages(root)), "utf-8")
     target = root / "_build" / "rubricnb.pdf"
     with sync_playwright() as playwright:
-        window = playwright.chromium.launch(executable_path=browser, args=_FLAGS).new_page()
+        window = playwright.chromium.launch(
+            executable_path=browser, args=_FLAGS
+        ).new_page()
         window.set_default_timeout(_PATIENCE)
         window.goto(page.as_uri())
         window.evaluate("() => MathJax.startup.promise")
-        # An image that waits for its reader would wait for ever; and `evaluate` knows no limit.
-        window.evaluate("() => [...document.images].forEach(i => { i.loading = 'eager'; })")
+        # An image that waits for its reader would wait for ever;
+        # and `evaluate` knows no limit.
+        window.evaluate(
+            "() => [...document.images].forEach(i => { i.loading = 'eager'; })"
+        )
         window.wait_for_function("() => [...document.images].every(i => i.complete)")
         window.pdf(
-            path=target, format="A4", outline=True, tagged=True, print_background=True,
-            display_header_footer=True, header_template="<span></span>", footer_template=_FOOTER,
+            path=target,
+            format="A4",
+            outline=True,
+            tagged=True,
+            print_background=True,
+            display_header_footer=True,
+            header_template="<span></span>",
+            footer_template=_FOOTER,
             margin={"top": "18mm", "bottom": "18mm", "left": "18mm", "right": "18mm"},
-        )  # fmt: skip
+        )
     return target
 
 
 def one_page(html: Path, pages: list[str]) -> str:
-    """Join built pages into one: ids get the page's name, links between the pages stay inside."""
+    """Join built pages into one: ids get the page's name,
+    links between the pages stay inside.
+    """
     from bs4 import BeautifulSoup
 
-    soups = {name: BeautifulSoup((html / f"{name}.html").read_text("utf-8"), "html.parser")
-             for name in pages}  # fmt: skip
+    soups = {
+        name: BeautifulSoup((html / f"{name}.html").read_text("utf-8"), "html.parser")
+        for name in pages
+    }
     first: Any = soups[pages[0]]
     # A page loads MathJax only if it has mathematics, and the printed book has some.
     mathematics = next(filter(None, map(_mathematics, soups.values())), [])
@@ -100,9 +123,13 @@ def one_page(html: Path, pages: list[str]) -> str:
 
 
 def _mathematics(page: Any) -> list[Any]:
-    """The scripts that set mathematics in the head of a page; they are written for its folder."""
+    """The scripts that set mathematics in the head of a page;
+    they are written for its folder.
+    """
     scripts = page.head.find_all("script")
-    return [s for s in scripts if "MathJax" in s.get_text() or "mathjax" in s.get("src", "")]
+    return [
+        s for s in scripts if "MathJax" in s.get_text() or "mathjax" in s.get("src", "")
+    ]
 
 
 def _within(article: Any, name: str, pages: list[str]) -> Any:

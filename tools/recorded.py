@@ -1,8 +1,8 @@
 """The numbers that a chapter prints about the book's own judges, whoever executes it.
 
-``{recorded}`name` `` in a chapter is what ``{glue:text}`name` `` shows if every parameter keeps its
-default. ``book/recorded.csv`` holds these texts; `record` writes them, and the book is not built
-where they differ from what its chapters found.
+``{recorded}`name` `` in a chapter is what ``{glue:text}`name` `` shows if every
+parameter keeps its default. ``book/recorded.csv`` holds these texts; `record` writes
+them, and the book is not built where they differ from what its chapters found.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|\.\d+")
 
 def names(stem: str, root: Path) -> list[str]:
     """Return the recorded numbers that a chapter's text names, once each."""
-    return list(dict.fromkeys(RECORDED_ROLE.findall(find_notebook(stem, root).read_text("utf-8"))))
+    return list(
+        dict.fromkeys(
+            RECORDED_ROLE.findall(find_notebook(stem, root).read_text("utf-8"))
+        )
+    )
 
 
 def found(stem: str, notebook: Any, root: Path) -> dict[str, str]:
@@ -48,21 +52,27 @@ def found(stem: str, notebook: Any, root: Path) -> dict[str, str]:
     for name, text in texts.items():
         if text is None or is_unknown(text):
             raise ValueError(
-                f"{stem}: {{recorded}}`{name}` is {'not glued' if text is None else repr(text)}: "
-                f"glue a known value, with say({name.partition(':')[0].replace('-', '_')}=…)"
+                f"{stem}: {{recorded}}`{name}` is "
+                f"{'not glued' if text is None else repr(text)}: glue a known value, "
+                f"with say({name.partition(':')[0].replace('-', '_')}=…)"
             )
     return {name: str(text) for name, text in texts.items()}
 
 
 def differences(stem: str, notebook: Any, root: Path) -> list[str]:
-    """Say where a run with default parameters and the recorded numbers differ, a line each."""
+    """Say where a run with default parameters
+    and the recorded numbers differ, a line each.
+    """
     kept = recorded_numbers(root).get(stem, {})
     now = found(stem, notebook, root)
     return [
-        f"{stem}: {name} is recorded as {kept.get(name, 'nothing')!r}, and is {text!r} now"
+        f"{stem}: {name} is recorded as {kept.get(name, 'nothing')!r}, and is {text!r} "
+        "now"
         for name, text in now.items()
         if not alike(kept.get(name, ""), text)
-    ] + [f"{stem}: {name} is recorded, but not named" for name in kept if name not in now]
+    ] + [
+        f"{stem}: {name} is recorded, but not named" for name in kept if name not in now
+    ]
 
 
 def alike(kept: str, now: str) -> bool:
@@ -107,8 +117,8 @@ def record(
     Yields
     ------
     str
-        For every number that changed, the sentences that print it, before and after. Read them: a
-        word beside the number may have to change too.
+        For every number that changed, the sentences that print it, before and after.
+        Read them: a word beside the number may have to change too.
     """
     root = root or find_root()
     listed = [find_notebook(stem, root).stem for stem in stems] or [
@@ -131,12 +141,16 @@ def _write(numbers: Mapping[str, Mapping[str, str]], root: Path) -> None:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["chapter", "name", "text"])
     table.writerows(
-        (stem, name, numbers[stem][name]) for stem in sorted(numbers) for name in numbers[stem]
+        (stem, name, numbers[stem][name])
+        for stem in sorted(numbers)
+        for name in numbers[stem]
     )
     (root / RECORDED_FILE).write_text(text.getvalue(), "utf-8")
 
 
-def _changed(path: Path, before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+def _changed(
+    path: Path, before: Mapping[str, str], now: Mapping[str, str]
+) -> Iterator[str]:
     changed = {name for name in now if name in before and before[name] != now[name]}
     for paragraph in path.read_text("utf-8").split("\n\n"):
         if changed & {*RECORDED_ROLE.findall(paragraph)}:

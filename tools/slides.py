@@ -1,8 +1,10 @@
-"""Slides for a class and for parts of the book, with figures and numbers of the executed notebooks.
+"""Slides for a class and for parts of the book,
+with figures and numbers of the executed notebooks.
 
-A deck is ``slides/NAME.md``: slides in Markdown between lines of ``---``; what follows a line
-``Note:`` is for the speaker (key S). ``{{ figure(STEM, NAME) }}`` and ``{{ value(STEM, NAME) }}``
-take what the notebook glued under that name, so a slide never says what no run has shown.
+A deck is ``slides/NAME.md``: slides in Markdown between lines of ``---``; what follows
+a line ``Note:`` is for the speaker (key S). ``{{ figure(STEM, NAME) }}`` and ``{{
+value(STEM, NAME) }}`` take what the notebook glued under that name, so a slide never
+says what no run has shown.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def slides(executed: Mapping[str, Any], root: Path, folder: Path) -> list[Path]:
     written = []
     for source in sorted((root / "slides").glob("*.md")):
         target = folder / f"{source.stem}.html"
-        target.write_text(deck(source.read_text("utf-8"), executed, source.name), "utf-8")
+        target.write_text(
+            deck(source.read_text("utf-8"), executed, source.name), "utf-8"
+        )
         written.append(target)
     return written
 
@@ -84,21 +88,29 @@ def deck(text: str, executed: Mapping[str, Any], name: str = "deck") -> str:
         alt = escape(_description(executed[stem], what))
         return f'<img alt="{alt}" src="data:image/svg+xml;base64,{picture}">'
 
-    engine = Environment(undefined=StrictUndefined, loader=FileSystemLoader(Path(__file__).parent))
+    engine = Environment(
+        undefined=StrictUndefined, loader=FileSystemLoader(Path(__file__).parent)
+    )
     filled = engine.from_string(text).render(value=value, figure=figure)
     markdown = MarkdownIt("commonmark", {"typographer": False}).enable("table")
     markdown.use(dollarmath_plugin, renderer=_mathematics)
-    parts = [part.partition("\nNote:") for part in re.split(r"^---$", filled, flags=re.M)]
+    parts = [
+        part.partition("\nNote:") for part in re.split(r"^---$", filled, flags=re.M)
+    ]
     title = re.search(r"^# (.+)$", filled, re.M)
     return engine.get_template("deck.html.jinja").render(
         title=title[1] if title else name,
-        slides=[(markdown.render(body), markdown.render(notes)) for body, _, notes in parts],
+        slides=[
+            (markdown.render(body), markdown.render(notes)) for body, _, notes in parts
+        ],
     )
 
 
 def _description(notebook: Any, figure: str) -> str:
     """The alternative text that the chapter gives the figure."""
-    fence = re.compile(rf"^```{{glue:figure}} {re.escape(figure)}\n(?::.*\n)*?:alt: (.+)$", re.M)
+    fence = re.compile(
+        rf"^```{{glue:figure}} {re.escape(figure)}\n(?::.*\n)*?:alt: (.+)$", re.M
+    )
     for cell in notebook.cells:
         if found := fence.search(cell.source):
             return found[1]

@@ -1,4 +1,6 @@
-"""Notebooks as files for others: twins without outputs, and notebooks without solutions."""
+"""Notebooks as files for others: twins without outputs,
+and notebooks without solutions.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from tools.building import notebooks
 
 
 def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
-    """Write each notebook's ``.ipynb`` twin, for papermill, Colab and Binder: no outputs.
+    """Write each notebook's ``.ipynb`` twin, for papermill,
+    Colab and Binder: no outputs.
 
     Parameters
     ----------
@@ -30,7 +33,8 @@ def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
     Returns
     -------
     list of pathlib.Path
-        The twins that were out of step with their text (missing and left-over ones included).
+        The twins that were out of step with their text (missing and left-over ones
+        included).
 
     Examples
     --------
@@ -50,7 +54,8 @@ def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
         for path in left_over:
             if not _is_twin(path):
                 raise ValueError(
-                    f"{path} has no text beside it and is not a twin: move it to a different folder"
+                    f"{path} has no text beside it and is not a twin: move it to a "
+                    "different folder"
                 )
         for path in changed:
             path.write_text(wanted[path], "utf-8")
@@ -62,8 +67,9 @@ def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
 def student(folder: Path | None = None, *, root: Path | None = None) -> list[Path]:
     """Write every notebook without its solutions, for a class.
 
-    The exercises keep their cells and the hints of `rubricnb.checks`. The solutions are nowhere in
-    the files, and the code of a check, which holds the answer, is packed by `rubricnb.checks.seal`.
+    The exercises keep their cells and the hints of `rubricnb.checks`. The solutions are
+    nowhere in the files, and the code of a check, which holds the answer, is packed by
+    `rubricnb.checks.seal`.
 
     Parameters
     ----------
@@ -98,7 +104,9 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     folder.mkdir(parents=True, exist_ok=True)
     stems = notebooks(root)
     twins = [root / "notebooks" / f"{stem}.ipynb" for stem in stems]
-    check_outputs([folder / twin.name for twin in twins], twins, "choose a different folder")
+    check_outputs(
+        [folder / twin.name for twin in twins], twins, "choose a different folder"
+    )
     written = []
     for stem in stems:
         path = folder / f"{stem}.ipynb"
@@ -112,7 +120,9 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
 
 
 def _is_twin(path: Path) -> bool:
-    """Whether a notebook is one that `_twin` wrote: nobody's own, and without outputs."""
+    """Whether a notebook is one that `_twin` wrote:
+    nobody's own, and without outputs.
+    """
     try:
         cells = nbformat.read(path, 4).cells
     except Exception:  # not even a notebook
@@ -122,7 +132,9 @@ def _is_twin(path: Path) -> bool:
 
 
 def _twin(stem: str, root: Path, edit: Callable[[str], str] = str) -> str:
-    """The twin's text: the notebook, and a first cell that fetches the rest where it is missing."""
+    """The twin's text: the notebook,
+    and a first cell that fetches the rest where it is missing.
+    """
     notebook = read(stem, root, edit)
     del notebook.metadata["rubricnb"]
     config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
@@ -131,13 +143,17 @@ def _twin(stem: str, root: Path, edit: Callable[[str], str] = str) -> str:
     tags = [cell.metadata.get("tags", []) for cell in notebook.cells]
     as_here = nbformat.v4.new_code_cell(_AS_HERE)
     as_here["id"], as_here.metadata["tags"] = "as-in-the-book", ["remove-cell"]
-    notebook.cells.insert(1 + next(i for i, t in enumerate(tags) if "parameters" in t), as_here)
+    notebook.cells.insert(
+        1 + next(i for i, t in enumerate(tags) if "parameters" in t), as_here
+    )
     notebook.cells.insert(1, setup)
     return str(nbformat.writes(notebook)) + "\n"
 
 
 def _without_solutions(text: str) -> str:
-    """A notebook's text without solutions; exercises become headings that any front end shows."""
+    """A notebook's text without solutions;
+    exercises become headings that any front end shows.
+    """
     number = count(1)
 
     def heading(fence: re.Match[str]) -> str:
@@ -147,11 +163,15 @@ def _without_solutions(text: str) -> str:
 
 
 def _seal_checks(source: str) -> str:
-    """An exercise's cell with all that follows the line for the answer packed: it is the check."""
+    """An exercise's cell with all that follows the line for the answer packed:
+    it is the check.
+    """
     if ".checks.close(" not in source:
         return source
     body = ast.parse(source).body
-    given = max((k + 1 for k, part in enumerate(body) if _waits_for_answer(part)), default=0)
+    given = max(
+        (k + 1 for k, part in enumerate(body) if _waits_for_answer(part)), default=0
+    )
     end = body[given - 1].end_lineno if given else 0
     check = seal("\n\n".join(map(ast.unparse, body[given:])))
     lines = source.splitlines()[:end]
@@ -159,15 +179,21 @@ def _seal_checks(source: str) -> str:
 
 
 def _waits_for_answer(part: ast.stmt) -> bool:
-    """Whether it is ``mine = ...``, ``a, b = ..., ...`` or a function that returns ``...``."""
+    """Whether it is ``mine = ...``, ``a, b = ...,
+    ...`` or a function that returns ``...``.
+    """
     given = part.body[-1] if isinstance(part, ast.FunctionDef) else part
     if not isinstance(given, ast.Assign | ast.Return):
         return False
     values = given.value.elts if isinstance(given.value, ast.Tuple) else [given.value]
-    return all(isinstance(value, ast.Constant) and value.value is ... for value in values)
+    return all(
+        isinstance(value, ast.Constant) and value.value is ... for value in values
+    )
 
 
-_SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\n```\n", re.M | re.S)
+_SOLUTION = re.compile(
+    r"^```\{solution-start\}.*?^```\{solution-end\}\n```\n", re.M | re.S
+)
 
 
 _EXERCISE = re.compile(r"^```\{exercise-start\} *(.*)\n(?::.*\n)*```\n", re.M)

@@ -1,12 +1,13 @@
-"""Ask a scorer of inspect_ai under every balanced order of the rubric, and read the log.
+"""Ask a scorer of inspect_ai under every balanced order of the rubric,
+and read the log.
 
     pip install -e . inspect-ai
     inspect eval examples/inspect_ai/rubric_orders.py --model openai/gpt-4o-mini
     python examples/inspect_ai/rubric_orders.py logs/THE_NEW_LOG.eval
 
-`in_every_order` takes any scorer that reads its criterion in the target, as inspect_ai's own
-`model_graded_qa` does. Here the texts are already written; in a task that lets a model write them,
-leave out `given`.
+`in_every_order` takes any scorer that reads its criterion in the target, as
+inspect_ai's own `model_graded_qa` does. Here the texts are already written; in a task
+that lets a model write them, leave out `given`.
 """
 
 import re
@@ -37,9 +38,14 @@ def in_every_order(graded: Scorer, definition: str, levels: dict[int, str]) -> S
     }
 
     async def score(state: TaskState, target: Target) -> Score:
-        asked = [graded(state, Target(f"{definition}\n{text}")) for text in orderings.values()]
+        asked = [
+            graded(state, Target(f"{definition}\n{text}"))
+            for text in orderings.values()
+        ]
         reads = [read.value if read else None for read in await collect(*asked)]
-        grades = [int(read) if re.fullmatch(r"\d+", str(read)) else None for read in reads]
+        grades = [
+            int(read) if re.fullmatch(r"\d+", str(read)) else None for read in reads
+        ]
         return Score(value=dict(zip(orderings, grades, strict=True)))
 
     return score
@@ -58,11 +64,17 @@ def given() -> Solver:
 
 @task
 def rubric_orders(data: str = DATA, rubric: str = RUBRIC) -> Task:
-    """Texts of examples/own-data, or of your own files, under ten orders of their rubric."""
+    """Texts of examples/own-data, or of your own files,
+    under ten orders of their rubric.
+    """
     items = rb.load("csv", path=data, rubric=rubric)
     facts = ["response", "human", "cluster_id", "group_id", "candidate"]
     samples = [
-        Sample(id=str(item["text_id"]), input=item["instruction"], metadata=item[facts].to_dict())
+        Sample(
+            id=str(item["text_id"]),
+            input=item["instruction"],
+            metadata=item[facts].to_dict(),
+        )
         for _, item in items.iterrows()
     ]
     levels = items.rubrics[items.rubrics["variant"] == "standard"].set_index("score")
@@ -75,14 +87,19 @@ def rubric_orders(data: str = DATA, rubric: str = RUBRIC) -> Task:
 def judgments(log: str, data: str = DATA, rubric: str = RUBRIC) -> pd.DataFrame:
     """The scores of a log as rubricnb's judgments, a row an order."""
     items = rb.load("csv", path=data, rubric=rubric)
-    return rb.judgments(log, items, columns={"criterion": "ordering", "dataset": "task"})
+    return rb.judgments(
+        log, items, columns={"criterion": "ordering", "dataset": "task"}
+    )
 
 
 if __name__ == "__main__":
     reads = judgments(*sys.argv[1:])
-    shares = r"^(n_reads|share_\d|v2_unbiased|p_within|sd|sd_low|sd_high|r|r_low|r_high)$"
+    shares = (
+        r"^(n_reads|share_\d|v2_unbiased|p_within|sd|sd_low|sd_high|r|r_low|r_high)$"
+    )
     for table in (
-        rb.position_bias(reads),  # is a level chosen more often at one place of the list?
+        # is a level chosen more often at one place of the list?
+        rb.position_bias(reads),
         rb.within_item_sd(reads),  # how far apart are the ten scores of one text?
         rb.agreement(reads, reads.rated),  # does the judge agree with people?
     ):

@@ -33,21 +33,23 @@ def load(
     Parameters
     ----------
     name
-        One of `datasets`, or ``csv`` for own data; several joined by ``+``: ``hanna+summeval``.
+        One of `datasets`, or ``csv`` for own data; several joined by ``+``:
+        ``hanna+summeval``.
     n_items
-        Draw this many items of each: whole clusters (what shares a text), and only the last one
-        drawn is cut. Default: all.
+        Draw this many items of each: whole clusters (what shares a text), and only the
+        last one drawn is cut. Default: all.
     seed
         Seed of that draw. A larger draw with the same seed contains a smaller one.
     path
-        ``csv``: the file, as `rubricnb.data.own.load_csv` reads it. ``asap-2.0``, ``summhf``,
-        ``dress``, ``biggen`` and ``flask``: the file one has got from its authors, with the columns
-        that ``rubricnb/data/sets.yml`` names.
+        ``csv``: the file, as `rubricnb.data.own.load_csv` reads it. ``asap-2.0``,
+        ``summhf``, ``dress``, ``biggen`` and ``flask``: the file one has got from its
+        authors, with the columns that ``rubricnb/data/sets.yml`` names.
     rubric
-        ``csv``: the file of rubrics. For ``hanna`` and ``summeval``: rubrics to use instead of
-        ours, for the criteria they name.
+        ``csv``: the file of rubrics. For ``hanna`` and ``summeval``: rubrics to use
+        instead of ours, for the criteria they name.
     columns
-        ``csv``: the file's names of columns → ours, as `rubricnb.data.own.load_csv` takes them.
+        ``csv``: the file's names of columns → ours, as `rubricnb.data.own.load_csv`
+        takes them.
 
     Returns
     -------
@@ -78,19 +80,23 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
     for one in names:
         if one not in facts.index and Path(one).suffix[1:].isalpha():
             raise ValueError(
-                f"{one!r} is not a dataset: load a file of your own with load('csv', path=…, "
-                "rubric=…), in an audit with --path and --rubric"
+                f"{one!r} is not a dataset: load a file of your own with load('csv', "
+                "path=…, rubric=…), in an audit with --path and --rubric"
             )
         one_of("dataset", one, facts.index)
     if len(set(names)) < len(names):
         raise ValueError(f"{name!r} names a dataset twice: name each once")
     if n_items is not None and not (isinstance(n_items, Integral) and n_items >= 1):
-        raise ValueError(f"n_items is {n_items!r}; give a whole number from 1, or None for all")
+        raise ValueError(
+            f"n_items is {n_items!r}; give a whole number from 1, or None for all"
+        )
     given = {"path": path, "rubric": rubric, "columns": columns}
     given = {key: value for key, value in given.items() if value is not None}
     files = [Path(file) for file in (path, rubric) if isinstance(file, str | Path)]
     with reading(*files) if files and path is not None else nullcontext():
-        loaded = [_load(one, facts.loc[one], given).reset_index(drop=True) for one in names]
+        loaded = [
+            _load(one, facts.loc[one], given).reset_index(drop=True) for one in names
+        ]
     drawn = [_drawn(items, n_items, seed) for items in loaded]
     return drawn[0] if len(drawn) == 1 else pd.concat(drawn, ignore_index=True)
 
@@ -101,9 +107,9 @@ def datasets() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        name, n_items (0: as given), composition, human (ratings by people), gold (scores of a
-        stronger judge), reference, licence, source, needs (what it takes to load it), and
-        met_real_data: whether its loader has read the real files.
+        name, n_items (0: as given), composition, human (ratings by people), gold
+        (scores of a stronger judge), reference, licence, source, needs (what it takes
+        to load it), and met_real_data: whether its loader has read the real files.
 
     Examples
     --------
@@ -128,8 +134,8 @@ def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
     if "path" in takes and not set(takes) <= set(given):
         files = ", ".join(f"{one}='…'" for one in takes)
         raise ValueError(
-            f"{name!r} is read from your own files: load({name!r}, {files}); get it from "
-            f"{facts['source']}"
+            f"{name!r} is read from your own files: load({name!r}, {files}); get it "
+            f"from {facts['source']}"
         )
     if name == "csv":
         return load_csv(**given)

@@ -1,8 +1,9 @@
-"""How a cell of a table is understood: a number, a label, a rating by several people, a gap.
+"""How a cell of a table is understood: a number, a label,
+a rating by several people, a gap.
 
-Scores and ratings are read here and nowhere else, by the same rules: a label of the rubric comes
-first, then a number; a word for "missing" is one only where the rubric has no such level; a decimal
-comma is one where the file leaves no other reading.
+Scores and ratings are read here and nowhere else, by the same rules: a label of the
+rubric comes first, then a number; a word for "missing" is one only where the rubric has
+no such level; a decimal comma is one where the file leaves no other reading.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _MARKS = str.maketrans("，．／−–", ",./--")
 
 
 def as_numbers(values: pd.Series) -> pd.Series:
-    """Parse numbers, also with a decimal comma; NaN for anything else, True and False included.
+    """Parse numbers, also with a decimal comma; NaN for anything else,
+    True and False included.
 
     Examples
     --------
@@ -82,7 +84,9 @@ def is_missing(
         return values.isna()
     words = texts_of(values).str.strip().str.casefold()
     gaps = values.isna() | words.isin(_MISSING)
-    named = {r for r, own in (labels or {}).items() if not set(_MISSING).isdisjoint(own)}
+    named = {
+        r for r, own in (labels or {}).items() if not set(_MISSING).isdisjoint(own)
+    }
     if named and gaps.any():
         rows = np.flatnonzero(gaps & values.notna())
         own = np.array([*rubric_id], dtype=object)[rows]
@@ -101,7 +105,8 @@ def as_scores(
     separator: str = ";",
     what: str = "the table",
 ) -> pd.Series:
-    """Read scores or ratings: labels of the rubric, numbers, and ``4/5`` on a scale up to 5.
+    """Read scores or ratings: labels of the rubric, numbers,
+    and ``4/5`` on a scale up to 5.
 
     Parameters
     ----------
@@ -110,12 +115,12 @@ def as_scores(
     low, high
         The lowest and the highest score, one for each cell or one for all.
     labels, rubric_id
-        Rubric → label in lower case → score, and the rubric of each cell. A label that is a number
-        counts as its score (grades from 1, the best, to 6); numbers between such labels lie between
-        their scores.
+        Rubric → label in lower case → score, and the rubric of each cell. A label that
+        is a number counts as its score (grades from 1, the best, to 6); numbers between
+        such labels lie between their scores.
     separator
-        What separates the values of the file: after ``;`` a comma is a decimal one; otherwise
-        ``3,5`` is refused if it may be 3 and 5 as well.
+        What separates the values of the file: after ``;`` a comma is a decimal one;
+        otherwise ``3,5`` is refused if it may be 3 and 5 as well.
     what
         The table, as an error names it.
 
@@ -169,17 +174,21 @@ def as_scores(
 
 
 def _name_lost_labels(values: pd.Series, labels: Labels, what: str) -> None:
-    """Say that cells of a frame may have been labels that pandas takes for missing ones."""
+    """Say that cells of a frame may have been labels
+    that pandas takes for missing ones.
+    """
     words = {word for own in labels.values() for word in own if word in _MISSING}
     if words and (lost := int((values.isna() | (texts_of(values) == "")).sum())):
         print(
-            f"{what}: {lost} cells of {values.name!r} are missing, and a level is called "
-            f"{min(words)!r}: if that was written there, read the file with pd.read_csv(…, "
-            "keep_default_na=False)"
+            f"{what}: {lost} cells of {values.name!r} are missing, and a level is "
+            f"called {min(words)!r}: if that was written there, read the file with "
+            "pd.read_csv(…, keep_default_na=False)"
         )
 
 
-def _read_numbers_as_labels(out: pd.Series, labels: Labels, ids: NDArray[Any], column: str) -> None:
+def _read_numbers_as_labels(
+    out: pd.Series, labels: Labels, ids: NDArray[Any], column: str
+) -> None:
     """Turn numbers into the scores of the labels that they are, where these differ."""
     for rubric_id, own in labels.items():
         numbers = _numeric(own)
@@ -197,7 +206,8 @@ def _read_numbers_as_labels(out: pd.Series, labels: Labels, ids: NDArray[Any], c
         else:
             read = np.array([numbers.get(one, np.nan) for one in given])
         is_off = np.isnan(read)
-        # What is not between labels stays off every scale, so that it is counted or refused.
+        # What is not between labels stays off every scale,
+        # so that it is counted or refused.
         read[is_off] = np.where(np.isfinite(given[is_off]), np.inf, given[is_off])
         out.iloc[rows] = read
         said = ", ".join(f"{point:g} = {numbers[point]:g}" for point in points)
@@ -209,7 +219,9 @@ def word_labels(labels: Labels | None) -> Labels | None:
     if labels is None:
         return None
     return {
-        rubric_id: {word: score for word, score in own.items() if word not in _number_words(own)}
+        rubric_id: {
+            word: score for word, score in own.items() if word not in _number_words(own)
+        }
         for rubric_id, own in labels.items()
     }
 
@@ -233,11 +245,12 @@ def is_listed(
     what: str,
     may_be_several: bool = False,
 ) -> pd.Series:
-    """Tell which cells hold several numbers between commas, and not one with a decimal comma.
+    """Tell which cells hold several numbers between commas,
+    and not one with a decimal comma.
 
-    `may_be_several` says that a cell of the column may hold the ratings of several people. A column
-    is read in one way: as decimals if some cell cannot be a list (``0,5`` on a scale from
-    1), as lists if some cell cannot be a decimal (``3,4,4``).
+    `may_be_several` says that a cell of the column may hold the ratings of several
+    people. A column is read in one way: as decimals if some cell cannot be a list
+    (``0,5`` on a scale from 1), as lists if some cell cannot be a decimal (``3,4,4``).
 
     Raises
     ------
@@ -258,9 +271,16 @@ def is_listed(
     if not has.any():
         return none
     rows = np.flatnonzero(has)
-    ends = [np.broadcast_to(np.asarray(end, dtype=np.float64), len(values)) for end in (low, high)]
+    ends = [
+        np.broadcast_to(np.asarray(end, dtype=np.float64), len(values))
+        for end in (low, high)
+    ]
     pairs = pd.DataFrame(
-        {"text": texts.iloc[rows].to_numpy(), "low": ends[0][rows], "high": ends[1][rows]}
+        {
+            "text": texts.iloc[rows].to_numpy(),
+            "low": ends[0][rows],
+            "high": ends[1][rows],
+        }
     ).drop_duplicates()
     decimal = [_may_be_decimal(*row) for row in pairs.itertuples(index=False)]
     listed = [_may_be_list(*row) for row in pairs.itertuples(index=False)]
@@ -281,13 +301,17 @@ def is_listed(
 
 
 _WRITE_COMMAS = (
-    "write a decimal with a point (3.5), and several ratings with spaces between them (3 5) in a "
-    "column human_ratings"
+    "write a decimal with a point (3.5), and several ratings with spaces between them "
+    "(3 5) in a column human_ratings"
 )
 
 
 def _may_be_decimal(text: str, low: float, high: float) -> bool:
-    return text.count(",") == 1 and "." not in text and low <= float(text.replace(",", ".")) <= high
+    return (
+        text.count(",") == 1
+        and "." not in text
+        and low <= float(text.replace(",", ".")) <= high
+    )
 
 
 def _may_be_list(text: str, low: float, high: float) -> bool:
@@ -303,14 +327,15 @@ def read_ratings(
     separator: str = ";",
     failed: Sequence[float] = (),
 ) -> pd.DataFrame:
-    """Read mean and single ratings; the mean is that of the single ones where it is not given.
+    """Read mean and single ratings;
+    the mean is that of the single ones where it is not given.
 
     Parameters
     ----------
     items
-        With ``human``, ``gold`` and ``human_ratings`` as they were written, where given. A cell of
-        several ratings is a text (``3 4 4``), a list, an array, or a mapping by rater. A column
-        ``gold`` of texts is renamed, with a line.
+        With ``human``, ``gold`` and ``human_ratings`` as they were written, where
+        given. A cell of several ratings is a text (``3 4 4``), a list, an array, or a
+        mapping by rater. A column ``gold`` of texts is renamed, with a line.
     low, high, labels, separator
         As `as_scores` takes them, of each item.
     what
@@ -331,12 +356,17 @@ def read_ratings(
     """
     every = np.arange(len(items))
     lows, highs = (np.broadcast_to(np.asarray(end), len(items)) for end in (low, high))
-    ids = items.get("rubric_id", pd.Series("", items.index)).astype("str").to_numpy(dtype=object)
+    ids = (
+        items.get("rubric_id", pd.Series("", items.index))
+        .astype("str")
+        .to_numpy(dtype=object)
+    )
     out = items
     if "gold" in out and _is_text(out["gold"], labels, ids):
         print(
-            f"{what}: the column 'gold' holds texts, not ratings, and is kept as 'gold_text'; if "
-            "it is the right answer, name it: columns={'gold': 'reference'}"
+            f"{what}: the column 'gold' holds texts, not ratings, and is kept as "
+            "'gold_text'; if it is the right answer, name it: columns={'gold': "
+            "'reference'}"
         )
         out = out.rename(columns={"gold": "gold_text"})
 
@@ -344,40 +374,55 @@ def read_ratings(
         if cells.map(np.ndim).any():
             return pd.Series(np.nan, cells.index)
         own = labels if labels and len(row) else None
-        numbers = as_scores(cells, lows[row], highs[row], own, ids[row], separator, what)
+        numbers = as_scores(
+            cells, lows[row], highs[row], own, ids[row], separator, what
+        )
         numbers = numbers.mask(numbers.isin([*failed]))
         named = cells.set_axis(items.index[row])
         marked = as_numbers(cells).isin([*failed]).to_numpy()
-        bad = numbers.isna().to_numpy() & ~marked & ~is_missing(cells, own, ids[row]).to_numpy()
+        bad = (
+            numbers.isna().to_numpy()
+            & ~marked
+            & ~is_missing(cells, own, ids[row]).to_numpy()
+        )
         refuse(what, named, bad, _NOT_A_RATING)
         outside = ((numbers < lows[row]) | (numbers > highs[row])).to_numpy()
         if outside.any():
             first = outside.argmax()
             scale = f"{lows[row][first]:g}..{highs[row][first]:g}"
-            whose = f", the levels of rubric {ids[row][first]!r}" if ids[row][first] else ""
+            whose = (
+                f", the levels of rubric {ids[row][first]!r}" if ids[row][first] else ""
+            )
             refuse(what, named, outside, _OFF_SCALE.format(scale=scale, whose=whose))
         return numbers
 
     for column in out.columns.intersection(["human", "gold"], sort=False):
         cells, several = out[column], f"{column}_ratings"
-        is_several = cells.map(_is_several) | is_listed(cells, lows, highs, separator, what)
+        is_several = cells.map(_is_several) | is_listed(
+            cells, lows, highs, separator, what
+        )
         if is_several.any() and several not in out:
             out = out.rename(columns={column: several})
         else:
             out = out.assign(**{column: read(cells, every).to_numpy()})
-    for several in out.columns.intersection(["human_ratings", "gold_ratings"], sort=False):
-        out = _with_means(out, several, read, labels, ids, (lows, highs, separator, what))
+    for several in out.columns.intersection(
+        ["human_ratings", "gold_ratings"], sort=False
+    ):
+        out = _with_means(
+            out, several, read, labels, ids, (lows, highs, separator, what)
+        )
     return out
 
 
 _NOT_A_RATING = (
-    "is not a number, nor a label of its rubric; write it as a number (yes as 1, no as 0), or "
-    "leave the cell of an unrated text empty; several ratings of a text belong in 'human_ratings', "
-    "and a column of something else needs another name: columns={'human': 'other'}"
+    "is not a number, nor a label of its rubric; write it as a number (yes as 1, no as "
+    "0), or leave the cell of an unrated text empty; several ratings of a text belong "
+    "in 'human_ratings', and a column of something else needs another name: "
+    "columns={'human': 'other'}"
 )
 _OFF_SCALE = (
-    "is outside {scale}{whose}; rescale the ratings, and leave the cell of a text that nobody "
-    "rated empty (in a log, failed=99 names the number that stands for it)"
+    "is outside {scale}{whose}; rescale the ratings, and leave the cell of a text that "
+    "nobody rated empty (in a log, failed=99 names the number that stands for it)"
 )
 
 
@@ -385,10 +430,16 @@ def _is_text(cells: pd.Series, labels: Labels | None, ids: NDArray[Any]) -> bool
     """Whether no cell of a column is a number, a label or a list."""
     known = set().union(*map(set, (labels or {}).values()))
     there = cells[~is_missing(cells, labels, ids)]
-    if there.map(_is_several).any() or not len(there) or not there.map(type).eq(str).all():
+    if (
+        there.map(_is_several).any()
+        or not len(there)
+        or not there.map(type).eq(str).all()
+    ):
         return False
     words = there.str.strip().str.casefold()
-    return not (as_numbers(there).notna() | words.isin(known) | words.str.contains("/")).any()
+    return not (
+        as_numbers(there).notna() | words.isin(known) | words.str.contains("/")
+    ).any()
 
 
 def _with_means(
@@ -427,7 +478,9 @@ def _is_several(cell: Any) -> bool:
     return isinstance(cell, list | tuple | set | dict | np.ndarray | pd.Series)
 
 
-def ratings_in(cell: Any, labels: Mapping[str, float], commas: bool = True) -> list[Any]:
+def ratings_in(
+    cell: Any, labels: Mapping[str, float], commas: bool = True
+) -> list[Any]:
     """Return the single ratings in a cell, in whatever form they were written.
 
     Examples
@@ -470,7 +523,9 @@ def _literal(text: str) -> Any:
 
 
 def _number(text: str, commas: bool) -> Any:
-    """Return a number in a list as one; its comma, if it has one, is a decimal comma."""
+    """Return a number in a list as one; its comma,
+    if it has one, is a decimal comma.
+    """
     text = text if commas else text.replace(",", ".")
     return float(text) if re.fullmatch(r"-?\d+(?:\.\d+)?", text) else text
 
@@ -486,11 +541,14 @@ def names_people(column: str) -> bool:
     return bool(re.search(_PEOPLE, column.casefold()))
 
 
-_PEOPLE = "annotator|rater|coder|label+er|worker|expert|reviewer|assessor|evaluator_id|user"
+_PEOPLE = (
+    "annotator|rater|coder|label+er|worker|expert|reviewer|assessor|evaluator_id|user"
+)
 
 
 def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
-    """Read ids as text; numbers that were saved with a decimal (``7.0``) lose it, with a line.
+    """Read ids as text; numbers that were saved with a decimal (``7.0``)
+    lose it, with a line.
 
     So do names their spaces at both ends, which would make two of one.
 
@@ -507,11 +565,14 @@ def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
     changed = [text.removesuffix(".0") for text in texts if text.endswith(".0")]
     for one in set(changed) & set(texts):
         raise ValueError(
-            f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which are the same "
-            "number; write the id of an item in one way only"
+            f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which are "
+            "the same number; write the id of an item in one way only"
         )
     one = changed[0]
-    print(f"{what}: the ids in {column!r} look like decimal numbers: '{one}.0' is read as {one!r}")
+    print(
+        f"{what}: the ids in {column!r} look like decimal numbers: '{one}.0' is read "
+        f"as {one!r}"
+    )
     return whole
 
 
@@ -528,16 +589,24 @@ def without_spaces(names: Sequence[str], column: str, what: str) -> list[str]:
     if changed := [name for name, own in zip(names, bare, strict=True) if name != own]:
         number = len(set(changed))
         print(
-            f"{what}: {number} names in {column!r} lose the spaces around them, such as "
-            f"{changed[0]!r}"
+            f"{what}: {number} names in {column!r} lose the spaces around them, such "
+            f"as {changed[0]!r}"
         )
     return bare
 
 
 def as_text(value: object) -> str:
-    """Write a cell as text: a whole number without a decimal, a list or mapping as JSON."""
+    """Write a cell as text: a whole number without a decimal,
+    a list or mapping as JSON.
+    """
     if isinstance(value, float):
-        return "" if value != value else str(int(value)) if value.is_integer() else repr(value)
+        return (
+            ""
+            if value != value
+            else str(int(value))
+            if value.is_integer()
+            else repr(value)
+        )
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple | dict):

@@ -10,9 +10,13 @@ import pandas as pd
 from rubricnb.folders import results_folder
 
 _COUNTED = {
-    "texts": "text_id", "clusters": "cluster_id", "groups": "group_id", "candidates": "candidate",
-    "categories": "category", "criteria": "criterion",
-}  # fmt: skip
+    "texts": "text_id",
+    "clusters": "cluster_id",
+    "groups": "group_id",
+    "candidates": "candidate",
+    "categories": "category",
+    "criteria": "criterion",
+}
 _QUANTILES = (10, 50, 90)
 _MOST_RATERS = 20
 
@@ -30,16 +34,18 @@ def describe(items: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         dataset, criterion (empty: of all), quantity, value. The quantities are
 
-        * ``items, texts, clusters, groups, candidates, categories, criteria``, and ``rubrics``
-          (different texts of definition and levels);
+        * ``items, texts, clusters, groups, candidates, categories, criteria``, and
+          ``rubrics`` (different texts of definition and levels);
         * ``with_reference, with_human, with_gold``: items that have one;
-        * ``raters``: of each human rating; where only means are given, the least number whose
-          means they can be; NaN if ratings differ in number;
-        * ``instruction_words_10, _50, _90`` and ``response_words_…``: quantiles over texts;
-        * ``cluster_share``: share of the variance of the rating within criteria that lies between
-          clusters (one-way analysis of variance, not below 0), of ``human``, else of ``gold``;
-        * for each criterion and for ``human`` and ``gold``: ``human_mean, human_sd`` and the
-          histogram ``human_1, human_2, …`` of ratings rounded half up.
+        * ``raters``: of each human rating; where only means are given, the least number
+          whose means they can be; NaN if ratings differ in number;
+        * ``instruction_words_10, _50, _90`` and ``response_words_…``: quantiles over
+          texts;
+        * ``cluster_share``: share of the variance of the rating within criteria that
+          lies between clusters (one-way analysis of variance, not below 0), of
+          ``human``, else of ``gold``;
+        * for each criterion and for ``human`` and ``gold``: ``human_mean, human_sd``
+          and the histogram ``human_1, human_2, …`` of ratings rounded half up.
 
     Examples
     --------
@@ -48,10 +54,19 @@ def describe(items: pd.DataFrame) -> pd.DataFrame:
     >>> about[["items", "texts", "clusters", "criteria"]].astype(int).tolist()
     [180, 60, 12, 3]
     """
-    rated = next((c for c in ("human", "gold") if c in items and items[c].notna().any()), "")
-    share = _cluster_share(items[items[rated].notna()], rated) if rated else float("nan")
-    rows = [("", *row) for row in (*_counts(items), *_lengths(items), ("cluster_share", share))]
-    out = pd.DataFrame([*rows, *_ratings(items)], columns=["criterion", "quantity", "value"])
+    rated = next(
+        (c for c in ("human", "gold") if c in items and items[c].notna().any()), ""
+    )
+    share = (
+        _cluster_share(items[items[rated].notna()], rated) if rated else float("nan")
+    )
+    rows = [
+        ("", *row)
+        for row in (*_counts(items), *_lengths(items), ("cluster_share", share))
+    ]
+    out = pd.DataFrame(
+        [*rows, *_ratings(items)], columns=["criterion", "quantity", "value"]
+    )
     out.insert(0, "dataset", str(items["dataset"].iloc[0]))
     return out.astype({"value": "float64"})
 
@@ -62,7 +77,8 @@ def described(name: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     name
-        A dataset; default: all that are recorded (by ``python -m studies.descriptions``).
+        A dataset; default: all that are recorded (by ``python -m
+        studies.descriptions``).
 
     Returns
     -------
@@ -79,14 +95,20 @@ def described(name: str | None = None) -> pd.DataFrame:
     >>> described("hanna").query("quantity == 'clusters'").value.item()
     96.0
     """
-    paths = {path.stem: path for path in sorted((results_folder() / "datasets").glob("*.csv"))}
+    paths = {
+        path.stem: path
+        for path in sorted((results_folder() / "datasets").glob("*.csv"))
+    }
     if not paths or name not in (None, *paths):
         raise FileNotFoundError(
-            f"no recorded description of {name!r}; there are: {', '.join(paths) or 'none'}; "
-            f"make one with rubricnb.data.describe(rubricnb.load({name!r}))"
+            f"no recorded description of {name!r}; there are: "
+            f"{', '.join(paths) or 'none'}; make one with "
+            f"rubricnb.data.describe(rubricnb.load({name!r}))"
         )
     chosen = paths.values() if name is None else [paths[name]]
-    frames = [pd.read_csv(path, keep_default_na=False, na_values="nan") for path in chosen]
+    frames = [
+        pd.read_csv(path, keep_default_na=False, na_values="nan") for path in chosen
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -96,13 +118,18 @@ def _counts(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
         yield name, items[column].nunique() if column in items else 0
     rubrics = getattr(items, "rubrics", None)
     if rubrics is not None:
-        standard = rubrics[rubrics["variant"] == "standard"].sort_values(["rubric_id", "score"])
+        standard = rubrics[rubrics["variant"] == "standard"].sort_values(
+            ["rubric_id", "score"]
+        )
         texts = standard.groupby("rubric_id", observed=True).agg(
             {"definition": "first", "description": tuple}
         )
     yield "rubrics", 0 if rubrics is None else len(texts.drop_duplicates())
     for column in ("reference", "human", "gold"):
-        yield f"with_{column}", int(items[column].notna().sum()) if column in items else 0
+        yield (
+            f"with_{column}",
+            int(items[column].notna().sum()) if column in items else 0,
+        )
     yield "raters", _raters(items)
 
 
@@ -122,13 +149,17 @@ def _raters(items: pd.DataFrame) -> float:
 def _lengths(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
     texts = items.drop_duplicates("text_id")
     for column in ("instruction", "response"):
-        words = texts[column].astype("str").str.split().str.len().to_numpy(dtype=np.float64)
+        words = (
+            texts[column].astype("str").str.split().str.len().to_numpy(dtype=np.float64)
+        )
         for q in _QUANTILES:
             yield f"{column}_words_{q}", float(np.percentile(words, q))
 
 
 def _cluster_share(items: pd.DataFrame, rated: str) -> float:
-    """Intraclass correlation within criteria, from the mean squares between and within clusters."""
+    """Intraclass correlation within criteria,
+    from the mean squares between and within clusters.
+    """
     of_criterion = items.groupby("criterion", observed=True)[rated]
     value = (items[rated] - of_criterion.transform("mean")).to_numpy(dtype=np.float64)
     code, names = pd.factorize(items["cluster_id"])
@@ -158,5 +189,7 @@ def _ratings(items: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
             yield str(criterion), f"{column}_mean", float(value.mean())
             yield str(criterion), f"{column}_sd", float(value.std())
             level = np.clip(np.floor(value + 0.5).astype(int), 1, top)
-            for score, count in enumerate(np.bincount(level, minlength=top + 1)[1:], start=1):
+            for score, count in enumerate(
+                np.bincount(level, minlength=top + 1)[1:], start=1
+            ):
                 yield str(criterion), f"{column}_{score}", int(count)

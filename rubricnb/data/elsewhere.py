@@ -1,4 +1,6 @@
-"""Judgments from elsewhere: a table of scores becomes a frame that the statistics read."""
+"""Judgments from elsewhere: a table of scores becomes a frame
+that the statistics read.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +53,18 @@ _NUMBERS = (
     *("temperature", "expected_score", "label_mass", r"probability_\d+"),
     *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
 )
-_TEXTS = ("dataset", "item_id", "text_id", "criterion", "cluster_id", "group_id", "candidate")
+_TEXTS = (
+    "dataset",
+    "item_id",
+    "text_id",
+    "criterion",
+    "cluster_id",
+    "group_id",
+    "candidate",
+)
 _LEVEL = r"-?\d+(?:\.\d+)?"
-_CONDITION_VALUES = {  # what the columns of conditions may hold in a table of others, in lower case
+# what the columns of conditions may hold in a table of others, in lower case
+_CONDITION_VALUES = {
     "labels": "numeric|letter|roman|unknown",
     "layout": "rubric-(?:last|first)|unknown",
     "reference_score": f"auto|none|unknown|{_LEVEL}",
@@ -81,7 +92,9 @@ _NOT_KNOWN: dict[str, Any] = {
     "source": "recorded",
     "key": "",  # the same for all reads: unknown
     **dict.fromkeys(("seed", "max_tokens"), np.int32(0)),
-    **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), np.int32(0)),
+    **dict.fromkeys(
+        ("prompt_tokens", "cached_tokens", "completion_tokens"), np.int32(0)
+    ),
 }
 
 
@@ -100,64 +113,72 @@ def judgments(
     Parameters
     ----------
     table
-        One row a score; a frame, or a file: ``.csv`` (also with semicolons), ``.tsv``, ``.txt``,
-        ``.jsonl``, ``.json`` or ``.parquet``; or a log: ``.eval`` or ``.json`` of inspect_ai,
-        ``.json`` of promptfoo or DeepEval; or a list of rows. Needed:
-        ``score`` (a number, a label of the items' rubrics, or ``4/5`` on a scale up to 5), and
-        ``item_id`` or ``text_id``, or ``group_id`` and ``candidate``. Read where present:
+        One row a score; a frame, or a file: ``.csv`` (also with semicolons), ``.tsv``,
+        ``.txt``, ``.jsonl``, ``.json`` or ``.parquet``; or a log: ``.eval`` or
+        ``.json`` of inspect_ai, ``.json`` of promptfoo or DeepEval; or a list of rows.
+        Needed: ``score`` (a number, a label of the items' rubrics, or ``4/5`` on a
+        scale up to 5), and ``item_id`` or ``text_id``, or ``group_id`` and
+        ``candidate``. Read where present:
 
-        * ``judge``, ``dataset``, ``criterion``; ``form`` (of the prompt; it becomes ``template``),
-          ``temperature`` and any other condition column of judgments; ``expected_score``, and
-          ``probability_1``, … of the option at position k;
-        * ``read``: number or any label of a repeated read; it becomes ``replicate``, which counts
-          the reads of a prompt from 1, without it in the order of the rows;
-        * ``ordering``: the levels in the order in which the prompt listed them, ``2-3-1``. They are
-          named as in ``score``: by their labels in the items' rubrics, or by their scores;
-        * ``status``: ok, unparsed, out_of_range, truncated, refused or error; by default ok where
-          there is a score and unparsed where there is none;
-        * ``cluster_id`` (what shares a text; default: ``group_id``, else the text), ``group_id``
-          (whose candidates compete), ``candidate``, ``human``, ``human_ratings``.
+        * ``judge``, ``dataset``, ``criterion``; ``form`` (of the prompt; it becomes
+          ``template``), ``temperature`` and any other condition column of judgments;
+          ``expected_score``, and ``probability_1``, … of the option at position k;
+        * ``read``: number or any label of a repeated read; it becomes ``replicate``,
+          which counts the reads of a prompt from 1, without it in the order of the
+          rows;
+        * ``ordering``: the levels in the order in which the prompt listed them,
+          ``2-3-1``. They are named as in ``score``: by their labels in the items'
+          rubrics, or by their scores;
+        * ``status``: ok, unparsed, out_of_range, truncated, refused or error; by
+          default ok where there is a score and unparsed where there is none;
+        * ``cluster_id`` (what shares a text; default: ``group_id``, else the text),
+          ``group_id`` (whose candidates compete), ``candidate``, ``human``,
+          ``human_ratings``.
 
         Further columns are kept.
     items
-        The items that were judged. Rows are matched on dataset, item_id (or text_id) and
-        criterion, as far as both have them; an id may be a text's, and lack the ``dataset/`` that
-        `load` puts before it. Rows without an item are dropped, and a line says how many. Default:
-        the table's own ids, clusters and ratings.
+        The items that were judged. Rows are matched on dataset, item_id (or text_id)
+        and criterion, as far as both have them; an id may be a text's, and lack the
+        ``dataset/`` that `load` puts before it. Rows without an item are dropped, and a
+        line says how many. Default: the table's own ids, clusters and ratings.
     scale
-        Lowest and highest score, or such a pair for each criterion. Default: the levels of the
-        items' rubrics; for logs of promptfoo and DeepEval, whose scores are shares, (0, 1).
+        Lowest and highest score, or such a pair for each criterion. Default: the levels
+        of the items' rubrics; for logs of promptfoo and DeepEval, whose scores are
+        shares, (0, 1).
     columns
-        The table's names of columns → those above, as ``{"value": "score"}``. Several columns may
-        be ``human_ratings``: one a rater. Upper and lower case do not matter.
+        The table's names of columns → those above, as ``{"value": "score"}``. Several
+        columns may be ``human_ratings``: one a rater. Upper and lower case do not
+        matter.
     scores
-        Columns that hold a criterion's scores each; ``human_CRITERION`` holds its ratings.
+        Columns that hold a criterion's scores each; ``human_CRITERION`` holds its
+        ratings.
     failed
-        A number, or several, that mark a read without a score or a text without a rating, such as
-        -1 or 99.
+        A number, or several, that mark a read without a score or a text without a
+        rating, such as -1 or 99.
     parser
-        Where ``score`` holds a judge's whole answers: what finds the score in them, as in
-        `rubricnb.open_judge` (``json``, ``json:KEY``, an expression such as ``Score: (\\d)``, or a
-        function). It reads a number whole: 4.5 is not 4.
+        Where ``score`` holds a judge's whole answers: what finds the score in them, as
+        in `rubricnb.open_judge` (``json``, ``json:KEY``, an expression such as ``Score:
+        (\\d)``, or a function). It reads a number whole: 4.5 is not 4.
 
     Returns
     -------
     Judgments
-        The contract's columns (`rubricnb.frames.JUDGMENTS`; what is not known is ``unknown``, and
-        ``ordering`` and ``position`` are missing where none is given), with the items they are
-        about, and their ratings, as ``.rated``. Scores are kept as they are: float64 if one is not
-        whole. They are blanked where the status is not ok; of a score that is not a number it is
-        unparsed, off the scale out_of_range, and ``reason`` says why. Each of this prints a line.
-        One prompt, or none known, is the
-        design ``fixed``; orderings are ``balanced`` or ``williams`` if half of the items or more
-        were shown exactly those, else ``shuffled``; a column ``design`` decides.
+        The contract's columns (`rubricnb.frames.JUDGMENTS`; what is not known is
+        ``unknown``, and ``ordering`` and ``position`` are missing where none is given),
+        with the items they are about, and their ratings, as ``.rated``. Scores are kept
+        as they are: float64 if one is not whole. They are blanked where the status is
+        not ok; of a score that is not a number it is unparsed, off the scale
+        out_of_range, and ``reason`` says why. Each of this prints a line. One prompt,
+        or none known, is the design ``fixed``; orderings are ``balanced`` or
+        ``williams`` if half of the items or more were shown exactly those, else
+        ``shuffled``; a column ``design`` decides.
 
     Raises
     ------
     ValueError
-        A column is missing or there twice, no score is a number on the scale, one read has two
-        rows (same judge, item, conditions and ``read``, or equal in every column), items share an
-        id, or none was judged. Names the rows.
+        A column is missing or there twice, no score is a number on the scale, one read
+        has two rows (same judge, item, conditions and ``read``, or equal in every
+        column), items share an id, or none was judged. Names the rows.
 
     Examples
     --------
@@ -174,31 +195,40 @@ def judgments(
     judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
     [0.0, 0.5, nan, nan]
     """
-    is_read = all(option is None for option in (items, scale, columns, failed, scores or None))
+    is_read = all(
+        option is None for option in (items, scale, columns, failed, scores or None)
+    )
     if is_read and isinstance(table, Judgments) and hasattr(table, "rated"):
         return table
     if items is not None and not isinstance(items, pd.DataFrame):
         raise ValueError(
-            f"items are the texts that were judged, as rb.load('csv', path=…, rubric=…) returns "
-            f"them, not {type(items).__name__}"
+            "items are the texts that were judged, as rb.load('csv', path=…, rubric=…) "
+            f"returns them, not {type(items).__name__}"
         )
     read, what, separator = _read(table)
     own_scale = read.attrs.get("scale")
     scale = own_scale if scale is None and items is None else scale
-    frame = _columns(_melted(name_columns(read, what, columns, _RENAMED), scores, what), what)
+    frame = _columns(
+        _melted(name_columns(read, what, columns, _RENAMED), scores, what), what
+    )
     frame, rated, item = _matched(frame, items)
-    frame["replicate"] = number_reads(frame, rated["item_id"].iloc[item].set_axis(frame.index))
+    frame["replicate"] = number_reads(
+        frame, rated["item_id"].iloc[item].set_axis(frame.index)
+    )
     which, scales = _scales(rated, scale, items)
     low, high = np.array([(own[0], own[-1]) for own in scales])[which].T
     _refuse_other_scale(own_scale if scale is None else None, low, high, what)
     rubrics = getattr(items, "rubrics", None)
     labels = None if rubrics is None else label_scores(rubrics)
-    # Scores on another scale than the rubric's, or from an export of this package, are no labels.
+    # Scores on another scale than the rubric's,
+    # or from an export of this package, are no labels.
     is_own = {"request_id", "ordering", "position"} <= set(frame)
     named = word_labels(labels) if is_own or (labels and scale is not None) else labels
     ids = rated["rubric_id"].to_numpy()[item] if labels else np.array([], dtype=object)
     written = frame["score"] if parser is None else _parsed_scores(frame, parser)
-    score = as_scores(written, low[item], high[item], named, ids, separator, "judgments")
+    score = as_scores(
+        written, low[item], high[item], named, ids, separator, "judgments"
+    )
     marks = [] if failed is None else [float(f) for f in np.atleast_1d(failed)]
     _read_scores(frame, score.to_numpy(), low[item], high[item], marks, rubrics)
     rated = _with_ratings(rated, items, (low, high), labels, separator, marks)
@@ -208,16 +238,25 @@ def judgments(
         if "expected_score" in frame:
             means = as_scores(frame["expected_score"], low, high, named, ids, separator)
             frame["expected_score"] = means
-    counts = [len(own) if scale is None or np.ptp(own) == len(own) - 1 else 0 for own in scales]
+    counts = [
+        len(own) if scale is None or np.ptp(own) == len(own) - 1 else 0
+        for own in scales
+    ]
     _read_orderings(frame, low, high, np.array(counts)[which[item]])
     _fill(frame, rated, item)
     frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
     unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
     kinds = frame["ordering"].cat.codes.to_numpy(np.int64) * 2**15
-    frame["ordering_index"] = (places(unit, kinds + frame["replicate"]) + 1).astype(np.int16)
+    frame["ordering_index"] = (places(unit, kinds + frame["replicate"]) + 1).astype(
+        np.int16
+    )
     frame["request_id"] = _ids(frame)
     order = [c.name for c in JUDGMENTS if c.name in frame]
-    rest = [c for c in frame if c not in order and c not in ("text_id", "human", "human_ratings")]
+    rest = [
+        c
+        for c in frame
+        if c not in order and c not in ("text_id", "human", "human_ratings")
+    ]
     out = Judgments(frame[[*order, *rest]])
     out.rated = rated
     return out
@@ -225,7 +264,10 @@ def judgments(
 
 def _read(table: Any) -> tuple[pd.DataFrame, str, str]:
     """Return the rows of a table or log, its name, and what separates its values."""
-    if isinstance(table, str | Path) and Path(table).suffix.lower() in (".json", ".eval"):
+    if isinstance(table, str | Path) and Path(table).suffix.lower() in (
+        ".json",
+        ".eval",
+    ):
         return read_log(Path(table)), Path(table).name, ","
     frame, what, separator = table_of(table)
     return (frame.mask(frame.apply(are_empty)) if separator else frame), what, separator
@@ -238,17 +280,17 @@ def _refuse_other_scale(
     if own is not None and (is_other := (low != own[0]) | (high != own[1])).any():
         first, last = low[is_other][0], high[is_other][0]
         raise ValueError(
-            f"the scores of {what} are shares from {own[0]:g} to {own[1]:g}, and the rubric's "
-            f"levels are {first:g}..{last:g}: {_rescale(first, last)}"
+            f"the scores of {what} are shares from {own[0]:g} to {own[1]:g}, and the "
+            f"rubric's levels are {first:g}..{last:g}: {_rescale(first, last)}"
         )
 
 
 def _rescale(low: float, high: float) -> str:
     """Say how shares become scores of a scale."""
     return (
-        "give scale=(0, 1), which compares ranks but not levels, or rescale the scores before "
-        f"(share * {high - low:g} + {low:g} for {low:g} to {high:g}, or share * {high:g} if the "
-        f"tool divides by {high:g})"
+        "give scale=(0, 1), which compares ranks but not levels, or rescale the scores "
+        f"before (share * {high - low:g} + {low:g} for {low:g} to {high:g}, or share * "
+        f"{high:g} if the tool divides by {high:g})"
     )
 
 
@@ -260,31 +302,46 @@ def _with_ratings(
     separator: str,
     failed: Sequence[float],
 ) -> Items:
-    """Read the ratings that came with the table; those of loaded items have been read already."""
+    """Read the ratings that came with the table;
+    those of loaded items have been read already.
+    """
     known = [] if items is None or labels is None else [*items.columns]
-    raw = [c for c in ("human", "human_ratings", "gold") if c in rated and c not in known]
+    raw = [
+        c for c in ("human", "human_ratings", "gold") if c in rated and c not in known
+    ]
     if not raw:
         return rated
     if labels is not None and items is not None:
-        levels = items.rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
-        ends = tuple(levels.loc[rated["rubric_id"].astype("str")].to_numpy(np.float64).T)
+        levels = items.rubrics.groupby("rubric_id", observed=True)["score"].agg(
+            ["min", "max"]
+        )
+        ends = tuple(
+            levels.loc[rated["rubric_id"].astype("str")].to_numpy(np.float64).T
+        )
     rated = _without_foreign_ratings(rated, ends)
     about = [c for c in ("item_id", "rubric_id") if c in rated]
     own = pd.DataFrame(rated[[*about, *raw]]).set_axis(rated["item_id"])
-    read = read_ratings(own, *ends, labels, "judgments", separator, failed).drop(columns=about)
+    read = read_ratings(own, *ends, labels, "judgments", separator, failed).drop(
+        columns=about
+    )
     out = rated.drop(columns=raw)
     for name in read:
         out[name] = read[name].to_numpy()
     return out
 
 
-def _without_foreign_ratings(rated: Items, ends: tuple[FloatArray, FloatArray]) -> Items:
-    """Leave criteria unrated whose scale does not hold the one rating that a text has for all.
+def _without_foreign_ratings(
+    rated: Items, ends: tuple[FloatArray, FloatArray]
+) -> Items:
+    """Leave criteria unrated whose scale does not hold the one rating
+    that a text has for all.
 
-    A log may give a text one rating and several scores on different scales: the rating is on the
-    scale of one of them.
+    A log may give a text one rating and several scores on different scales: the rating
+    is on the scale of one of them.
     """
-    low, high = (np.broadcast_to(np.asarray(end, np.float64), len(rated)) for end in ends)
+    low, high = (
+        np.broadcast_to(np.asarray(end, np.float64), len(rated)) for end in ends
+    )
     if (
         not {"human", "text_id", "criterion"} <= set(rated)
         or len(set(zip(low, high, strict=True))) < 2
@@ -299,8 +356,8 @@ def _without_foreign_ratings(rated: Items, ends: tuple[FloatArray, FloatArray]) 
     if not 0 < len(foreign) < len(np.unique(criterion)):
         return rated
     print(
-        "judgments: 'human' is one rating a text, and some ratings are outside the scale of "
-        f"{', '.join(map(repr, foreign))}: left unrated there"
+        "judgments: 'human' is one rating a text, and some ratings are outside the "
+        f"scale of {', '.join(map(repr, foreign))}: left unrated there"
     )
     out = rated.copy()
     out["human"] = rated["human"].mask(np.isin(criterion, foreign))
@@ -308,9 +365,13 @@ def _without_foreign_ratings(rated: Items, ends: tuple[FloatArray, FloatArray]) 
 
 
 def _parsed_scores(frame: pd.DataFrame, parser: Any) -> pd.Series:
-    """Return what a parser finds in each answer, by the row's criterion where it names several."""
+    """Return what a parser finds in each answer,
+    by the row's criterion where it names several.
+    """
     how = parser_of(parser)
-    names = frame["criterion"].astype("str") if "criterion" in frame else [""] * len(frame)
+    names = (
+        frame["criterion"].astype("str") if "criterion" in frame else [""] * len(frame)
+    )
     texts = frame["score"].map(as_text)
     found = []
     for text, name in zip(texts, names, strict=True):
@@ -327,14 +388,15 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
         return frame
     if both := {"score", "criterion"} & set(frame):
         raise ValueError(
-            f"{what} has the column {min(both)!r}, and scores= names columns of scores as well: "
-            "leave out one of them"
+            f"{what} has the column {min(both)!r}, and scores= names columns of scores "
+            "as well: leave out one of them"
         )
     own_ratings = {f"human_{name}" for name in names} & set(frame)
     if len(names) > 1 and "human" in frame and not own_ratings:
         print(
-            f"judgments: {', '.join(names)} are read as criteria, and 'human' rates them all. If "
-            "they are judges: table.melt([…], var_name='judge', value_name='score')"
+            f"judgments: {', '.join(names)} are read as criteria, and 'human' rates "
+            "them all. If they are judges: table.melt([…], var_name='judge', "
+            "value_name='score')"
         )
     kept = [c for c in frame if c not in names]
     long = frame.melt(kept, names, "criterion", "score", ignore_index=False)
@@ -352,8 +414,8 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
     if "score" not in frame and "winner" in frame:
         raise ValueError(
-            f"{what} names the winner of two answers, but judgments are scores of single answers: "
-            "pairwise logs are not supported"
+            f"{what} names the winner of two answers, but judgments are scores of "
+            "single answers: pairwise logs are not supported"
         )
     require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], what)
     if len(frame) == 0:
@@ -361,7 +423,9 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     frame = _with_known_conditions(pd.DataFrame(frame), what)
     for name in frame.columns[frame.columns.str.fullmatch("|".join(_NUMBERS))]:
         numbers = as_numbers(frame[name])
-        _refuse(frame[name], numbers.isna() & ~is_missing(frame[name]), "is not a number")
+        _refuse(
+            frame[name], numbers.isna() & ~is_missing(frame[name]), "is not a number"
+        )
         frame[name] = numbers
     for name in frame.columns.intersection([*_TEXTS, *_WITHIN]):
         if name != "temperature" and frame[name].dtype != "category":
@@ -374,10 +438,12 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     return without_copies_by_raters(frame, what)
 
 
-_FILL = "if cells of the sheet are merged, fill them down, so that every row has its own"
+_FILL = (
+    "if cells of the sheet are merged, fill them down, so that every row has its own"
+)
 _ONE_ROW = (
-    "; if the rows are ratings by several people, write one row a text, with their ratings in "
-    "human_ratings (3 4 4)"
+    "; if the rows are ratings by several people, write one row a text, with their "
+    "ratings in human_ratings (3 4 4)"
 )
 
 
@@ -393,7 +459,9 @@ def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         values = texts_of(there).str.strip().str.casefold()
         strange = values[~values.str.fullmatch(known)]
         if len(strange):
-            names[name] = f"holds {strange.iloc[0][:40]!r}, and no value of this condition"
+            names[name] = (
+                f"holds {strange.iloc[0][:40]!r}, and no value of this condition"
+            )
     if _is_a_prompt_each(frame):
         names["template"] = "holds another text for every item"
     if "position" in frame and "ordering" not in frame:
@@ -404,7 +472,9 @@ def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 
 
 def _is_a_prompt_each(frame: pd.DataFrame) -> bool:
-    """Whether no two items share a form of the prompt: it is then the text of a filled-in one."""
+    """Whether no two items share a form of the prompt:
+    it is then the text of a filled-in one.
+    """
     by = next((c for c in ("item_id", "text_id") if c in frame), None)
     if by is None or "template" not in frame:
         return False
@@ -437,14 +507,22 @@ def _names(values: pd.Series) -> pd.Series:
 def _matched(
     frame: pd.DataFrame, items: pd.DataFrame | None
 ) -> tuple[pd.DataFrame, Items, IntArray]:
-    """Match rows with items: return the matched rows, the items, and each row's index in them."""
+    """Match rows with items: return the matched rows, the items,
+    and each row's index in them.
+    """
     by = "item_id" if "item_id" in frame else "text_id"
-    keys = [c for c in ("dataset", by, "criterion") if c in frame and (items is None or c in items)]
+    keys = [
+        c
+        for c in ("dataset", by, "criterion")
+        if c in frame and (items is None or c in items)
+    ]
     for name in frame.columns.intersection([*keys, "cluster_id"]):
         _refuse(frame[name], frame[name].isna(), f"is missing; {_FILL}")
     item = frame.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
     first = np.unique(item, return_index=True)[1]
-    own = frame[[c for c in (*_TEXTS, "human", "human_ratings") if c in frame]].iloc[first]
+    own = frame[[c for c in (*_TEXTS, "human", "human_ratings") if c in frame]].iloc[
+        first
+    ]
     for name in frame.columns.intersection(_OF_ITEM):
         cells = frame[name].map(as_text) if frame[name].dtype == object else frame[name]
         code = pd.factorize(cells)[0]
@@ -458,9 +536,15 @@ def _matched(
 
 def _own_items(own: pd.DataFrame, by: str) -> Items:
     items = own.astype({c: "str" for c in _TEXTS if c in own}).reset_index(drop=True)
-    for name, value in (("dataset", "own"), ("criterion", "overall"), ("text_id", own.get(by))):
+    for name, value in (
+        ("dataset", "own"),
+        ("criterion", "overall"),
+        ("text_id", own.get(by)),
+    ):
         if name not in items:
-            items[name] = value if isinstance(value, str) else value.astype("str").to_numpy()
+            items[name] = (
+                value if isinstance(value, str) else value.astype("str").to_numpy()
+            )
     several = items.groupby(["dataset", by])["criterion"].transform("size") > 1
     if by == "text_id" or several.any():
         ending = np.where(several | (by == "text_id"), "/" + items["criterion"], "")
@@ -471,37 +555,46 @@ def _own_items(own: pd.DataFrame, by: str) -> Items:
 
 
 def _among(
-    frame: pd.DataFrame, own: pd.DataFrame, item: IntArray, items: pd.DataFrame, keys: list[str]
+    frame: pd.DataFrame,
+    own: pd.DataFrame,
+    item: IntArray,
+    items: pd.DataFrame,
+    keys: list[str],
 ) -> tuple[pd.DataFrame, Items, IntArray]:
     wanted = pd.MultiIndex.from_frame(own[keys].astype("str"))
     known = max(_item_keys(items, keys), key=lambda known: known.isin(wanted).any())
     place = np.flatnonzero(known.isin(wanted))
     if len(place) == 0:
         raise ValueError(
-            f"none of the {len(own)} judged items (the first: {', '.join(wanted[0])}) is among the "
-            f"items (the first: {', '.join(known[0])}), matched on {', '.join(keys)}; pass the "
-            "items that were judged"
+            f"none of the {len(own)} judged items (the first: {', '.join(wanted[0])}) "
+            f"is among the items (the first: {', '.join(known[0])}), matched on "
+            f"{', '.join(keys)}; pass the items that were judged"
         )
     known = known[place]
     if (twice := known.duplicated()).any():
         raise ValueError(
             f"items: {twice.sum()} appear twice under {', '.join(keys)} (the first: "
-            f"{', '.join(known[twice][0])}); drop them, or name dataset and criterion in both "
-            "tables"
+            f"{', '.join(known[twice][0])}); drop them, or name dataset and criterion "
+            "in both tables"
         )
     nearest = known.get_indexer(wanted)
     found = nearest >= 0
     if not found.all():
         lost = [", ".join(key) for key in wanted[~found][:3]]
         print(
-            f"judgments: {int((~found[item]).sum()):,} of {len(frame):,} rows have no item and are "
-            f"dropped: {'; '.join(lost)}{' …' if (~found).sum() > 3 else ''}"
+            f"judgments: {int((~found[item]).sum()):,} of {len(frame):,} rows have no "
+            "item and are dropped: "
+            f"{'; '.join(lost)}{' …' if (~found).sum() > 3 else ''}"
         )
     rated = items.iloc[place[nearest[found]]].reset_index(drop=True)
     rated = rated if isinstance(rated, Items) else Items(rated)
     for name in own.columns.difference(rated.columns):
         rated[name] = own[name].to_numpy()[found]
-    for name, other in (("dataset", "own"), ("criterion", "overall"), ("cluster_id", "item_id")):
+    for name, other in (
+        ("dataset", "own"),
+        ("criterion", "overall"),
+        ("cluster_id", "item_id"),
+    ):
         if name not in rated:
             rated[name] = rated.get(other, other)
     kept = found[item]
@@ -524,16 +617,19 @@ def _item_keys(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
 def _scales(
     rated: Items, scale: Scale | Mapping[str, Scale] | None, items: pd.DataFrame | None
 ) -> tuple[IntArray, list[FloatArray]]:
-    """Which scale each item has, and the scales: their scores, or the ends of a continuous one."""
+    """Which scale each item has, and the scales: their scores,
+    or the ends of a continuous one.
+    """
     if scale is not None and not _is_scale(scale):
         raise ValueError(
-            f"scale is {scale!r}; give (lowest, highest), such as (1, 5), or a dictionary with one "
-            "for each criterion"
+            f"scale is {scale!r}; give (lowest, highest), such as (1, 5), or a "
+            "dictionary with one for each criterion"
         )
     if scale is None:
         if getattr(items, "rubrics", None) is None:
             raise ValueError(
-                "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 3)"
+                "judgments need scale=(lowest, highest), or items with rubrics "
+                "(--scale 0 3)"
             )
         return scales_of(rated)
     criteria = rated["criterion"].astype("str")
@@ -543,10 +639,12 @@ def _scales(
         pair = scale.get(criterion, ())
         if len(pair) != 2 or not -np.inf < pair[0] < pair[1] < np.inf:
             raise ValueError(
-                f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), such as "
-                "(1, 5), or a dictionary with one for each criterion"
+                f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, "
+                "highest), such as (1, 5), or a dictionary with one for each criterion"
             )
-    which, pairs = pd.factorize(criteria.map({c: tuple(pair) for c, pair in scale.items()}))
+    which, pairs = pd.factorize(
+        criteria.map({c: tuple(pair) for c, pair in scale.items()})
+    )
     return which, [
         np.arange(low, high + 1.0) if (high - low) % 1 == 0 else np.array([low, high])
         for low, high in pairs
@@ -556,7 +654,8 @@ def _scales(
 def _is_scale(scale: Any) -> bool:
     pairs = scale.values() if isinstance(scale, Mapping) else [scale]
     return all(
-        isinstance(pair, list | tuple | np.ndarray) and all(isinstance(end, Real) for end in pair)
+        isinstance(pair, list | tuple | np.ndarray)
+        and all(isinstance(end, Real) for end in pair)
         for pair in pairs
     )
 
@@ -574,7 +673,9 @@ def _read_scores(
     _refuse_shares(frame["score"], np.where(is_marked, np.nan, score), low, high)
     is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
     is_unread = is_none.copy()
-    is_unread[is_none] = frame["score"][is_none].map(as_text).astype("str").str.strip() != ""
+    is_unread[is_none] = (
+        frame["score"][is_none].map(as_text).astype("str").str.strip() != ""
+    )
     span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
     reasons = [
         f"marked {', '.join(f'{mark:g}' for mark in failed)}",
@@ -582,32 +683,48 @@ def _read_scores(
         "not a number",
     ]
     why = np.select([is_marked, is_off, is_unread], reasons, "").astype(object)
-    codes = np.select([is_none | is_marked, is_off], [1, 2], 0)  # unparsed, out_of_range, ok
+    # unparsed, out_of_range, ok
+    codes = np.select([is_none | is_marked, is_off], [1, 2], 0)
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
-        known = f"{', '.join(STATUSES)}; if it means something else: columns={{'status': 'other'}}"
-        _refuse(frame["status"], frame["status"].notna() & (given < 0), f"is not one of {known}")
+        known = (
+            f"{', '.join(STATUSES)}; if it means something else: columns={{'status': "
+            f"'other'}}"
+        )
+        _refuse(
+            frame["status"],
+            frame["status"].notna() & (given < 0),
+            f"is not one of {known}",
+        )
         codes, why[given > 0] = np.where(given > 0, given, codes), ""
         if blanked := int((~is_none & (given > 0)).sum()):
-            print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
+            print(
+                f"judgments: {blanked:,} scores are removed, as their status is not ok"
+            )
     elif n_empty := int((is_none & ~is_unread).sum()):
-        print(f"judgments: {n_empty:,} of {len(frame):,} scores are unparsed (the cell is empty)")
+        print(
+            f"judgments: {n_empty:,} of {len(frame):,} scores are unparsed (the cell "
+            "is empty)"
+        )
     ok, lost = codes == 0, why != ""
     if lost.any() and not ok.any() and not is_missing(frame["score"]).all():
         hint = (
-            "pass the right scale=, items whose rubric has such labels, or another score column; "
-            "write yes as 1; of answers such as 'Score: 4': parser='Score: (\\d)'"
+            "pass the right scale=, items whose rubric has such labels, or another "
+            "score column; write yes as 1; of answers such as 'Score: 4': "
+            "parser='Score: (\\d)'"
         )
         _refuse(frame["score"], lost, f"is {why[lost][0]}, as all others; {hint}")
     for reason in pd.unique(why[lost]):
         rows = np.flatnonzero(why == reason)
         print(
-            f"judgments: {len(rows):,} of {len(frame):,} scores are {STATUSES[codes[rows[0]]]} "
-            f"({reason}), the first in row {frame.index[rows[0]]}: "
-            f"{as_text(frame['score'].iloc[rows[0]])}"
+            f"judgments: {len(rows):,} of {len(frame):,} scores are "
+            f"{STATUSES[codes[rows[0]]]} ({reason}), the first in row "
+            f"{frame.index[rows[0]]}: {as_text(frame['score'].iloc[rows[0]])}"
         )
     if lost.any():
-        noted = frame.get("reason", pd.Series("", frame.index)).astype("object").fillna("")
+        noted = (
+            frame.get("reason", pd.Series("", frame.index)).astype("object").fillna("")
+        )
         frame["reason"] = noted.where(noted != "", why)
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
     kept = pd.Series(np.where(ok, score, np.nan), frame.index)
@@ -617,20 +734,25 @@ def _read_scores(
 def _refuse_shares(
     written: pd.Series, score: FloatArray, low: FloatArray, high: FloatArray
 ) -> None:
-    """Refuse scores that are all shares of 1 where the scale begins at 1; else print a line.
+    """Refuse scores that are all shares of 1 where the scale begins at 1;
+    else print a line.
 
     A share of 1 is the best score, and would be read as the worst.
     """
     there = np.isfinite(score)
     is_share = (score >= 0) & (score <= 1)
     wide = (high > 1) & ((high - low) >= 2)
-    if not there.any() or not (is_share & wide)[there].all() or (score[there] == 1).all():
+    if (
+        not there.any()
+        or not (is_share & wide)[there].all()
+        or (score[there] == 1).all()
+    ):
         return
     if not (low[there] >= 1).all():
         if (score[there] % 1 != 0).any() and (score[there].max() > 0.5):
             print(
-                f"judgments: every score lies between 0 and 1, on a scale up to {high.max():g}: if "
-                "they are shares, give scale=(0, 1)"
+                "judgments: every score lies between 0 and 1, on a scale up to "
+                f"{high.max():g}: if they are shares, give scale=(0, 1)"
             )
         return
     if not ((score[there] % 1 != 0) | (score[there] == 0)).any():
@@ -638,13 +760,15 @@ def _refuse_shares(
     _refuse(
         written,
         there & (score < 1),
-        f"is off the scale {low[there][0]:g}..{high[there][0]:g}, and every score lies between 0 "
-        f"and 1, as shares do: {_rescale(low[there][0], high[there][0])}",
+        f"is off the scale {low[there][0]:g}..{high[there][0]:g}, and every score lies "
+        f"between 0 and 1, as shares do: {_rescale(low[there][0], high[there][0])}",
     )
 
 
 def _read_levels(frame: pd.DataFrame, labels: Labels, ids: NDArray[Any]) -> None:
-    """Name levels by their scores in the columns of conditions that name them by their labels."""
+    """Name levels by their scores in the columns of conditions
+    that name them by their labels.
+    """
     for name in frame.columns.intersection(["ordering", "reference_score", "exemplar"]):
         written = frame[name].astype("object")
         pairs = pd.MultiIndex.from_arrays([ids, written])
@@ -652,18 +776,22 @@ def _read_levels(frame: pd.DataFrame, labels: Labels, ids: NDArray[Any]) -> None
             pair: _by_scores(str(pair[1]), labels[pair[0]])
             for pair in pairs[written.notna()].unique()
         }
-        changed = next((pair for pair, own in scores.items() if str(pair[1]) != own), None)
+        changed = next(
+            (pair for pair, own in scores.items() if str(pair[1]) != own), None
+        )
         if changed is None:
             continue
         frame[name] = pd.Categorical([scores.get(pair) for pair in pairs])
         print(
-            f"judgments: {name!r} names the levels of rubric {changed[0]!r} by their labels: "
-            f"{changed[1]} is {scores[changed]} in scores"
+            f"judgments: {name!r} names the levels of rubric {changed[0]!r} by their "
+            f"labels: {changed[1]} is {scores[changed]} in scores"
         )
 
 
 def _by_scores(levels: str, labels: Mapping[str, float]) -> str:
-    """Return levels such as ``B-A-C`` by their scores; as they are if one is no label."""
+    """Return levels such as ``B-A-C`` by their scores;
+    as they are if one is no label.
+    """
     parts = [labels.get(part.strip().casefold()) for part in levels.split("-")]
     return levels if None in parts else "-".join(map(as_text, parts))
 
@@ -677,10 +805,16 @@ def _read_orderings(
     for row, scores in enumerate(orders):
         wide[row, : len(scores)] = scores
     shown = wide[frame["ordering"].cat.codes]  # a missing one has code -1: the last row
-    bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
-    _refuse(frame["ordering"], bad, "does not list the scores in an order, such as 2-3-1")
+    bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(
+        axis=1
+    )
+    _refuse(
+        frame["ordering"], bad, "does not list the scores in an order, such as 2-3-1"
+    )
     at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
-    frame["position"] = pd.array(np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan), "Int8")
+    frame["position"] = pd.array(
+        np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan), "Int8"
+    )
     counts = (~np.isnan(shown)).sum(axis=1)
     counts = np.where(counts > 0, counts, options)
     frame["n_options"] = counts.astype(np.int8 if counts.max() < 128 else np.int32)
@@ -707,7 +841,9 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
 
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
-    """Infer the design of each judge and condition: that of its most frequent set of orderings."""
+    """Infer the design of each judge and condition:
+    that of its most frequent set of orderings.
+    """
     design = np.full(len(frame), "fixed", dtype=object)
     rows = np.flatnonzero(frame["ordering"].notna())
     if len(rows) == 0:
@@ -716,13 +852,20 @@ def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
         cells_of(frame[[*_WITHIN]].iloc[rows]),
         frame["ordering"].cat.codes.to_numpy()[rows],
     )
-    shown = pd.DataFrame({"arm": arm, "item": item[rows], "order": order}).drop_duplicates()
-    # A set is told by the sum of 64-bit hashes of its orderings, as there may be millions.
+    shown = pd.DataFrame(
+        {"arm": arm, "item": item[rows], "order": order}
+    ).drop_duplicates()
+    # A set is told by the sum of 64-bit hashes of its orderings,
+    # as there may be millions.
     shown["set"] = mix64(shown["order"].to_numpy(np.uint64))
     sets = shown.groupby(["arm", "item"], as_index=False)["set"].sum()
-    sets = sets.groupby(["arm", "set"], as_index=False, sort=False)["item"].agg(["size", "first"])
+    sets = sets.groupby(["arm", "set"], as_index=False, sort=False)["item"].agg(
+        ["size", "first"]
+    )
     sets["share"] = sets["size"] / sets.groupby("arm")["size"].transform("sum")
-    usual = sets.sort_values("size", ascending=False, kind="stable").drop_duplicates("arm")
+    usual = sets.sort_values("size", ascending=False, kind="stable").drop_duplicates(
+        "arm"
+    )
     usual = usual.rename(columns={"first": "item"})[["arm", "item", "share"]]
     names = frame["ordering"].cat.categories
     found = {
@@ -738,14 +881,24 @@ def _design(codes: Sequence[str], share: float) -> str:
     orders = {tuple(ranks(decode(code)).tolist()) for code in codes}
     if share >= 0.5:
         for name, made in _DESIGNS.items():
-            if {tuple(order) for order in made(len(min(orders))).orderings().tolist()} == orders:
+            if {
+                tuple(order) for order in made(len(min(orders))).orderings().tolist()
+            } == orders:
                 return name
     return "single" if share == 1 and len(orders) == 1 else "shuffled"
 
 
 def _ids(frame: pd.DataFrame) -> NDArray[np.uint64]:
     hashes = []
-    for name in ("dataset", "item_id", "criterion", "design", *_WITHIN, "ordering", "replicate"):
+    for name in (
+        "dataset",
+        "item_id",
+        "criterion",
+        "design",
+        *_WITHIN,
+        "ordering",
+        "replicate",
+    ):
         codes, values = pd.factorize(frame[name])
         hashes.append(np.append(hash64(values), np.uint64(0))[codes])
     return mix64(*hashes)

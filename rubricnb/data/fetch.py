@@ -1,9 +1,10 @@
-"""Fetch a file of a dataset from its source, at a pinned commit and with a known SHA-256.
+"""Fetch a file of a dataset from its source,
+at a pinned commit and with a known SHA-256.
 
-The texts are never part of this package: each reader fetches them from where their authors put
-them. ``RUBRICNB_MIRROR`` names a folder or a URL with the same tree
-(``github/OWNER/REPOSITORY/COMMIT/PATH``) for machines without internet; ``RUBRICNB_CACHE`` moves
-the folder in which downloads are kept.
+The texts are never part of this package: each reader fetches them from where their
+authors put them. ``RUBRICNB_MIRROR`` names a folder or a URL with the same tree
+(``github/OWNER/REPOSITORY/COMMIT/PATH``) for machines without internet;
+``RUBRICNB_CACHE`` moves the folder in which downloads are kept.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _MIRROR_HELP = (
 
 
 def pinned(folder: str, ending: str = "") -> dict[str, Path]:
-    """Fetch a folder's files of ``files.csv``, eight at once: path within it → local file."""
+    """Fetch a folder's files of ``files.csv``, eight at once:
+    path within it → local file.
+    """
     files = _files()
     files = files[files.index.str.startswith(folder) & files.index.str.endswith(ending)]
     with ThreadPoolExecutor(8) as pool:
@@ -75,26 +78,36 @@ def fetch(path: str, sha256: str | None = None) -> Path:
     if mirror and "://" not in mirror:
         return _from_folder(Path(mirror).expanduser(), path, sha256)
     file = cache() / path
-    _download(f"{mirror.rstrip('/')}/{path}" if mirror else SOURCE + path.removeprefix("github/"),
-              file, sha256)  # fmt: skip
+    _download(
+        f"{mirror.rstrip('/')}/{path}"
+        if mirror
+        else SOURCE + path.removeprefix("github/"),
+        file,
+        sha256,
+    )
     return file
 
 
 def cache() -> Path:
-    """Return the folder in which downloads are kept: ``RUBRICNB_CACHE`` or the system's own.
+    """Return the folder in which downloads are kept:
+    ``RUBRICNB_CACHE`` or the system's own.
 
     Examples
     --------
     >>> cache().is_absolute()
     True
     """
-    return Path(os.environ.get("RUBRICNB_CACHE") or pooch.os_cache("rubricnb")).expanduser()
+    return Path(
+        os.environ.get("RUBRICNB_CACHE") or pooch.os_cache("rubricnb")
+    ).expanduser()
 
 
 @cached
 def _files() -> pd.Series:
     """The SHA-256 of every file that is fetched, by its path."""
-    return pd.read_csv(Path(__file__).with_name("files.csv"), index_col="path")["sha256"]
+    return pd.read_csv(Path(__file__).with_name("files.csv"), index_col="path")[
+        "sha256"
+    ]
 
 
 def _from_folder(mirror: Path, path: str, sha256: str) -> Path:
@@ -106,14 +119,16 @@ def _from_folder(mirror: Path, path: str, sha256: str) -> Path:
         )
     if (got := pooch.file_hash(str(file))) != sha256:
         raise ValueError(
-            f"{file} has SHA-256 {got}, expected {sha256}, so it is not used; replace it with the "
-            "file of that commit"
+            f"{file} has SHA-256 {got}, expected {sha256}, so it is not used; replace "
+            "it with the file of that commit"
         )
     return file
 
 
 def _download(url: str, file: Path, sha256: str) -> None:
-    """Download a file unless it is there with the right hash; delete it if its hash is wrong."""
+    """Download a file unless it is there with the right hash;
+    delete it if its hash is wrong.
+    """
     # pooch reports to stderr, and a line on stderr would fail the build of the book.
     pooch.get_logger().setLevel(logging.ERROR)
     downloads = pooch.create(
@@ -127,15 +142,18 @@ def _download(url: str, file: Path, sha256: str) -> None:
         downloads.fetch(file.name)
     except PermissionError:
         raise
-    except (OSError, ValueError) as error:  # raised by requests, or by pooch for a wrong hash
+    # raised by requests, or by pooch for a wrong hash
+    except (OSError, ValueError) as error:
         file.unlink(missing_ok=True)
         if isinstance(error, ValueError):
             raise ValueError(
-                f"{url}: {error} Expected {sha256}. The download was deleted; try again later, or "
-                f"{_MIRROR_HELP}"
+                f"{url}: {error} Expected {sha256}. The download was deleted; try "
+                f"again later, or {_MIRROR_HELP}"
             ) from error
         response = getattr(error, "response", None)
-        said = type(error).__name__ if response is None else f"HTTP {response.status_code}"
+        said = (
+            type(error).__name__ if response is None else f"HTTP {response.status_code}"
+        )
         raise ConnectionError(
             f"cannot download {url} ({said}); without internet, {_MIRROR_HELP}"
         ) from error

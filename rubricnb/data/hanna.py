@@ -14,11 +14,26 @@ def read(files: Sequence[Path]) -> list[dict[str, Any]]:
     """Join the 96 stories of one file and the ratings of the other, in their order."""
     stories = pd.read_csv(files[0]).drop_duplicates("Prompt")
     scores = pd.read_csv(files[1]).set_index("Model").loc["Human"]
-    criteria = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
-    ratings = pd.DataFrame({name.lower(): ast.literal_eval(scores[name]) for name in criteria})
+    criteria = (
+        "Relevance",
+        "Coherence",
+        "Empathy",
+        "Surprise",
+        "Engagement",
+        "Complexity",
+    )
+    ratings = pd.DataFrame(
+        {name.lower(): ast.literal_eval(scores[name]) for name in criteria}
+    )
     return [
         {"number": number, "prompt": prompt, "story": story, "ratings": rated}
         for number, (prompt, story, rated) in enumerate(
-            zip(stories["Prompt"], stories["Human"], ratings.to_dict("records"), strict=True), 1
+            zip(
+                stories["Prompt"],
+                stories["Human"],
+                ratings.to_dict("records"),
+                strict=True,
+            ),
+            1,
         )
     ]

@@ -1,8 +1,8 @@
 """Arithmetic inside the papers: what their tables say about their own statements.
 
-Each expression of ``published/identities.yml`` recomputes one kind of statement from `published`
-tables alone, for the rows of ``claims.csv`` whose ``kind`` is ``identity`` and whose ``recompute``
-names it.
+Each expression of ``published/identities.yml`` recomputes one kind of statement from
+`published` tables alone, for the rows of ``claims.csv`` whose ``kind`` is ``identity``
+and whose ``recompute`` names it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def recompute(claims: pd.DataFrame | None = None) -> pd.DataFrame:
     Parameters
     ----------
     claims
-        Rows of `rubricnb.data.claims`; rows of the kind ``claim`` are left out. Default: all.
+        Rows of `rubricnb.data.claims`; rows of the kind ``claim`` are left out.
+        Default: all.
 
     Returns
     -------
@@ -61,7 +62,8 @@ def value(name: str, judge: str = "", dataset: str = "") -> float:
     name
         Its name there (``recompute`` of ``claims.csv``).
     judge, dataset
-        What it is about, as in ``claims.csv``; datasets may be joined by ``+``. Default: all.
+        What it is about, as in ``claims.csv``; datasets may be joined by ``+``.
+        Default: all.
 
     Examples
     --------
@@ -72,11 +74,14 @@ def value(name: str, judge: str = "", dataset: str = "") -> float:
 
 
 def _evaluated(name: str, judge: str, dataset: str) -> Any:
-    """Evaluate an expression after those that it names, with no builtins but those listed below."""
+    """Evaluate an expression after those that it names,
+    with no builtins but those listed below.
+    """
     expressions = _expressions()
     if name not in expressions:
         raise ValueError(
-            f"no identity is named {name!r}{nearest(name, expressions)} See {_FILE.name}"
+            f"no identity is named {name!r}{nearest(name, expressions)} See "
+            f"{_FILE.name}"
         )
     tree = ast.parse(expressions[name], mode="eval")
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -88,7 +93,8 @@ def _evaluated(name: str, judge: str, dataset: str) -> Any:
         "asked": partial(_asked, judge=judge, dataset=dataset),
         **{n: _evaluated(n, judge, dataset) for n in names if n in expressions},
     }
-    builtins = {"__import__": __import__}  # numpy loads its own parts when first asked for a mean
+    # numpy loads its own parts when first asked for a mean
+    builtins = {"__import__": __import__}
     return eval(compile(tree, name, "eval"), {"__builtins__": builtins, **scope})
 
 
@@ -105,13 +111,20 @@ def _asked(frame: pd.DataFrame, *by: str, judge: str, dataset: str) -> pd.DataFr
         frame = frame[frame["judge"] == judge]
     if dataset and "dataset" in by:
         # Printed names become the names that `rubricnb.data.load` knows.
-        slugs = frame["dataset"].str.lower().str.removesuffix("-bench").replace("mt", "mt-bench")
+        slugs = (
+            frame["dataset"]
+            .str.lower()
+            .str.removesuffix("-bench")
+            .replace("mt", "mt-bench")
+        )
         frame = frame[slugs.isin(dataset.split("+"))]
     return frame
 
 
 def _least_squares(cells: pd.DataFrame) -> Any:
-    """Least sum of squared distances from 20 % that the printed first and last position allow."""
+    """Least sum of squared distances from 20 % that the printed first
+    and last position allow.
+    """
     rounding = np.linspace(-0.05, 0.05, 11)
     first = cells["pos1_pct"].to_numpy()[:, None, None] - 20 + rounding[:, None]
     last = cells["pos5_pct"].to_numpy()[:, None, None] - 20 + rounding
@@ -119,10 +132,14 @@ def _least_squares(cells: pd.DataFrame) -> Any:
 
 
 def _costs(shares: pd.DataFrame) -> pd.Series:
-    """Bias Cost (×100) of each balanced order, from a judge's shares: score by position."""
+    """Bias Cost (×100) of each balanced order,
+    from a judge's shares: score by position.
+    """
     orders = balanced(5).orderings()
     away = (shares - 20).abs().to_numpy()[orders - 1, np.arange(5)]
-    return pd.Series(away.sum(axis=1), index=[str(o.tolist()).replace(" ", "") for o in orders])
+    return pd.Series(
+        away.sum(axis=1), index=[str(o.tolist()).replace(" ", "") for o in orders]
+    )
 
 
 _NAMED = (

@@ -16,22 +16,28 @@ import pyarrow as pa
 from rubricnb.data.tables import parsed, read_text, reading, refuse_half_characters
 
 Row = dict[str, Any]
-_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
+# correct, partial, incorrect, no answer
+_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _FACTS = ("text_id", "cluster_id", "group_id", "candidate", "form", "human")
 _ZSTD = 93
 MAX_UNPACKED_BYTES = 2**30
 """Most that a log may unpack to."""
 # promptfoo's assertions that ask a judge
-_GRADED = re.compile("rubric|graded|g-eval|factuality|relevance|recall|faithfulness|select-best")
+_GRADED = re.compile(
+    "rubric|graded|g-eval|factuality|relevance|recall|faithfulness|select-best"
+)
 
 
 def read_log(path: Path) -> pd.DataFrame:
-    """Read a log of one of them, whose scale is in ``attrs``; or a JSON list of rows."""
+    """Read a log of one of them, whose scale is in ``attrs``;
+    or a JSON list of rows.
+    """
     with reading(path):
         rows, scale = _rows(path)
         if not rows:
             raise ValueError(
-                f"{path.name} is a log without scores: give one that was written after the grading"
+                f"{path.name} is a log without scores: give one that was written after "
+                "the grading"
             )
         refuse_half_characters(rows, path)
         frame = pd.DataFrame(rows)
@@ -48,7 +54,9 @@ def _rows(path: Path) -> tuple[list[Row], tuple[float, float] | None]:
     if isinstance(log, list) and all(isinstance(row, dict) for row in log):
         return log, None
     if not isinstance(log, dict):
-        raise ValueError(f"{path.name} does not hold JSON objects: {{column: value, …}}, …")
+        raise ValueError(
+            f"{path.name} does not hold JSON objects: {{column: value, …}}, …"
+        )
     runs, cases = log.get("results"), log.get("testCases")
     if "eval" in log:
         return list(_inspect(log)), None
@@ -67,21 +75,37 @@ def _inspect(log: Row) -> Iterator[Row]:
     scorers = {s["name"]: s for s in about.get("scorers") or []}
     grader = (about.get("model_roles") or {}).get("grader") or {}
     for sample in log.get("samples") or []:
-        known = {"text_id": sample["id"], "candidate": about["model"], "read": sample["epoch"]}
+        known = {
+            "text_id": sample["id"],
+            "candidate": about["model"],
+            "read": sample["epoch"],
+        }
         known |= {"dataset": about["task"]}
-        scores = {name: score["value"] for name, score in (sample.get("scores") or {}).items()}
+        scores = {
+            name: score["value"] for name, score in (sample.get("scores") or {}).items()
+        }
         error = sample.get("error") or {}
         # An error ends a sample; the scorers before it have given their scores.
         for scorer in (s for s in scorers if error and s not in scores):
             metrics = scorers[scorer].get("metrics")
-            scores[scorer] = dict.fromkeys(metrics) if isinstance(metrics, dict) else None
+            scores[scorer] = (
+                dict.fromkeys(metrics) if isinstance(metrics, dict) else None
+            )
         for scorer, values in scores.items():
-            model = (scorers.get(scorer, {}).get("options") or {}).get("model") or grader
+            model = (scorers.get(scorer, {}).get("options") or {}).get(
+                "model"
+            ) or grader
             judge = model.get("model") if isinstance(model, dict) else model
-            for name, value in (values if isinstance(values, dict) else {scorer: values}).items():
+            for name, value in (
+                values if isinstance(values, dict) else {scorer: values}
+            ).items():
                 known |= {"criterion": name, "judge": judge or "unknown"}
-                failed = error.get("message", "error") if value is None and error else None
-                yield known | _score(value, failed) | _facts(sample.get("metadata"), name)
+                failed = (
+                    error.get("message", "error") if value is None and error else None
+                )
+                yield (
+                    known | _score(value, failed) | _facts(sample.get("metadata"), name)
+                )
 
 
 def _promptfoo(results: list[Row]) -> Iterator[Row]:
@@ -89,17 +113,24 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
     answers: dict[str, list[Any]] = {}
     for result in results:
         case, given = result.get("testCase") or {}, result.get("vars") or {}
-        # --repeat gives a test another number; an equal answer is the same text, read again.
+        # --repeat gives a test another number;
+        # an equal answer is the same text, read again.
         number = tests.setdefault(json.dumps([given, case]), result.get("testIdx", 0))
         by = result.get("provider") or {}
-        candidate = by if isinstance(by, str) else by.get("label") or by.get("id") or "unknown"
+        candidate = (
+            by if isinstance(by, str) else by.get("label") or by.get("id") or "unknown"
+        )
         if prompt := result.get("promptIdx"):
             candidate = f"{candidate}, prompt {prompt}"
         earlier = answers.setdefault(f"{number}/{candidate}", [])
         earlier.append(answer := (result.get("response") or {}).get("output"))
         repeat = earlier.index(answer)
         test = f"test {number}" + (f", repeat {repeat}" if repeat else "")
-        known = {"text_id": f"{test}/{candidate}", "group_id": test, "candidate": candidate}
+        known = {
+            "text_id": f"{test}/{candidate}",
+            "group_id": test,
+            "candidate": candidate,
+        }
         known |= {"cluster_id": f"test {number}", "read": earlier.count(answer)}
         named: dict[str, str] = {}
         for part in (result.get("gradingResult") or {}).get("componentResults") or []:
@@ -110,7 +141,11 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
             name = _metric(asked, given) or f"{kind}: {value}"[:60]
             if named.setdefault(name, value) != value:
                 name = f"{name}: {value}"[:60]
-            usual = (case.get("options") or {}).get("provider") if _GRADED.search(kind) else None
+            usual = (
+                (case.get("options") or {}).get("provider")
+                if _GRADED.search(kind)
+                else None
+            )
             judge = asked.get("provider") or usual or "unknown"
             judge = judge.get("id", "unknown") if isinstance(judge, dict) else judge
             failed = part.get("reason") or "error" if about.get("graderError") else None
@@ -132,7 +167,11 @@ def _metric(asked: Row, given: Row) -> str:
 def _deepeval(cases: list[Row]) -> Iterator[Row]:
     names = [case.get("name") or f"case {number}" for number, case in enumerate(cases)]
     for number, case in enumerate(cases):
-        name = names[number] if names.count(names[number]) == 1 else f"{names[number]} {number}"
+        name = (
+            names[number]
+            if names.count(names[number]) == 1
+            else f"{names[number]} {number}"
+        )
         for metric in case.get("metricsData") or []:
             criterion = metric["name"].removesuffix(" [GEval]")
             judge = metric.get("evaluationModel") or "unknown"
@@ -169,16 +208,23 @@ def _unpacked(path: Path) -> Row:
         names = archive.namelist()
         if "header.json" not in names:
             raise ValueError(
-                f"{path.name} has no header.json: let the evaluation finish, then read it"
+                f"{path.name} has no header.json: let the evaluation finish, then read "
+                "it"
             )
-        wanted = ["header.json", *(name for name in names if name.startswith("samples/"))]
+        wanted = [
+            "header.json",
+            *(name for name in names if name.startswith("samples/")),
+        ]
         size = sum(archive.getinfo(name).file_size for name in wanted)
         if size > MAX_UNPACKED_BYTES:
             raise ValueError(
-                f"{path.name} unpacks to {size:,} bytes, and at most {MAX_UNPACKED_BYTES:,} are "
-                "read; evaluate fewer samples in one log (rubricnb.data.logs.MAX_UNPACKED_BYTES)"
+                f"{path.name} unpacks to {size:,} bytes, and at most "
+                f"{MAX_UNPACKED_BYTES:,} are read; evaluate fewer samples in one log "
+                "(rubricnb.data.logs.MAX_UNPACKED_BYTES)"
             )
-        header, *samples = (parsed(_member(archive, file, name), path) for name in wanted)
+        header, *samples = (
+            parsed(_member(archive, file, name), path) for name in wanted
+        )
         return dict(header) | {"samples": samples}
 
 
@@ -186,7 +232,8 @@ def _member(archive: zipfile.ZipFile, file: Any, name: str) -> str:
     info = archive.getinfo(name)
     if info.compress_type != _ZSTD:
         return archive.read(info).decode()
-    file.seek(info.header_offset + 26)  # where a local header has the lengths of name and extras
+    # where a local header has the lengths of name and extras
+    file.seek(info.header_offset + 26)
     file.seek(sum(struct.unpack("<HH", file.read(4))), 1)
     packed = pa.BufferReader(file.read(info.compress_size))
     text = pa.CompressedInputStream(packed, "zstd").read(info.file_size + 1)

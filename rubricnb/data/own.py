@@ -23,7 +23,15 @@ from rubricnb.data.tables import name_columns, require, table_of
 from rubricnb.data.validate import check_items, check_known, check_text, nearest
 from rubricnb.frames import Items, refuse
 
-_NAMES = ["text_id", "item_id", "cluster_id", "group_id", "candidate", "criterion", "rubric_id"]
+_NAMES = [
+    "text_id",
+    "item_id",
+    "cluster_id",
+    "group_id",
+    "candidate",
+    "criterion",
+    "rubric_id",
+]
 _RATERS = r"(?:rater|annotator|expert|coder|person|user|r|a)?[ _-]?\d+"
 
 
@@ -37,44 +45,49 @@ def load_csv(
     Parameters
     ----------
     path
-        A CSV (its values separated by commas, semicolons or tabs), ``.jsonl``, ``.json`` (a list
-        of rows) or ``.parquet``; or a DataFrame or a list of rows. Needed: ``instruction`` and
-        ``response``; rows without a response are left out, with a line. Read where present:
+        A CSV (its values separated by commas, semicolons or tabs), ``.jsonl``,
+        ``.json`` (a list of rows) or ``.parquet``; or a DataFrame or a list of rows.
+        Needed: ``instruction`` and ``response``; rows without a response are left out,
+        with a line. Read where present:
 
-        * ``criterion`` (or ``rubric_id``): what this row is judged by. Without it every row is
-          judged by every criterion of the rubric file.
-        * ``human_CRITERION``, or ``human`` where there is one criterion per row: mean rating, a
-          number, a label of the rubric, or ``4/5`` on a scale up to 5; an empty cell is a text
-          that nobody rated. ``human_ratings``: the single ones, ``3 4 4``, a list or a mapping by
-          rater, or a column for each rater (see `columns`; ``human_1``, ``human_2`` are known);
-          their mean is ``human`` where that is not given. Rows that repeat a text with a rating
-          each are one text with several ratings.
+        * ``criterion`` (or ``rubric_id``): what this row is judged by. Without it every
+          row is judged by every criterion of the rubric file.
+        * ``human_CRITERION``, or ``human`` where there is one criterion per row: mean
+          rating, a number, a label of the rubric, or ``4/5`` on a scale up to 5; an
+          empty cell is a text that nobody rated. ``human_ratings``: the single ones,
+          ``3 4 4``, a list or a mapping by rater, or a column for each rater (see
+          `columns`; ``human_1``, ``human_2`` are known); their mean is ``human`` where
+          that is not given. Rows that repeat a text with a rating each are one text
+          with several ratings.
         * ``text_id``: a name for the response; default: ``item_id``, or a number.
         * ``item_id``: a name for the row.
         * ``candidate``: who wrote the response; those of one instruction then compete.
         * ``group_id``: whose candidates compete, where the instruction does not say it.
-        * ``cluster_id``: what shares a text. Default: ``group_id``; else the instruction; where
-          all rows have the same one (essays on one task), the response.
-        * ``reference`` (an answer worth full marks), ``reference_1``, … (one worth this level,
-          named by its label, or by its score where labels are words);
+        * ``cluster_id``: what shares a text. Default: ``group_id``; else the
+          instruction; where all rows have the same one (essays on one task), the
+          response.
+        * ``reference`` (an answer worth full marks), ``reference_1``, … (one worth this
+          level, named by its label, or by its score where labels are words);
         * ``category`` and any further column: kept.
     rubric
-        A file as `read_rubrics` reads it, or its content as a mapping or a list of them.
+        A file as `read_rubrics` reads it, or its content as a mapping or a list of
+        them.
     columns
-        The file's names of columns → those above. Several columns may be ``human_ratings``.
+        The file's names of columns → those above. Several columns may be
+        ``human_ratings``.
 
     Returns
     -------
     Items
-        ``dataset`` is the file's stem (``own`` without a file); ids begin with it. Texts are kept
-        as they are.
+        ``dataset`` is the file's stem (``own`` without a file); ids begin with it.
+        Texts are kept as they are.
 
     Raises
     ------
     ValueError
-        The file cannot be read, a column is missing, a text is empty, a rating is not a number or
-        off the scale, a criterion has no rubric, or an id appears twice. Rows count from 1, without
-        the header.
+        The file cannot be read, a column is missing, a text is empty, a rating is not a
+        number or off the scale, a criterion has no rubric, or an id appears twice. Rows
+        count from 1, without the header.
 
     Examples
     --------
@@ -104,12 +117,18 @@ def load_csv(
     items = read_ratings(items, low, high, labels, file, separator)
     per_criterion = "criterion" in table or "rubric_id" in table
     stem = Path(path).stem if isinstance(path, str | Path) else "own"
-    return check_items(_with_ids(items, stem, per_criterion), rubrics, allow_unrated=True)
+    return check_items(
+        _with_ids(items, stem, per_criterion), rubrics, allow_unrated=True
+    )
 
 
-def _texts_of(table: pd.DataFrame, file: str, columns: Mapping[str, str] | None) -> pd.DataFrame:
+def _texts_of(
+    table: pd.DataFrame, file: str, columns: Mapping[str, str] | None
+) -> pd.DataFrame:
     """Name the columns, make every cell a text, and check names and texts."""
-    texts = {c: [as_text(v) for v in table[c]] for c in table if table[c].dtype != "str"}
+    texts = {
+        c: [as_text(v) for v in table[c]] for c in table if table[c].dtype != "str"
+    }
     table = name_columns(table.assign(**texts).fillna(""), file, columns)
     require(table, ["instruction", "response"], file)
     blank = table["instruction"].str.strip() == ""
@@ -118,10 +137,13 @@ def _texts_of(table: pd.DataFrame, file: str, columns: Mapping[str, str] | None)
     if silent.mean() > 0.5:
         refuse(file, table["response"], silent, _NO_RESPONSE)
     if silent.any():
-        rows = ", ".join(map(str, table.index[silent][:5])) + (" …" if silent.sum() > 5 else "")
+        rows = ", ".join(map(str, table.index[silent][:5])) + (
+            " …" if silent.sum() > 5 else ""
+        )
         print(
-            f"{file}: {silent.sum()} of {len(table)} rows have no response and are left out (row "
-            f"{rows}); the page on audits says how to ask a judge about empty texts"
+            f"{file}: {silent.sum()} of {len(table)} rows have no response and are "
+            f"left out (row {rows}); the page on audits says how to ask a judge about "
+            "empty texts"
         )
     table = table[~silent].copy()
     for column in table.columns.intersection(_NAMES, sort=False):
@@ -134,23 +156,29 @@ def _texts_of(table: pd.DataFrame, file: str, columns: Mapping[str, str] | None)
 
 
 _NO_INSTRUCTION = (
-    "is empty; if cells of the sheet are merged, write the instruction into every row; if the "
-    "texts answer no instruction, write what they are, such as 'An essay'"
+    "is empty; if cells of the sheet are merged, write the instruction into every row; "
+    "if the texts answer no instruction, write what they are, such as 'An essay'"
 )
 _NO_RESPONSE = (
-    "is empty; if the texts are in another column (a list of tool calls, say), name it: "
-    "columns={'tool_calls': 'response', 'response': 'other'}"
+    "is empty; if the texts are in another column (a list of tool calls, say), name "
+    "it: columns={'tool_calls': 'response', 'response': 'other'}"
 )
 
 
 def _with_raters(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Join columns such as ``human_1`` or ``human_tone_2``, which hold one rater's ratings each."""
+    """Join columns such as ``human_1`` or ``human_tone_2``,
+    which hold one rater's ratings each.
+    """
     criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
     wanted = {f"human_{c}": f"human_{c}" for c in criteria} if len(criteria) > 1 else {}
     wanted |= {"human": "human_ratings"} if len(criteria) == 1 else {}
     wanted |= {f"human_{criteria[0]}": "human_ratings"} if len(criteria) == 1 else {}
     for start, name in wanted.items():
-        raters = [c for c in table if re.fullmatch(rf"(?i){re.escape(start)}[ _-]{_RATERS}", c)]
+        raters = [
+            c
+            for c in table
+            if re.fullmatch(rf"(?i){re.escape(start)}[ _-]{_RATERS}", c)
+        ]
         raters = [c for c in raters if c.removeprefix("human_") not in criteria]
         if len(raters) < 1 or name in table:
             continue
@@ -173,48 +201,57 @@ def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
         by_text = keys.drop(columns=["item_id", "text_id"], errors="ignore")
         if names.isin(["item_id", "text_id"]).any() and by_text.duplicated().any():
             print(
-                f"{file}: {by_text.duplicated().sum()} rows repeat an earlier text under another "
-                "id, and are judged again; if they are ratings of one text, give them one text_id"
+                f"{file}: {by_text.duplicated().sum()} rows repeat an earlier text "
+                "under another id, and are judged again; if they are ratings of one "
+                "text, give them one text_id"
             )
         return table
     if not ratings and not people:
         print(
-            f"{file}: {len(table)} rows hold {n_texts} texts, and each row is judged; delete the "
-            "copies, or tell them apart in a column text_id"
+            f"{file}: {len(table)} rows hold {n_texts} texts, and each row is judged; "
+            "delete the copies, or tell them apart in a column text_id"
         )
         return table
     groups = table.groupby(text, sort=False)
     one = groups.head(1).copy()
     for column in ratings:
         cells = [_ratings_in_rows(own) for _, own in groups[column]]
-        if column == "human" and "human_ratings" in table:  # a mean that each row repeats
+        # a mean that each row repeats
+        if column == "human" and "human_ratings" in table:
             cells = [[*dict.fromkeys(own)] for own in cells]
         one[column] = [own[0] if len(own) == 1 else own for own in cells]
     others = [c for c in table if c not in ratings and groups[c].nunique().max() > 1]
     differ = [c for c in others if c not in ("instruction", "response")]
     print(
-        f"{file}: {len(table)} rows hold {n_texts} texts: the ratings of repeated rows are joined"
-        + (f", which differ in {', '.join(differ)}" if differ else "")
+        f"{file}: {len(table)} rows hold {n_texts} texts: the ratings of repeated rows "
+        "are joined" + (f", which differ in {', '.join(differ)}" if differ else "")
     )
     return one.drop(columns=differ)
 
 
 def _ratings_in_rows(cells: pd.Series) -> list[Any]:
-    """Return the ratings that the rows of one text give; one empty cell where nobody rated it."""
+    """Return the ratings that the rows of one text give;
+    one empty cell where nobody rated it.
+    """
     given = [cell for cell in cells if isinstance(cell, list) or cell.strip()]
     return given or [""]
 
 
-def _by_criterion(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Give each row its criterion, rubric and rating; a row with several becomes several rows."""
+def _by_criterion(
+    table: pd.DataFrame, rubrics: pd.DataFrame, file: str
+) -> pd.DataFrame:
+    """Give each row its criterion, rubric and rating;
+    a row with several becomes several rows.
+    """
     known = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
     ratings = [c for c in table if c.startswith("human_") and c != "human_ratings"]
     for column in ratings:
         if column.removeprefix("human_") not in set(known["criterion"]):
             raise ValueError(
-                f"{file}: the column {column!r} does not name a criterion of the rubric file"
-                f"{nearest(column.removeprefix('human_'), known['criterion'])} "
-                f"It has: {', '.join(known['criterion'])}. If it holds one person's ratings: "
+                f"{file}: the column {column!r} does not name a criterion of the "
+                "rubric file"
+                f"{nearest(column.removeprefix('human_'), known['criterion'])} It has: "
+                f"{', '.join(known['criterion'])}. If it holds one person's ratings: "
                 f"columns={{{column!r}: 'human_ratings'}}; if it holds something else: "
                 f"columns={{{column!r}: 'other'}}"
             )
@@ -223,32 +260,41 @@ def _by_criterion(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.D
     if key is None and mean and len(known) > 1:
         names = ", ".join(f"human_{c}" for c in known["criterion"])
         raise ValueError(
-            f"{file}: the column {mean!r} does not say which of {len(known)} criteria it rates; "
-            f"name the columns {names}, or add a column 'criterion'"
+            f"{file}: the column {mean!r} does not say which of {len(known)} criteria "
+            f"it rates; name the columns {names}, or add a column 'criterion'"
         )
     if key is None:
         rows = table.merge(known, how="cross").set_axis(table.index.repeat(len(known)))
     else:
         check_known(table[key], known[key], file)
         other = table.drop(columns=[c for c in known if c in table and c != key])
-        rows = other.merge(known, on=key, how="left", validate="m:1").set_axis(table.index)
+        rows = other.merge(known, on=key, how="left", validate="m:1").set_axis(
+            table.index
+        )
     if ratings:
         named = "human_" + rows["criterion"]
         rows["human"] = [
-            row.get(column, "") for row, column in zip(rows.to_dict("records"), named, strict=True)
+            row.get(column, "")
+            for row, column in zip(rows.to_dict("records"), named, strict=True)
         ]
     return rows.drop(columns=ratings)
 
 
-def _with_references_by_score(items: pd.DataFrame, labels: Labels, file: str) -> pd.DataFrame:
-    """Name the columns ``reference_LABEL`` by the score of the level, which differs by rubric."""
+def _with_references_by_score(
+    items: pd.DataFrame, labels: Labels, file: str
+) -> pd.DataFrame:
+    """Name the columns ``reference_LABEL`` by the score of the level,
+    which differs by rubric.
+    """
     columns = [c for c in items if re.fullmatch(r"reference_.+", str(c))]
     rubric = items["rubric_id"].astype("str")
     renamed: dict[str, str] = {}
     out = items.drop(columns=columns)
     for column in columns:
         label = column.removeprefix("reference_").casefold()
-        by_score = {r: _reference_name(own.get(label), column) for r, own in labels.items()}
+        by_score = {
+            r: _reference_name(own.get(label), column) for r, own in labels.items()
+        }
         for name, own in items[column].groupby(rubric.map(by_score).to_numpy()):
             if name not in out:
                 out[name] = ""
@@ -256,15 +302,19 @@ def _with_references_by_score(items: pd.DataFrame, labels: Labels, file: str) ->
             twice = out[name].loc[there.index] != ""
             if twice.any():
                 raise ValueError(
-                    f"{file}: the column {column!r} and another one both hold the reference of "
-                    f"score {name.removeprefix('reference_')}; leave out one of them"
+                    f"{file}: the column {column!r} and another one both hold the "
+                    f"reference of score {name.removeprefix('reference_')}; leave out "
+                    "one of them"
                 )
             out.loc[there.index, name] = there
             if name != column:
                 renamed[column] = str(name)
     if renamed:
         said = ", ".join(f"{old} = {new}" for old, new in renamed.items())
-        print(f"{file}: references are named by the labels of levels; by their scores: {said}")
+        print(
+            f"{file}: references are named by the labels of levels; by their scores: "
+            f"{said}"
+        )
     return out
 
 
@@ -273,34 +323,52 @@ def _reference_name(score: float | None, column: str) -> str:
 
 
 def _name_raters(table: pd.DataFrame, file: str) -> None:
-    """Say which columns look like one rater's ratings each, where no column is a rating."""
-    names = [c for c in table if re.fullmatch(r"(?i)(rater|annotator|expert|rating)s?[ _-]?\w+", c)]
+    """Say which columns look like one rater's ratings each,
+    where no column is a rating.
+    """
+    names = [
+        c
+        for c in table
+        if re.fullmatch(r"(?i)(rater|annotator|expert|rating)s?[ _-]?\w+", c)
+    ]
     if len(names) > 1 and not any(c.startswith("human") for c in table):
         said = ", ".join(f"{name!r}: 'human_ratings'" for name in names)
-        print(f"{file}: no ratings are read; if these columns are ratings: columns={{{said}}}")
+        print(
+            f"{file}: no ratings are read; if these columns are ratings: "
+            f"columns={{{said}}}"
+        )
 
 
 def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.DataFrame:
-    """Fill the ids; `per_criterion` says that a row of the file is one text under one criterion."""
+    """Fill the ids; `per_criterion` says that a row of the file
+    is one text under one criterion.
+    """
     # A space at the end of a prompt does not make it another one.
-    bare = items.assign(**{c: items[c].str.strip() for c in ("instruction", "response")})
+    bare = items.assign(
+        **{c: items[c].str.strip() for c in ("instruction", "response")}
+    )
     prompts = _number(bare, ["instruction"])
     if "text_id" in items:
         texts = items["text_id"]
     elif per_criterion:
         texts = _number(
-            bare, ["instruction", "response", *items.columns.intersection(["candidate"])]
+            bare,
+            ["instruction", "response", *items.columns.intersection(["candidate"])],
         )
     else:
-        texts = items.get("item_id", items.index.astype("str").to_series(index=items.index))
+        texts = items.get(
+            "item_id", items.index.astype("str").to_series(index=items.index)
+        )
     # Essays on one task share their instruction; what they share then says nothing.
     clusters = texts if prompts.nunique() == 1 else "prompt-" + prompts
     names = texts + "/" + items["criterion"]
     out = items.assign(
         dataset=dataset,
-        item_id=f"{dataset}/" + (items.get("item_id", names) if per_criterion else names),
+        item_id=f"{dataset}/"
+        + (items.get("item_id", names) if per_criterion else names),
         text_id=f"{dataset}/" + texts,
-        cluster_id=f"{dataset}/" + items.get("cluster_id", items.get("group_id", clusters)),
+        cluster_id=f"{dataset}/"
+        + items.get("cluster_id", items.get("group_id", clusters)),
     )
     if "group_id" in items or "candidate" in items:
         group = items.get("group_id", "prompt-" + prompts)

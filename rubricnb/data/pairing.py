@@ -9,16 +9,26 @@ from rubricnb.data.validate import check_items
 from rubricnb.frames import Items
 
 _QUESTION = "Which of the two responses is better under the criterion {criterion}?"
-_KEPT = ("dataset", "group_id", "cluster_id", "category", "instruction", "reference", "criterion")
+_KEPT = (
+    "dataset",
+    "group_id",
+    "cluster_id",
+    "category",
+    "instruction",
+    "reference",
+    "criterion",
+)
 
 
 def pairs(items: Items) -> Items:
-    """Pair the candidates of each group, so that a judge can say which response is better.
+    """Pair the candidates of each group,
+    so that a judge can say which response is better.
 
-    A pair is an item whose rubric has two levels, and the description of each is a whole response:
-    score 1 is the first-named candidate's, score 2 the other's. So a design over two options is
-    the classical swap, `position_bias` measures the classical position bias, and the template
-    ``pairwise`` shows the instruction and the two responses in the order asked.
+    A pair is an item whose rubric has two levels, and the description of each is a
+    whole response: score 1 is the first-named candidate's, score 2 the other's. So a
+    design over two options is the classical swap, `position_bias` measures the
+    classical position bias, and the template ``pairwise`` shows the instruction and the
+    two responses in the order asked.
 
     Parameters
     ----------
@@ -30,12 +40,15 @@ def pairs(items: Items) -> Items:
     Items
         One item per group, criterion and pair of candidates, in the order of the items:
 
-        * ``item_id`` ``GROUP/FIRST-vs-SECOND``; ``text_id`` and ``rubric_id`` are the same;
-        * ``candidate_1``, ``candidate_2``: the two names; ``candidate`` is ``FIRST-vs-SECOND``;
+        * ``item_id`` ``GROUP/FIRST-vs-SECOND``; ``text_id`` and ``rubric_id`` are the
+          same;
+        * ``candidate_1``, ``candidate_2``: the two names; ``candidate`` is
+          ``FIRST-vs-SECOND``;
         * ``response``: the question that is asked (the responses are in ``.rubrics``);
-        * ``human``, ``gold``: 1 if the first response is rated higher, 2 if the second, missing at
-          a tie;
-        * dataset, group_id, cluster_id, category, instruction, reference, criterion as before.
+        * ``human``, ``gold``: 1 if the first response is rated higher, 2 if the second,
+          missing at a tie;
+        * dataset, group_id, cluster_id, category, instruction, reference, criterion as
+          before.
 
     Raises
     ------
@@ -58,8 +71,9 @@ def pairs(items: Items) -> Items:
     couples = _couples(items)
     if couples.empty:
         raise ValueError(
-            "these items have no competing candidates (columns group_id and candidate), so "
-            "there are no pairs; try minibench, mt-bench, vicuna or summeval"
+            "these items have no competing candidates (columns group_id and "
+            "candidate), so there are no pairs; try minibench, mt-bench, vicuna or "
+            "summeval"
         )
     first, second = (couples[c].astype("str") for c in ("candidate", "candidate_2"))
     versus = first + "-vs-" + second
@@ -93,11 +107,21 @@ def _couples(items: Items) -> pd.DataFrame:
 
 def _rubrics(couples: pd.DataFrame, rubrics: pd.DataFrame) -> pd.DataFrame:
     """In every wording, level 1 is the first response and level 2 the other."""
-    wordings = rubrics.drop_duplicates(["rubric_id", "variant"]).astype({"rubric_id": "str"})
-    shown = couples[["name", "rubric_id", "response", "response_2"]].astype({"rubric_id": "str"})
+    wordings = rubrics.drop_duplicates(["rubric_id", "variant"]).astype(
+        {"rubric_id": "str"}
+    )
+    shown = couples[["name", "rubric_id", "response", "response_2"]].astype(
+        {"rubric_id": "str"}
+    )
     worded = shown.merge(wordings, on="rubric_id")
     levels = [
-        worded.assign(rubric_id=worded["name"], score=score, description=worded[response])
+        worded.assign(
+            rubric_id=worded["name"], score=score, description=worded[response]
+        )
         for score, response in enumerate(("response", "response_2"), 1)
     ]
-    return pd.concat(levels).sort_index(kind="stable")[rubrics.columns].reset_index(drop=True)
+    return (
+        pd.concat(levels)
+        .sort_index(kind="stable")[rubrics.columns]
+        .reset_index(drop=True)
+    )

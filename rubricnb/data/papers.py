@@ -16,9 +16,15 @@ _CLAIMS = _FOLDER / "claims.csv"
 _INDEX = _FOLDER / "index.csv"
 _ITEMS = _FOLDER / "items.csv"
 ERRATA = _FOLDER / "errata.csv"
-VERDICTS = ("replicates", "does not", "cannot say")  # for claims that are tested on judges
-# What is checked without a judge has words of its own: "the arithmetic holds", "… fails".
-_CHECKED = {"identity": "the arithmetic", "fact": "the count", "procedure": "the procedure"}
+# for claims that are tested on judges
+VERDICTS = ("replicates", "does not", "cannot say")
+# What is checked without a judge has words of its own:
+# "the arithmetic holds", "… fails".
+_CHECKED = {
+    "identity": "the arithmetic",
+    "fact": "the count",
+    "procedure": "the procedure",
+}
 NO_INTERVAL = "no interval"
 
 
@@ -28,12 +34,14 @@ def published(table: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     table
-        Its name, or the beginning of its name where only one table begins so. Default: the list.
+        Its name, or the beginning of its name where only one table begins so. Default:
+        the list.
 
     Returns
     -------
     DataFrame
-        The list has table, paper, arxiv, number and caption. Percentages are as printed.
+        The list has table, paper, arxiv, number and caption. Percentages are as
+        printed.
 
     Raises
     ------
@@ -52,10 +60,20 @@ def published(table: str | None = None) -> pd.DataFrame:
     if table is None:
         return index.astype({"number": "int64"})
     names = list(index["table"])
-    found = [table] if table in names else [name for name in names if name.startswith(table)]
+    found = (
+        [table]
+        if table in names
+        else [name for name in names if name.startswith(table)]
+    )
     if len(found) != 1:
-        said = f"several tables begin with {table!r}" if found else f"there is no table {table!r}"
-        raise ValueError(f"{said}{nearest(table, names)} There are: {', '.join(found or names)}")
+        said = (
+            f"several tables begin with {table!r}"
+            if found
+            else f"there is no table {table!r}"
+        )
+        raise ValueError(
+            f"{said}{nearest(table, names)} There are: {', '.join(found or names)}"
+        )
     return pd.read_csv(_FOLDER / f"{found[0]}.csv")
 
 
@@ -70,8 +88,8 @@ def paper_judges(papers: Iterable[str] | None = None) -> list[str]:
     Returns
     -------
     list of str
-        In the order of the tables. RULERS calls them backbones, and a source of gold scores is a
-        judge too.
+        In the order of the tables. RULERS calls them backbones, and a source of gold
+        scores is a judge too.
 
     Examples
     --------
@@ -84,17 +102,21 @@ def paper_judges(papers: Iterable[str] | None = None) -> list[str]:
     for table in map(published, chosen["table"]):
         for column in ("judge", "backbone", "score_source"):
             if column in table:
-                found |= dict.fromkeys(table[column].str.replace(r" \(.*", "", regex=True))
+                found |= dict.fromkeys(
+                    table[column].str.replace(r" \(.*", "", regex=True)
+                )
     return list(found)
 
 
 def check_paper_judge(name: str, papers: Iterable[str]) -> str:
-    """Return the name of a judge of some papers, or the empty one of a judge of the reader's own.
+    """Return the name of a judge of some papers,
+    or the empty one of a judge of the reader's own.
 
     Raises
     ------
     ValueError
-        None of these papers has a judge of that name; says which come near, or which paper has it.
+        None of these papers has a judge of that name; says which come near, or which
+        paper has it.
 
     Examples
     --------
@@ -115,7 +137,10 @@ or 'Qwen3-32B'? ...
     if elsewhere:
         told = claims().query("paper in @elsewhere")["chapter"].unique()
         chapters = ", ".join(stem.split("_")[0] for stem in told)
-        hint = f"; it is a judge of {' and '.join(elsewhere)}, which chapters {chapters} check."
+        hint = (
+            f"; it is a judge of {' and '.join(elsewhere)}, which chapters {chapters} "
+            "check."
+        )
     raise ValueError(
         f"paper_judge = {name!r} is no judge of {' or '.join(papers)}{hint} There are: "
         f"{', '.join(known)}. Leave it empty for a judge of your own"
@@ -123,18 +148,20 @@ or 'Qwen3-32B'? ...
 
 
 def paper_items() -> pd.DataFrame:
-    """List every numbered figure, table and equation of the papers, and the settings they state.
+    """List every numbered figure, table and equation of the papers,
+    and the settings they state.
 
     Returns
     -------
     DataFrame
-        Text only, a row for each item and each command that fills a part of it: paper; item
-        (``Table 2``); what it is; chapter, where it stands (a chapter's stem, or the path of a page
-        or of a study's file); label, of its figures, tables or sections there, with spaces;
-        command, by the file that it writes (a notebook or a bundle) or the study that it runs,
-        empty where nothing has to be asked; published, where its numbers are (a table of
-        `published`, or how the ids of `claims` begin; empty: none is printed); reason, what no
-        command can fill and why.
+        Text only, a row for each item and each command that fills a part of it: paper;
+        item (``Table 2``); what it is; chapter, where it stands (a chapter's stem, or
+        the path of a page or of a study's file); label, of its figures, tables or
+        sections there, with spaces; command, by the file that it writes (a notebook or
+        a bundle) or the study that it runs, empty where nothing has to be asked;
+        published, where its numbers are (a table of `published`, or how the ids of
+        `claims` begin; empty: none is printed); reason, what no command can fill and
+        why.
 
     Examples
     --------
@@ -156,16 +183,16 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per statement: claim_id; paper; section; kind (``claim``: about judges, compared
-        with an estimate of ours; ``fact``: about data, designs, prompts or code, in which we
-        count; ``identity``: inside the papers' own tables, recomputed from them; ``procedure``:
-        about a test or an interval, compared with simulated studies); chapter;
-        quantity in words; judge, dataset (empty: all of the paper's);
-        published, the value; relation (``=``, ``<=`` or ``>=`` published); tolerance, in units of
-        the quantity; recompute, how (for an identity: a name in ``identities.yml``;
-        ``not recomputed:`` and why where no chapter can); source_table, where the value is
-        printed (empty: in the text).
-        There is no verdict: `verdicts` computes it.
+        One row per statement: claim_id; paper; section; kind (``claim``: about judges,
+        compared with an estimate of ours; ``fact``: about data, designs, prompts or
+        code, in which we count; ``identity``: inside the papers' own tables, recomputed
+        from them; ``procedure``: about a test or an interval, compared with simulated
+        studies); chapter; quantity in words; judge, dataset (empty: all of the
+        paper's); published, the value; relation (``=``, ``<=`` or ``>=`` published);
+        tolerance, in units of the quantity; recompute, how (for an identity: a name in
+        ``identities.yml``; ``not recomputed:`` and why where no chapter can);
+        source_table, where the value is printed (empty: in the text). There is no
+        verdict: `verdicts` computes it.
 
     Raises
     ------
@@ -195,12 +222,13 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
 def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """Compare what the papers say with what we find.
 
-    A statement is a band: its published value plus and minus its tolerance (open on one side for
-    ``<=`` and ``>=``). A claim about judges *replicates* if the whole interval found lies inside
-    the band, it *does not* if the whole interval lies outside, and otherwise we *cannot say*, nor
-    can we without an interval. The other kinds have words of their own: *the arithmetic* of an
-    identity, *the count* of a fact and *the procedure* *holds* or *fails*; it fails *as we read it*
-    where the erratum is a reading (``errata.csv``). Identities and facts are exact.
+    A statement is a band: its published value plus and minus its tolerance (open on one
+    side for ``<=`` and ``>=``). A claim about judges *replicates* if the whole interval
+    found lies inside the band, it *does not* if the whole interval lies outside, and
+    otherwise we *cannot say*, nor can we without an interval. The other kinds have
+    words of their own: *the arithmetic* of an identity, *the count* of a fact and *the
+    procedure* *holds* or *fails*; it fails *as we read it* where the erratum is a
+    reading (``errata.csv``). Identities and facts are exact.
 
     Parameters
     ----------
@@ -212,10 +240,10 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The claims with value, low, high, verdict (one of ``VERDICTS`` for claims about judges,
-        else ``the … holds``, ``the … fails`` or ``cannot say``) and reason (why we cannot say). A
-        claim without a row in `found` was not measured: we cannot say, and the reason is what it
-        needs.
+        The claims with value, low, high, verdict (one of ``VERDICTS`` for claims about
+        judges, else ``the … holds``, ``the … fails`` or ``cannot say``) and reason (why
+        we cannot say). A claim without a row in `found` was not measured: we cannot
+        say, and the reason is what it needs.
 
     Raises
     ------
@@ -242,8 +270,12 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     high = out["high"].fillna(out["value"].where(exact))
     # Printed values are decimals: 0.3 - 0.1 must not fall outside 0.2.
     slack = 1e-9 * (1 + out["published"].abs())
-    bottom = (out["published"] - out["tolerance"] - slack).where(out["relation"] != "<=", -np.inf)
-    top = (out["published"] + out["tolerance"] + slack).where(out["relation"] != ">=", np.inf)
+    bottom = (out["published"] - out["tolerance"] - slack).where(
+        out["relation"] != "<=", -np.inf
+    )
+    top = (out["published"] + out["tolerance"] + slack).where(
+        out["relation"] != ">=", np.inf
+    )
     inside, outside = (low >= bottom) & (high <= top), (high < bottom) | (low > top)
     checked = out["kind"].map(_CHECKED)
     ours = pd.read_csv(ERRATA).query("consequence == 'reading'")["claim_id"]

@@ -1,8 +1,9 @@
-"""MT-Bench, Vicuna Bench and FLASK as Prometheus ships them: one whole judge prompt per response.
+"""MT-Bench, Vicuna Bench and FLASK as Prometheus ships them:
+one whole judge prompt per response.
 
-Kim et al. (2024) put instruction, response, reference and rubric into one string; the papers
-take their data from there. Here it is taken apart, and every part is checked by putting the
-string together again.
+Kim et al. (2024) put instruction, response, reference and rubric into one string; the
+papers take their data from there. Here it is taken apart, and every part is checked by
+putting the string together again.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ _HEADINGS = (
 )
 _PARTS = ("{task}", "{instruction}", "{response}", "{reference}", "[{definition}]")
 PROMPT = (
-    "\n\n".join(f"{heading}\n{part}" for heading, part in zip(_HEADINGS, _PARTS, strict=False))
+    "\n\n".join(
+        f"{heading}\n{part}" for heading, part in zip(_HEADINGS, _PARTS, strict=False)
+    )
     + "".join(f"\nScore {k}: {{level_{k}}}" for k in range(1, 6))
     + f"\n\n{_HEADINGS[-1]} "
 )
-_PATTERN = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.*)", re.escape(PROMPT)), re.DOTALL)
+_PATTERN = re.compile(
+    re.sub(r"\\{(\w+)\\}", r"(?P<\1>.*)", re.escape(PROMPT)), re.DOTALL
+)
 
 
 def rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -44,13 +49,14 @@ def parse_prompt(prompt: str) -> dict[str, str]:
     Returns
     -------
     dict
-        task, instruction, response, reference, definition, level_1 … level_5, all verbatim:
-        ``PROMPT.format(**parse_prompt(prompt)) == prompt``.
+        task, instruction, response, reference, definition, level_1 … level_5, all
+        verbatim: ``PROMPT.format(**parse_prompt(prompt)) == prompt``.
 
     Raises
     ------
     ValueError
-        A heading is missing or appears twice, or the parts are not in the format's order.
+        A heading is missing or appears twice, or the parts are not in the format's
+        order.
 
     Examples
     --------
@@ -62,7 +68,8 @@ def parse_prompt(prompt: str) -> dict[str, str]:
     match = _PATTERN.fullmatch(prompt)
     if match is None or any(prompt.count(heading) > 1 for heading in _HEADINGS):
         raise ValueError(
-            f"the prompt that begins {prompt[:60]!r} is not in the Prometheus format (once each "
-            f"{', '.join(_HEADINGS)}, with [definition] and 'Score 1:' to 'Score 5:')"
+            f"the prompt that begins {prompt[:60]!r} is not in the Prometheus format "
+            f"(once each {', '.join(_HEADINGS)}, with [definition] and 'Score 1:' to "
+            "'Score 5:')"
         )
     return match.groupdict()

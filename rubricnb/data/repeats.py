@@ -1,7 +1,8 @@
-"""Rows of a log that repeat an item: further reads, ratings by several people, or other things.
+"""Rows of a log that repeat an item: further reads,
+ratings by several people, or other things.
 
-Rows under one judge, item and prompt are further reads only if nothing else tells them apart: a
-column that nobody mapped may name another text, judge or experiment.
+Rows under one judge, item and prompt are further reads only if nothing else tells them
+apart: a column that nobody mapped may name another text, judge or experiment.
 """
 
 from __future__ import annotations
@@ -27,8 +28,17 @@ _OF_A_READ = re.compile(
     r"|raw|logprob|confidence|probab|judge|grader|completion",
     re.IGNORECASE,
 )
-_READ_NAMES = ("epoch", "repeat", "repetition", "replication", "trial", "attempt", "iteration",
-               "run", "rep")  # fmt: skip
+_READ_NAMES = (
+    "epoch",
+    "repeat",
+    "repetition",
+    "replication",
+    "trial",
+    "attempt",
+    "iteration",
+    "run",
+    "rep",
+)
 
 
 def cells_of(keys: pd.DataFrame) -> IntArray:
@@ -44,9 +54,12 @@ def number_reads(frame: pd.DataFrame, item_id: pd.Series) -> NDArray[np.int16]:
     Raises
     ------
     ValueError
-        One read has two rows, or an unmapped column tells all rows of each prompt apart.
+        One read has two rows, or an unmapped column tells all rows of each prompt
+        apart.
     """
-    names = [c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame]
+    names = [
+        c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame
+    ]
     cell = cells_of(frame[names].assign(item=item_id))
     twice = pd.Series(cell).duplicated(keep=False).to_numpy()
     given = frame.get("replicate")
@@ -63,7 +76,9 @@ def number_reads(frame: pd.DataFrame, item_id: pd.Series) -> NDArray[np.int16]:
     code = pd.factorize(numbers if is_number else label.map(as_text), sort=is_number)[0]
     if given is not None:
         same = twice.copy()
-        same[twice] = pd.DataFrame({"cell": cell, "read": code})[twice].duplicated(keep=False)
+        same[twice] = pd.DataFrame({"cell": cell, "read": code})[twice].duplicated(
+            keep=False
+        )
         if same.any():
             _refuse(item_id, same, _judged_twice(frame, cell, same))
     if given is not None and ((numbers % 1 == 0) & numbers.between(1, 2**15 - 1)).all():
@@ -71,13 +86,16 @@ def number_reads(frame: pd.DataFrame, item_id: pd.Series) -> NDArray[np.int16]:
     if twice.any():
         said = f"; they differ in {_listed(differing)}" if differing else ""
         print(
-            f"judgments: the reads of a prompt are numbered from 1, by their 'read' or by row{said}"
+            "judgments: the reads of a prompt are numbered from 1, by their 'read' or "
+            f"by row{said}"
         )
     return (places(cell, code) + 1).astype(np.int16)
 
 
 def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Join rows that repeat a score for each person who rated the text; a line says so."""
+    """Join rows that repeat a score for each person who rated the text;
+    a line says so.
+    """
     if "human" not in frame or "human_ratings" in frame:
         return frame
     people = [c for c in frame if names_people(str(c)) and c not in _KNOWN]
@@ -103,8 +121,8 @@ def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     out["human_ratings"] = ratings.loc[cell[first]].to_numpy()
     who = f" (by {people[0]!r})" if by_people else ""
     print(
-        f"{what}: {len(frame):,} rows hold {len(out):,} scores: the ratings of repeated rows{who} "
-        "are joined"
+        f"{what}: {len(frame):,} rows hold {len(out):,} scores: the ratings of "
+        f"repeated rows{who} are joined"
     )
     return out
 
@@ -112,11 +130,15 @@ def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 def _tell_apart(
     frame: pd.DataFrame, item_id: pd.Series, cell: IntArray, twice: NDArray[np.bool_]
 ) -> tuple[pd.Series | None, list[str]]:
-    """Find what tells repeated rows apart: the labels of reads, and the columns that differ."""
+    """Find what tells repeated rows apart: the labels of reads,
+    and the columns that differ.
+    """
     rows = np.flatnonzero(twice)
     cells = cell[rows]
     unmapped = [
-        c for c in frame if c not in _KNOWN and not re.fullmatch(r"probability_\d+", str(c))
+        c
+        for c in frame
+        if c not in _KNOWN and not re.fullmatch(r"probability_\d+", str(c))
     ]
     codes = {str(c): _codes(frame[c].iloc[rows]) for c in unmapped}
     codes = {name: code for name, code in codes.items() if _varies(cells, code)}
@@ -124,17 +146,30 @@ def _tell_apart(
     if not codes and not _varies(cells, score):
         _refuse(item_id, twice, _judged_twice(frame, cell, twice))
     for name, code in codes.items():
-        if name.casefold() in _READ_NAMES and _is_apart(cells, code) and _counts(frame[name]):
+        if (
+            name.casefold() in _READ_NAMES
+            and _is_apart(cells, code)
+            and _counts(frame[name])
+        ):
             print(f"judgments: the column {name!r} is read as 'read'")
             return frame[name], []
-    apart = [name for name, code in codes.items() if _is_another_thing(name, cells, code, score)]
+    apart = [
+        name
+        for name, code in codes.items()
+        if _is_another_thing(name, cells, code, score)
+    ]
     if apart:
         # The fewer values, the more it is like the name of a judge or an experiment.
-        first = min(apart, key=lambda name: (len(np.unique(codes[name])), name.casefold() == "id"))
+        first = min(
+            apart,
+            key=lambda name: (len(np.unique(codes[name])), name.casefold() == "id"),
+        )
         is_name = 2 * len(np.unique(codes[first])) <= len(rows)
         _refuse(item_id, twice, _ways_out(first, [*codes], is_name))
     rest = {str(c): _codes(frame[c].iloc[rows]) for c in frame if str(c) not in codes}
-    same = pd.DataFrame(rest | codes | {"cell": cells}).duplicated(keep=False).to_numpy()
+    same = (
+        pd.DataFrame(rest | codes | {"cell": cells}).duplicated(keep=False).to_numpy()
+    )
     if same.any():
         copies = twice.copy()
         copies[rows] = same
@@ -154,22 +189,36 @@ def _check_records(
         return
     rows = np.flatnonzero(twice)
     cells, score = cell[rows], _codes(frame["score"].iloc[rows])
-    for name in (c for c in frame if c not in _KNOWN and str(c).casefold() not in _RECORD_NAMES):
+    for name in (
+        c for c in frame if c not in _KNOWN and str(c).casefold() not in _RECORD_NAMES
+    ):
         code = _codes(frame[name].iloc[rows])
-        if not _OF_A_READ.search(str(name)) and _varies(cells, code) and _is_apart(cells, code):
-            _refuse(item_id, twice, _ways_out(str(name), [], 2 * len(np.unique(code)) <= len(rows)))
+        if (
+            not _OF_A_READ.search(str(name))
+            and _varies(cells, code)
+            and _is_apart(cells, code)
+        ):
+            _refuse(
+                item_id,
+                twice,
+                _ways_out(str(name), [], 2 * len(np.unique(code)) <= len(rows)),
+            )
     if not _varies(cells, score):
         print(
-            "judgments: repeated rows have equal scores throughout; if they are copies of one "
-            "record, keep one of each"
+            "judgments: repeated rows have equal scores throughout; if they are copies "
+            "of one record, keep one of each"
         )
 
 
 _RECORD_NAMES = ("id", "uuid", "key", "index")
 
 
-def _is_another_thing(name: str, cells: IntArray, code: IntArray, score: IntArray) -> bool:
-    """Whether a column tells repeated rows apart, and is not what a judge writes with a read."""
+def _is_another_thing(
+    name: str, cells: IntArray, code: IntArray, score: IntArray
+) -> bool:
+    """Whether a column tells repeated rows apart,
+    and is not what a judge writes with a read.
+    """
     if _OF_A_READ.search(name):
         return False
     if _is_apart(cells, code):
@@ -179,18 +228,30 @@ def _is_another_thing(name: str, cells: IntArray, code: IntArray, score: IntArra
 
 
 def _is_crossed(cells: IntArray, code: IntArray) -> bool:
-    """Whether every value comes equally often in every cell (two models, each read twice)."""
+    """Whether every value comes equally often in every cell (two models,
+    each read twice).
+    """
     n_cells, n_values = len(np.unique(cells)), len(np.unique(code))
     _, counts = np.unique(cells * (code.max() + 1) + code, return_counts=True)
-    return n_cells > 1 and len(counts) == n_cells * n_values and len(set(counts.tolist())) == 1
+    return (
+        n_cells > 1
+        and len(counts) == n_cells * n_values
+        and len(set(counts.tolist())) == 1
+    )
 
 
 def _ways_out(name: str, differing: list[str], is_name: bool) -> str:
     others = [one for one in differing if one != name]
     also = f" (and in {_listed(others)})" if others else ""
-    text = f"columns={{{name!r}: 'item_id'}} if every row is another text (what is 'item_id' now "
+    text = (
+        f"columns={{{name!r}: 'item_id'}} if every row is another text (what is "
+        "'item_id' now "
+    )
     text += "can be 'cluster_id')"
-    names = f"columns={{{name!r}: 'judge'}} (or 'criterion', 'form') if it names what was asked"
+    names = (
+        f"columns={{{name!r}: 'judge'}} (or 'criterion', 'form') if it names what was "
+        "asked"
+    )
     read = f"columns={{{name!r}: 'read'}} if the rows are repeated reads"
     ways = [names, read, text] if is_name else [text, read]
     return (
@@ -204,8 +265,8 @@ def _judged_twice(frame: pd.DataFrame, cell: IntArray, same: NDArray[np.bool_]) 
     differing = [name for name, code in codes.items() if _varies(cell[same], code)]
     said = f" (the rows differ in {_listed(differing)})" if differing else ""
     return (
-        f"is judged twice under the same conditions{said}; drop the copies, or number repeated "
-        "reads in a column 'read'"
+        f"is judged twice under the same conditions{said}; drop the copies, or number "
+        "repeated reads in a column 'read'"
     )
 
 
@@ -237,7 +298,9 @@ def _is_apart(cells: IntArray, code: IntArray) -> bool:
 def _counts(values: pd.Series) -> bool:
     """Whether a column numbers reads: 1, 2, … or run-1, run-2, …"""
     texts = values.map(as_text)
-    return bool(texts.str.fullmatch(r"(?:[a-z]+[-_ ]?)?\d{1,4}", flags=re.IGNORECASE).all())
+    return bool(
+        texts.str.fullmatch(r"(?:[a-z]+[-_ ]?)?\d{1,4}", flags=re.IGNORECASE).all()
+    )
 
 
 def _refuse(values: pd.Series, bad: ArrayLike, why: str) -> None:

@@ -20,7 +20,10 @@ FloatArray = NDArray[np.float64]
 IDENTICAL = "identical"
 """A wording for control: one text for all levels."""
 _BUNDLED = Path(__file__).parent / "rubrics"
-_FORMAT = "A rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, 2: …}"
+_FORMAT = (
+    "A rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, "
+    "2: …}"
+)
 
 
 def read_rubrics(path: Any) -> pd.DataFrame:
@@ -29,32 +32,35 @@ def read_rubrics(path: Any) -> pd.DataFrame:
     Parameters
     ----------
     path
-        YAML: a list of mappings (or one mapping) with ``criterion`` (its name), ``definition``
-        (what it asks), ``levels`` (label → what such a response is like), ``rubric_id`` (default:
-        the criterion) and, optionally, ``weight`` (of the criterion in
-        `rubricnb.statistics.overall`), ``values`` (label → score) and ``paraphrased``
-        (``definition`` and ``levels`` in other words). Or a CSV with a row for every level:
-        ``criterion``, ``definition``, ``score``, ``description`` and, optionally, ``label``,
-        ``weight``, ``rubric_id`` and ``variant`` (``standard`` or ``paraphrased``).
+        YAML: a list of mappings (or one mapping) with ``criterion`` (its name),
+        ``definition`` (what it asks), ``levels`` (label → what such a response is
+        like), ``rubric_id`` (default: the criterion) and, optionally, ``weight`` (of
+        the criterion in `rubricnb.statistics.overall`), ``values`` (label → score) and
+        ``paraphrased`` (``definition`` and ``levels`` in other words). Or a CSV with a
+        row for every level: ``criterion``, ``definition``, ``score``, ``description``
+        and, optionally, ``label``, ``weight``, ``rubric_id`` and ``variant``
+        (``standard`` or ``paraphrased``).
 
-        A label that is a number is its own score, also with gaps (1, 3, 5, 7) or halves. Of yes and
-        no, pass and fail, true and false, and their first letters, the scores are 1 and 0; of
-        letters from A on, the best is A (before it S) and the last one has 1; H, M, L (high,
-        medium, low) are 3, 2, 1; E, M, B (exceeds, meets, below) too; C, P, I (correct, partial,
-        incorrect) 1, 0.5, 0. A line says so. Other labels need ``values`` (in a CSV ``label`` and
-        ``score``). In a CSV, empty cells of criterion and definition are those of the row above.
+        A label that is a number is its own score, also with gaps (1, 3, 5, 7) or
+        halves. Of yes and no, pass and fail, true and false, and their first letters,
+        the scores are 1 and 0; of letters from A on, the best is A (before it S) and
+        the last one has 1; H, M, L (high, medium, low) are 3, 2, 1; E, M, B (exceeds,
+        meets, below) too; C, P, I (correct, partial, incorrect) 1, 0.5, 0. A line says
+        so. Other labels need ``values`` (in a CSV ``label`` and ``score``). In a CSV,
+        empty cells of criterion and definition are those of the row above.
 
     Returns
     -------
     DataFrame
-        The rubrics frame: rubric_id, variant, score, criterion, definition, description; with
-        ``label`` where one is not its score, and ``weight`` where one is given.
+        The rubrics frame: rubric_id, variant, score, criterion, definition,
+        description; with ``label`` where one is not its score, and ``weight`` where one
+        is given.
 
     Raises
     ------
     ValueError
-        The file is not YAML or not a list of rubrics, a part is missing or not text, a label has no
-        score, or a rubric_id appears twice.
+        The file is not YAML or not a list of rubrics, a part is missing or not text, a
+        label has no score, or a rubric_id appears twice.
 
     Examples
     --------
@@ -69,9 +75,13 @@ def read_rubrics(path: Any) -> pd.DataFrame:
     1      tone      2       Kind.
     """
     if isinstance(path, Mapping | list | tuple):
-        return _of_content([path] if isinstance(path, Mapping) else list(path), "the rubric")
+        return _of_content(
+            [path] if isinstance(path, Mapping) else list(path), "the rubric"
+        )
     if not isinstance(path, str | Path):
-        raise ValueError(f"a rubric is a file or a mapping, not {type(path).__name__}. {_FORMAT}")
+        raise ValueError(
+            f"a rubric is a file or a mapping, not {type(path).__name__}. {_FORMAT}"
+        )
     path = Path(path)
     with reading(path):
         return _read(path)
@@ -84,14 +94,18 @@ def _read(path: Path) -> pd.DataFrame:
         content = yaml.load(read_text(path), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         why = " ".join(str(error).split())
-        raise ValueError(f"{path.name} is not YAML in UTF-8: {why}. {_FORMAT}") from error
+        raise ValueError(
+            f"{path.name} is not YAML in UTF-8: {why}. {_FORMAT}"
+        ) from error
     return _of_content([content] if isinstance(content, dict) else content, path.name)
 
 
 def _of_content(rubrics: Any, file: str) -> pd.DataFrame:
     if not isinstance(rubrics, list) or not rubrics:
         raise ValueError(f"{file} holds {_kind(rubrics)}. {_FORMAT}")
-    rows = [row for k, rubric in enumerate(rubrics, 1) for row in _rows(rubric, file, k)]
+    rows = [
+        row for k, rubric in enumerate(rubrics, 1) for row in _rows(rubric, file, k)
+    ]
     return _with_scores(pd.DataFrame(rows), file)
 
 
@@ -100,7 +114,10 @@ def _of_table(path: Path) -> pd.DataFrame:
     require(table, _PARTS, path.name)
     filled = _filled_down(table)
     if not filled.equals(table):
-        print(f"{path.name}: empty cells of criterion and definition are those of the row above")
+        print(
+            f"{path.name}: empty cells of criterion and definition are those of the "
+            "row above"
+        )
     table = filled
     for column in _PARTS:
         check_text(table[column], path.name)
@@ -115,18 +132,28 @@ _PARTS = ["criterion", "definition", "score", "description"]
 def _filled_down(table: pd.DataFrame) -> pd.DataFrame:
     """Fill cells that were merged over the levels of a criterion."""
     out = table.copy()
-    named = [c for c in ("criterion", "rubric_id", "definition", "variant") if c in table]
+    named = [
+        c for c in ("criterion", "rubric_id", "definition", "variant") if c in table
+    ]
     for column in named:
         out[column] = out[column].mask(out[column].str.strip() == "").ffill().fillna("")
     if "weight" in table:
-        same = out.groupby([c for c in named if c != "definition"], sort=False)["weight"]
-        out["weight"] = same.transform(lambda own: own.mask(own == "").ffill().fillna(""))
+        same = out.groupby([c for c in named if c != "definition"], sort=False)[
+            "weight"
+        ]
+        out["weight"] = same.transform(
+            lambda own: own.mask(own == "").ffill().fillna("")
+        )
     return out
 
 
 def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Give every level its score; keep labels and weights that say more than the default."""
-    labels = levels.get("label", levels["score"]).replace("", np.nan).fillna(levels["score"])
+    """Give every level its score; keep labels and weights
+    that say more than the default.
+    """
+    labels = (
+        levels.get("label", levels["score"]).replace("", np.nan).fillna(levels["score"])
+    )
     labels = labels.astype("str").str.strip()
     weight = levels.get("weight", pd.Series(index=levels.index)).replace("", np.nan)
     levels = levels.assign(score=as_numbers(levels["score"]), weight=as_numbers(weight))
@@ -137,9 +164,18 @@ def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
     levels["label"] = labels.mask(as_numbers(labels) == levels["score"])
     folded = levels.assign(label=labels.str.casefold())
     for bad, why in (
-        (folded.duplicated(["rubric_id", "variant", "label"]), "two levels have the label {}"),
-        (labels.str.contains(r"[\n\[\]<>|]|^$"), "the label {} is empty or holds one of [ ] < > |"),
-        (weight.notna() & ~(levels["weight"] > 0), "its weight is not a number above 0"),
+        (
+            folded.duplicated(["rubric_id", "variant", "label"]),
+            "two levels have the label {}",
+        ),
+        (
+            labels.str.contains(r"[\n\[\]<>|]|^$"),
+            "the label {} is empty or holds one of [ ] < > |",
+        ),
+        (
+            weight.notna() & ~(levels["weight"] > 0),
+            "its weight is not a number above 0",
+        ),
     ):
         if bad.any():
             rubric_id, label = levels["rubric_id"][bad].iloc[0], labels[bad].iloc[0]
@@ -158,9 +194,9 @@ def _usual_scores(labels: list[str], where: str) -> dict[str, float]:
     if known is None:
         blanks = ", ".join(f"{label}: …" for label in labels)
         raise ValueError(
-            f"{where}: no score is known for the levels {', '.join(labels)}: add a line such as "
-            f"values: {{{blanks}}} with a number for each, the highest for the best; in a CSV "
-            "write the labels in a column 'label'"
+            f"{where}: no score is known for the levels {', '.join(labels)}: add a "
+            f"line such as values: {{{blanks}}} with a number for each, the highest "
+            "for the best; in a CSV write the labels in a column 'label'"
         )
     scores = {folded[word]: score for word, score in known.items() if word in folded}
     said = ", ".join(f"{label} = {score:g}" for label, score in scores.items())
@@ -169,7 +205,8 @@ def _usual_scores(labels: list[str], where: str) -> dict[str, float]:
 
 
 def in_wording(rubrics: pd.DataFrame, variant: str) -> pd.DataFrame:
-    """Return the rubrics in one wording; in ``identical`` every level has the middle one's text.
+    """Return the rubrics in one wording;
+    in ``identical`` every level has the middle one's text.
 
     Examples
     --------
@@ -180,9 +217,13 @@ def in_wording(rubrics: pd.DataFrame, variant: str) -> pd.DataFrame:
     """
     if variant != IDENTICAL:
         return rubrics[rubrics["variant"] == variant]
-    levels = rubrics[rubrics["variant"] == "standard"].sort_values(["rubric_id", "score"])
+    levels = rubrics[rubrics["variant"] == "standard"].sort_values(
+        ["rubric_id", "score"]
+    )
     of_rubric = levels.groupby("rubric_id", sort=False, observed=True)["description"]
-    return levels.assign(description=of_rubric.transform(lambda texts: texts.iloc[len(texts) // 2]))
+    return levels.assign(
+        description=of_rubric.transform(lambda texts: texts.iloc[len(texts) // 2])
+    )
 
 
 def level_labels(rubrics: pd.DataFrame) -> pd.Series:
@@ -192,7 +233,8 @@ def level_labels(rubrics: pd.DataFrame) -> pd.Series:
 
 
 def label_scores(rubrics: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Return rubric_id → label (in lower case) → score: the scores of ratings given as labels.
+    """Return rubric_id → label (in lower case) → score:
+    the scores of ratings given as labels.
 
     Examples
     --------
@@ -230,20 +272,23 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     rubrics
         A rubrics frame.
     n
-        Number of levels. A rubric that has n levels is returned as it is. A five-level rubric
-        becomes 2 (its levels 1 and 5), 3 (1, 3 and 5) or up to 10 levels. The paper does not say
-        how it makes 9 of 5; here the five are spread over the scale as evenly as whole scores
-        allow, and a level between them says that it lies between its neighbours.
+        Number of levels. A rubric that has n levels is returned as it is. A five-level
+        rubric becomes 2 (its levels 1 and 5), 3 (1, 3 and 5) or up to 10 levels. The
+        paper does not say how it makes 9 of 5; here the five are spread over the scale
+        as evenly as whole scores allow, and a level between them says that it lies
+        between its neighbours.
 
     Returns
     -------
     DataFrame
-        A rubrics frame with the same rubric_ids, variants, definitions and lowest scores.
+        A rubrics frame with the same rubric_ids, variants, definitions and lowest
+        scores.
 
     Raises
     ------
     ValueError
-        A rubric has no scale of n levels, or gaps or labels of its own and not n levels.
+        A rubric has no scale of n levels, or gaps or labels of its own and not n
+        levels.
 
     Examples
     --------
@@ -283,7 +328,9 @@ def _on_other_length(levels: pd.DataFrame, n: int) -> pd.DataFrame:
 
 
 def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
-    """Check that rubrics can be shown with n options; `described`: with a text for each."""
+    """Check that rubrics can be shown with n options;
+    `described`: with a text for each.
+    """
     worded = rubrics["label"].notna() if "label" in rubrics else False
     facts = rubrics.assign(own=worded | (rubrics["score"] % 1 != 0))
     facts = facts.groupby("rubric_id", observed=True)
@@ -312,7 +359,8 @@ def check_items(items: Any) -> None:
     if not isinstance(items, pd.DataFrame):
         shown = f" {items!r}" if isinstance(items, str | Path) else ""
         raise TypeError(
-            f"items are a table, as rb.load gives one, not the {type(items).__name__}{shown}"
+            "items are a table, as rb.load gives one, not the "
+            f"{type(items).__name__}{shown}"
         )
 
 
@@ -324,20 +372,27 @@ def scales_of(items: pd.DataFrame) -> tuple[NDArray[np.int64], list[FloatArray]]
     rubrics = getattr(items, "rubrics", None)
     if rubrics is None:
         return np.zeros(len(items), np.int64), [np.arange(1.0, 6.0)]
-    pairs = rubrics.assign(pair=list(zip(rubrics["score"], level_labels(rubrics), strict=True)))
-    own = pairs.groupby("rubric_id", observed=True)["pair"].agg(lambda pair: frozenset(pair))
+    pairs = rubrics.assign(
+        pair=list(zip(rubrics["score"], level_labels(rubrics), strict=True))
+    )
+    own = pairs.groupby("rubric_id", observed=True)["pair"].agg(
+        lambda pair: frozenset(pair)
+    )
     own.index = own.index.astype(object)
     which, scales = pd.factorize(items["rubric_id"].astype(object).map(own))
     return which, [np.unique([float(score) for score, _ in scale]) for scale in scales]
 
 
 def scale_with(scale: FloatArray, n: int) -> FloatArray:
-    """Return the scores of a scale that is shown with n options (see `check_length`)."""
+    """Return the scores of a scale that is shown
+    with n options (see `check_length`).
+    """
     return scale if len(scale) == n else scale[0] + np.arange(n)
 
 
 _YES_NO = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}
-_WORDS: tuple[dict[str, float], ...] = (  # letters that stand for words, the worst first
+# letters that stand for words, the worst first
+_WORDS: tuple[dict[str, float], ...] = (
     {"n": 0.0, "y": 1.0},
     {"f": 0.0, "t": 1.0},
     {"f": 0.0, "p": 1.0},
@@ -347,7 +402,8 @@ _WORDS: tuple[dict[str, float], ...] = (  # letters that stand for words, the wo
     {"l": 1.0, "m": 2.0, "h": 3.0},
     {"b": 1.0, "m": 2.0, "e": 3.0},
 )
-_GRADES = "zyxwvutrqponmlkjihgfedcbas"  # letters from the worst to the best; S is above A
+# letters from the worst to the best; S is above A
+_GRADES = "zyxwvutrqponmlkjihgfedcbas"
 _RUNS = {  # from A on, and the grades of schools, which have no E
     *(_GRADES[start:25] for start in range(7, 24)),
     *(_GRADES[start:] for start in range(17, 24)),
@@ -360,10 +416,20 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
     where = f"{file}: rubric {k}"
     if not isinstance(rubric, dict):
         raise ValueError(f"{where} is {_kind(rubric)}. {_FORMAT}")
-    known = ("rubric_id", "criterion", "definition", "levels", "values", "weight", "paraphrased")
+    known = (
+        "rubric_id",
+        "criterion",
+        "definition",
+        "levels",
+        "values",
+        "weight",
+        "paraphrased",
+    )
     for key in rubric:
         if key not in known:
-            raise ValueError(f"{where} has the unknown key {key!r}{nearest(key, known)} {_FORMAT}")
+            raise ValueError(
+                f"{where} has the unknown key {key!r}{nearest(key, known)} {_FORMAT}"
+            )
     criterion = _text(rubric, "criterion", where)
     rubric_id = _text({"rubric_id": criterion} | rubric, "rubric_id", where)
     where = f"{file}: rubric {rubric_id!r}"
@@ -382,7 +448,9 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
                 "score": values.get(label, label),
                 "criterion": criterion,
                 "definition": _text(wording, "definition", where),
-                "description": _text(wording["levels"], label, f"{where} ({variant}), level"),
+                "description": _text(
+                    wording["levels"], label, f"{where} ({variant}), level"
+                ),
                 "weight": rubric.get("weight"),
             }
 
@@ -393,7 +461,9 @@ def _text(mapping: dict[Any, Any], key: Any, where: str) -> str:
     value = mapping[key]
     if not isinstance(value, str):
         # YAML reads 3 and 2026-01-31 as something other than text.
-        raise ValueError(f"{where} {key!r} is {_kind(value)}, not text: {value!r}; quote it")
+        raise ValueError(
+            f"{where} {key!r} is {_kind(value)}, not text: {value!r}; quote it"
+        )
     if not value.strip():
         raise ValueError(f"{where} {key!r} is empty")
     return value.strip()
@@ -404,15 +474,20 @@ def _kind(value: object) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML where yes and no are words, and that refuses a key given twice, which drops a level."""
+    """YAML where yes and no are words, and that refuses a key given twice,
+    which drops a level.
+    """
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(
+        self, node: yaml.MappingNode, deep: bool = False
+    ) -> dict[Any, Any]:
         """Build a mapping, or say which key appears twice."""
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key {key!r} appears twice", problem_mark=node.start_mark
+                    problem=f"the key {key!r} appears twice",
+                    problem_mark=node.start_mark,
                 )
         return super().construct_mapping(node, deep)
 

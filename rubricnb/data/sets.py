@@ -1,4 +1,6 @@
-"""Datasets whose records ``sets.yml`` maps to items: another dataset is another entry there."""
+"""Datasets whose records ``sets.yml`` maps to items:
+another dataset is another entry there.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ Record = dict[str, Any]
 _compiled = cache(Environment(undefined=ChainableUndefined).compile_expression)
 
 
-def load(name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None = None) -> Items:
+def load(
+    name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None = None
+) -> Items:
     r"""Load a dataset of ``sets.yml``.
 
     Parameters
@@ -43,8 +47,8 @@ def load(name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None
     Raises
     ------
     ValueError, ConnectionError, FileNotFoundError
-        As `rubricnb.data.fetch.fetch`; or a file lacks something, a text is empty, a rating is out
-        of range, or a criterion of the rubrics was not rated.
+        As `rubricnb.data.fetch.fetch`; or a file lacks something, a text is empty, a
+        rating is out of range, or a criterion of the rubrics was not rated.
 
     Examples
     --------
@@ -73,11 +77,20 @@ def load(name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None
                     f"it has: {', '.join(place)}"
                 )
         judged = [
-            (row | {"criterion": criterion.lower(), "n": place[criterion.lower()], "row": row},
-             criterion, criterion.lower(), rubric_id)
+            (
+                row
+                | {
+                    "criterion": criterion.lower(),
+                    "n": place[criterion.lower()],
+                    "row": row,
+                },
+                criterion,
+                criterion.lower(),
+                rubric_id,
+            )
             for row in found
             for criterion, rubric_id in pairs.itertuples(index=False)
-        ]  # fmt: skip
+        ]
     items = pd.DataFrame([_item(name, facts, *one) for one in judged])
     graded = items.filter(regex="^reference_").dropna(axis="columns", how="all")
     items = items.drop(columns=items.filter(regex="^reference_")).join(graded)
@@ -126,7 +139,9 @@ def _own_rubrics(
     wordings: dict[str, list[list[Any]]] = {}
     judged, rows = [], []
     for row in found:
-        rubric_id, criterion = (_value(rubric[part], row) for part in ("id", "criterion"))
+        rubric_id, criterion = (
+            _value(rubric[part], row) for part in ("id", "criterion")
+        )
         parts = (rubric["definition"], *rubric["levels"])
         wording = [_value(part, row) for part in parts]
         if None in wording:
@@ -137,10 +152,21 @@ def _own_rubrics(
             known.append(wording)
         if number := known.index(wording):
             rubric_id += f"-{number + 1}"
-        judged.append((row, criterion, "" if criterion == "overall" else criterion, rubric_id))
+        judged.append(
+            (row, criterion, "" if criterion == "overall" else criterion, rubric_id)
+        )
         for score, description in enumerate(wording[1:], 1):
-            rows.append((rubric_id, "standard", score, criterion, wording[0], description))
-    columns = ["rubric_id", "variant", "score", "criterion", "definition", "description"]
+            rows.append(
+                (rubric_id, "standard", score, criterion, wording[0], description)
+            )
+    columns = [
+        "rubric_id",
+        "variant",
+        "score",
+        "criterion",
+        "definition",
+        "description",
+    ]
     return judged, pd.DataFrame(rows, columns=columns).drop_duplicates()
 
 
@@ -150,7 +176,9 @@ def _item(
     item = {column: _value(text, row) for column, text in facts["columns"].items()}
     for column, middle in (("human", mean), ("gold", median)):
         if (singles := f"{column}_ratings") in item:
-            known = [r for r in item[singles] or () if isinstance(r, int | float) and r == r]
+            known = [
+                r for r in item[singles] or () if isinstance(r, int | float) and r == r
+            ]
             item[singles] = tuple(known) or None
             if item.get(column) is None:
                 item[column] = float(middle(known)) if known else math.nan

@@ -7,7 +7,9 @@ from typing import Any
 
 
 def rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Number the summaries of each post and collect their overall ratings; others are left out."""
+    """Number the summaries of each post and collect their overall ratings;
+    others are left out.
+    """
     posts: dict[str, dict[str, dict[str, Any]]] = {}
     found = []
     for row in records:

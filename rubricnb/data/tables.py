@@ -23,10 +23,25 @@ from rubricnb.data.validate import check_text, one_of
 from rubricnb.frames import FRAMES, refuse
 
 # Encodings that spreadsheets save, beside UTF-8; cp1252 wins a tie.
-_ENCODINGS = ["utf_16", "utf_16_le", "utf_16_be", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254",
-              "cp932", "cp949", "gb18030", "big5"]  # fmt: skip
+_ENCODINGS = [
+    "utf_16",
+    "utf_16_le",
+    "utf_16_be",
+    "cp1252",
+    "cp1250",
+    "cp1251",
+    "cp1253",
+    "cp1254",
+    "cp932",
+    "cp949",
+    "gb18030",
+    "big5",
+]
 _KNOWN = {"read", "form"}.union(
-    *({column.name for column in FRAMES[frame]} for frame in ("items", "judgments", "rubrics"))
+    *(
+        {column.name for column in FRAMES[frame]}
+        for frame in ("items", "judgments", "rubrics")
+    )
 )
 # Words in place of a name in a row below a table that sums up the others.
 _SUMMARIES = frozenset(
@@ -49,7 +64,8 @@ _SUMMARIES = frozenset(
     ]
 )
 _SEPARATORS, _LOOKED_AT = ",;\t", 50  # rows that show how a file separates its values
-_ZEROS_OF_UTF_16 = 0.1  # share of zero bytes from which a text is UTF-16: of English it has half
+# share of zero bytes from which a text is UTF-16: of English it has half
+_ZEROS_OF_UTF_16 = 0.1
 _MOST_COLUMNS, _MOST_CELLS, _MOST_BYTES = 5_000, 50_000_000, 2 * 2**30  # of a table
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -65,8 +81,8 @@ def read_table(
     Parameters
     ----------
     path
-        A CSV with a header, its values separated by commas, semicolons or tabs; or ``.jsonl`` or
-        ``.parquet``. Rows and columns without a value are left out.
+        A CSV with a header, its values separated by commas, semicolons or tabs; or
+        ``.jsonl`` or ``.parquet``. Rows and columns without a value are left out.
     needed
         Columns it must have, without a gap. Upper and lower case do not matter.
     numbers
@@ -109,7 +125,8 @@ def name_columns(
     columns: Mapping[str, str] | None,
     renamed: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """Give a table's columns our names: those of `columns`, or what they are in lower case.
+    """Give a table's columns our names: those of `columns`,
+    or what they are in lower case.
 
     Parameters
     ----------
@@ -121,8 +138,8 @@ def name_columns(
     Raises
     ------
     ValueError
-        A name in `columns` is not the table's, or two columns get one name (only several
-        ``human_ratings`` are joined: one column a rater).
+        A name in `columns` is not the table's, or two columns get one name (only
+        several ``human_ratings`` are joined: one column a rater).
 
     Examples
     --------
@@ -135,14 +152,17 @@ def name_columns(
     ours = [name for name in columns if name not in table and columns[name] in table]
     if ours:
         raise ValueError(
-            f"columns= names the table's column first: {what} has {columns[ours[0]]!r}, so write "
-            f"columns={{{columns[ours[0]]!r}: {ours[0]!r}}}"
+            f"columns= names the table's column first: {what} has "
+            f"{columns[ours[0]]!r}, so write columns={{{columns[ours[0]]!r}: "
+            f"{ours[0]!r}}}"
         )
     for name in columns:
         one_of("column", name, table)
     names = [columns[c] if c in columns else _folded(str(c)) for c in table]
     names = [(renamed or {}).get(name, name) for name in names]
-    raters = [c for c, name in zip(table, names, strict=True) if name == "human_ratings"]
+    raters = [
+        c for c, name in zip(table, names, strict=True) if name == "human_ratings"
+    ]
     if len(raters) > 1:
         ratings = table[raters].to_numpy(dtype=object).tolist()
         table = table.drop(columns=raters).assign(human_ratings=ratings)
@@ -152,8 +172,9 @@ def name_columns(
         if often[name] > 1:
             two = [str(c) for c, own in zip(table, names, strict=True) if own == name]
             raise ValueError(
-                f"{what} has two columns that could be {name!r}: {', '.join(map(repr, two))}; drop "
-                f"one, or rename it, for example columns={{{two[-1]!r}: 'other'}}"
+                f"{what} has two columns that could be {name!r}: "
+                f"{', '.join(map(repr, two))}; drop one, or rename it, for example "
+                f"columns={{{two[-1]!r}: 'other'}}"
             )
     return table.set_axis(names, axis=1)
 
@@ -163,11 +184,16 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
     has = [str(name) for name in table]
     if lost := [name for name in needed if name not in has]:
         near = [(get_close_matches(name, has, 1, 0.75) or ["…"])[0] for name in lost]
-        said = ", ".join(f"{own!r}: {name!r}" for own, name in zip(near, lost, strict=True))
-        more = "; of one column a criterion: scores=['…', '…']" if "score" in lost else ""
+        said = ", ".join(
+            f"{own!r}: {name!r}" for own, name in zip(near, lost, strict=True)
+        )
+        more = (
+            "; of one column a criterion: scores=['…', '…']" if "score" in lost else ""
+        )
         raise ValueError(
-            f"{what} lacks {' and '.join(map(repr, lost))}. Its columns: {', '.join(has)}. If "
-            f"one of these holds it, name it: columns={{{said}}}{more}"
+            f"{what} lacks {' and '.join(map(repr, lost))}. Its columns: "
+            f"{', '.join(has)}. If one of these holds it, name it: "
+            f"columns={{{said}}}{more}"
         )
 
 
@@ -178,7 +204,8 @@ def _folded(column: str) -> str:
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """Read a table: a CSV all as text, other files as they are typed; row 1 is the first one.
+    """Read a table: a CSV all as text, other files as they are typed;
+    row 1 is the first one.
 
     ``attrs["separator"]`` says what separates its values.
     """
@@ -194,9 +221,9 @@ def read_rows(path: Path) -> pd.DataFrame:
                 table = _read_parquet(path)
             case suffix:
                 raise ValueError(
-                    f"{path.name or path}: a table is a .csv, .tsv, .txt, .json, .jsonl or "
-                    f".parquet, not {suffix or 'a file without an ending'}; save a sheet as CSV "
-                    "UTF-8"
+                    f"{path.name or path}: a table is a .csv, .tsv, .txt, .json, "
+                    f".jsonl or .parquet, not {suffix or 'a file without an ending'}; "
+                    "save a sheet as CSV UTF-8"
                 )
         separator = table.attrs.get("separator", ",")
         table = as_rows(table, path.name)
@@ -212,7 +239,9 @@ def as_rows(table: pd.DataFrame, what: str) -> pd.DataFrame:
     unnamed = (table.columns == "") & gaps.all(axis=0).to_numpy()
     table = table.loc[~gaps.all(axis=1), ~unnamed]
     if len(table) == 0:
-        raise ValueError(f"{what} has no rows below its header ({', '.join(table.columns)})")
+        raise ValueError(
+            f"{what} has no rows below its header ({', '.join(table.columns)})"
+        )
     return without_other_rows(table, what)
 
 
@@ -225,7 +254,8 @@ def are_empty(cells: pd.Series) -> pd.Series:
 
 
 def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
-    """Return the rows of a file, a frame or a list, the name of that, and what separates values.
+    """Return the rows of a file, a frame or a list, the name of that,
+    and what separates values.
 
     Raises
     ------
@@ -243,45 +273,59 @@ def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
         return table, path.name, str(table.attrs.get("separator", ","))
     frame = source.to_pandas() if hasattr(source, "to_pandas") else source
     if isinstance(frame, Mapping) or (
-        isinstance(frame, list | tuple) and all(isinstance(row, Mapping) for row in frame)
+        isinstance(frame, list | tuple)
+        and all(isinstance(row, Mapping) for row in frame)
     ):
         frame = pd.DataFrame(frame)
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(
-            f"a table is a file, a DataFrame or a list of rows ({{column: value, …}}), not "
-            f"{type(source).__name__}"
+            f"a table is a file, a DataFrame or a list of rows ({{column: value, …}}), "
+            f"not {type(source).__name__}"
         )
     return without_other_rows(frame, "the table"), "the table", ""
 
 
 def without_other_rows(table: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Leave out rows that are no row of a table: further headers, and averages at the end."""
+    """Leave out rows that are no row of a table: further headers,
+    and averages at the end.
+    """
     return _without_summary(_without_headers(table, what), what)
 
 
 def _without_headers(table: pd.DataFrame, what: str) -> pd.DataFrame:
     """Leave out the two further header rows of a Qualtrics export; a line says so."""
-    first = table.iloc[:2].map(lambda cell: isinstance(cell, str) and '"ImportId"' in cell)
+    first = table.iloc[:2].map(
+        lambda cell: isinstance(cell, str) and '"ImportId"' in cell
+    )
     ids = np.flatnonzero(first.any(axis=1))
     if not len(ids):
         return table
     headers = table.index[: ids[0] + 1]
     print(
-        f"{what}: rows {', '.join(map(str, headers))} are further headers (of Qualtrics) and are "
-        "left out"
+        f"{what}: rows {', '.join(map(str, headers))} are further headers (of "
+        "Qualtrics) and are left out"
     )
     rest = table.drop(index=headers)
     if not len(rest):
-        raise ValueError(f"{what} has no rows below its header ({', '.join(table.columns)})")
+        raise ValueError(
+            f"{what} has no rows below its header ({', '.join(table.columns)})"
+        )
     return rest
 
 
 def _without_summary(table: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Leave out rows at the end that hold the mean or sum of the others; a line says so."""
+    """Leave out rows at the end that hold the mean or sum of the others;
+    a line says so.
+    """
     while len(table) > 2 and (word := _summary_word(table.iloc[-1])):
-        columns = [as_numbers(table[c]) for c in table if not table[c].map(np.ndim).any()]
+        columns = [
+            as_numbers(table[c]) for c in table if not table[c].map(np.ndim).any()
+        ]
         same = [
-            any(abs(column.iloc[-1] - f(column.iloc[:-1])) <= 0.051 for f in (np.mean, np.sum))
+            any(
+                abs(column.iloc[-1] - f(column.iloc[:-1])) <= 0.051
+                for f in (np.mean, np.sum)
+            )
             for column in columns
             if column.notna().iloc[-1] and column.iloc[:-1].notna().any()
         ]
@@ -289,8 +333,8 @@ def _without_summary(table: pd.DataFrame, what: str) -> pd.DataFrame:
         row = table.index[-1]
         if not (all(same) if same else filled == 1):
             print(
-                f"{what}: row {row} is called {word!r}: if it sums up the others, delete it, since "
-                "it is read as a text of its own"
+                f"{what}: row {row} is called {word!r}: if it sums up the others, "
+                "delete it, since it is read as a text of its own"
             )
             break
         print(f"{what}: row {row} ({word!r}) sums up the others and is left out")
@@ -328,17 +372,24 @@ def read_text(path: Path) -> str:
         if not (zeros := text.count("\0")):
             return text
         if zeros < _ZEROS_OF_UTF_16 * len(text):
-            print(f"{path.name}: characters that are zero bytes, {zeros:,} of them, are left out")
+            print(
+                f"{path.name}: characters that are zero bytes, {zeros:,} of them, are "
+                "left out"
+            )
             return text.replace("\0", "")
     found = [*from_bytes(raw, cp_isolation=_ENCODINGS)]
     likely = [guess for guess in found if guess.chaos <= found[0].chaos + 0.05]
     if not likely:
         raise ValueError(
-            f"{path.name} is not in UTF-8, and its encoding cannot be recognised; save it in UTF-8"
+            f"{path.name} is not in UTF-8, and its encoding cannot be recognised; save "
+            "it in UTF-8"
         )
     western = any("cp1252" in guess.could_be_from_charset for guess in likely)
     name = "cp1252" if western else likely[0].encoding
-    print(f"{path.name} is not in UTF-8 and is read as {name}; if that is wrong, save it in UTF-8")
+    print(
+        f"{path.name} is not in UTF-8 and is read as {name}; if that is wrong, save it "
+        "in UTF-8"
+    )
     return raw.decode(name).removeprefix("\ufeff")
 
 
@@ -352,13 +403,17 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     read = [parsed(line, path, number) for number, line in lines]
     rows = read[0] if whole else [row for row in read if row is not None]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{path.name} does not hold JSON objects only: {{column: value, …}}, …")
+        raise ValueError(
+            f"{path.name} does not hold JSON objects only: {{column: value, …}}, …"
+        )
     refuse_half_characters(rows, path)
     return rows
 
 
 def parsed(text: str, path: Path, line: int = 1) -> Any:
-    """Parse one JSON document that begins at this line of a file; nothing if it is blank."""
+    """Parse one JSON document that begins at this line of a file;
+    nothing if it is blank.
+    """
     try:
         return json.loads(text) if text.strip() else None
     except (json.JSONDecodeError, RecursionError) as error:
@@ -375,13 +430,15 @@ def refuse_half_characters(rows: Sequence[dict[str, Any]], path: Path) -> None:
         for column, part in row.items():
             if half := _HALVES.search(json.dumps([column, part], ensure_ascii=False)):
                 raise ValueError(
-                    f"{path.name}: row {number}, column {column!r}: {half[0]!r} is half a "
-                    "character (an emoji cut in two); write the whole character, or delete it"
+                    f"{path.name}: row {number}, column {column!r}: {half[0]!r} is "
+                    "half a character (an emoji cut in two); write the whole "
+                    "character, or delete it"
                 )
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file, once its head and its texts say that the table fits into the memory.
+    """Read a Parquet file, once its head and its texts say
+    that the table fits into the memory.
 
     A few kilobytes of it may stand for gigabytes: texts are repeated by number.
     """
@@ -403,11 +460,15 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             for chunk in column.chunks if types.is_dictionary(column.type) else ():
                 if not types.is_string(column.type.value_type):
                     continue
-                lengths = compute.take(compute.binary_length(chunk.dictionary), chunk.indices)
+                lengths = compute.take(
+                    compute.binary_length(chunk.dictionary), chunk.indices
+                )
                 size += compute.sum(lengths).as_py() or 0
     if size > _MOST_BYTES:
         raise ValueError(
-            _too_large(path, f"{size / 2**30:,.1f} GiB of values", f"{_MOST_BYTES / 2**30:g}")
+            _too_large(
+                path, f"{size / 2**30:,.1f} GiB of values", f"{_MOST_BYTES / 2**30:g}"
+            )
         )
     return pd.read_parquet(path)
 
@@ -419,14 +480,18 @@ def _check_columns(path: Path, number: int) -> None:
 
 
 def _too_large(path: Path, has: str, most: str) -> str:
-    return f"{path.name} has {has}, more than {most}: keep the columns and rows that are needed"
+    return (
+        f"{path.name} has {has}, more than {most}: keep the columns and rows that are "
+        "needed"
+    )
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
     """Read a CSV, all of it as text: someone may have written "NA", "None" or "007"."""
     text = read_text(path)
     told, separator = 0, ""
-    if found := re.match(r'"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE):  # a line for Excel
+    # a line for Excel
+    if found := re.match(r'"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE):
         told, separator = found.end(), found[1]
     text = text[told:]
     separator = separator or _separator(text)
@@ -438,15 +503,26 @@ def _read_csv(path: Path) -> pd.DataFrame:
     often = Counter(header)
     for name in filter(None, header):
         if often[name] > 1:
-            raise ValueError(f"{path.name} has two columns {name!r}; rename or delete one")
-    advice = f"put a text that holds {separator!r} between double quotes, and close every quote"
+            raise ValueError(
+                f"{path.name} has two columns {name!r}; rename or delete one"
+            )
+    advice = (
+        f"put a text that holds {separator!r} between double quotes, and close every "
+        "quote"
+    )
     try:
         table = pd.read_csv(
-            io.StringIO(text, newline=""), sep=separator, dtype="str", keep_default_na=False
+            io.StringIO(text, newline=""),
+            sep=separator,
+            dtype="str",
+            keep_default_na=False,
         )
     except pd.errors.ParserError as error:
-        raise ValueError(f"{path.name} is not a CSV with a header: {error}; {advice}") from error
-    if not isinstance(table.index, pd.RangeIndex):  # pandas takes surplus values for an index
+        raise ValueError(
+            f"{path.name} is not a CSV with a header: {error}; {advice}"
+        ) from error
+    # pandas takes surplus values for an index
+    if not isinstance(table.index, pd.RangeIndex):
         raise ValueError(
             f"{path.name}: every row has more values than the header has columns "
             f"({', '.join(header)}); name all columns, and {advice}"
@@ -461,7 +537,9 @@ def _cells(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def _separator(text: str) -> str:
-    """Return the mark that gives most rows as many cells as the header has, and several of them."""
+    """Return the mark that gives most rows as many cells as the header has,
+    and several of them.
+    """
 
     def fit(mark: str) -> tuple[float, int]:
         try:
@@ -475,10 +553,14 @@ def _separator(text: str) -> str:
     return max(_SEPARATORS, key=fit)
 
 
-def _refuse_merged_header(header: list[str], text: str, separator: str, file: str) -> None:
+def _refuse_merged_header(
+    header: list[str], text: str, separator: str, file: str
+) -> None:
     """Refuse a first row whose cells were merged over the names in the second one."""
     second = [name.strip() for name in next(islice(_cells(text, separator), 1, 2), [])]
-    blank = [name for name, below in zip(header, second, strict=False) if not name and below]
+    blank = [
+        name for name, below in zip(header, second, strict=False) if not name and below
+    ]
     known = {_folded(name) for name in second} & _KNOWN
     if (
         blank
@@ -486,7 +568,7 @@ def _refuse_merged_header(header: list[str], text: str, separator: str, file: st
         and (known or all(not re.search(r"\d", name) for name in second))
     ):
         raise ValueError(
-            f"{file}: {len(blank)} columns have no name, and the names seem to be in row 2 "
-            f"({', '.join(second[:6])}): delete the first row, and give every column a name of its "
-            "own (rater 1 under two headings: 'clarity rater 1')"
+            f"{file}: {len(blank)} columns have no name, and the names seem to be in "
+            f"row 2 ({', '.join(second[:6])}): delete the first row, and give every "
+            "column a name of its own (rater 1 under two headings: 'clarity rater 1')"
         )

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from rubricnb.frames import Items, conform, refuse
 
 
-def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool = False) -> Items:
+def check_items(
+    items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool = False
+) -> Items:
     """Check items against their contract and their rubrics.
 
     Parameters
@@ -33,8 +35,8 @@ def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool 
     Raises
     ------
     ValueError
-        A column is missing; an item_id appears twice; a text is empty; a rating is missing or
-        outside the levels of its rubric; a rubric_id has no rubric.
+        A column is missing; an item_id appears twice; a text is empty; a rating is
+        missing or outside the levels of its rubric; a rubric_id has no rubric.
 
     Examples
     --------
@@ -79,8 +81,8 @@ def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A column is missing, a level appears twice, a rubric has one level, a description is empty,
-        or the variants of a rubric have different levels.
+        A column is missing, a level appears twice, a rubric has one level, a
+        description is empty, or the variants of a rubric have different levels.
 
     Examples
     --------
@@ -95,12 +97,18 @@ and with a finite score
     out = conform(rubrics, "rubrics")
     for column in ("criterion", "definition", "description"):
         check_text(out[column].astype("str"), "rubrics")
-    for (rubric_id, _), scores in out.groupby(["rubric_id", "variant"], observed=True)["score"]:
+    for (rubric_id, _), scores in out.groupby(["rubric_id", "variant"], observed=True)[
+        "score"
+    ]:
         _check_levels(str(rubric_id), sorted(scores))
-    scales = out.groupby(["rubric_id", "variant"], observed=True)["score"].agg(frozenset)
+    scales = out.groupby(["rubric_id", "variant"], observed=True)["score"].agg(
+        frozenset
+    )
     for rubric_id, own in scales.groupby(level=0, observed=True):
         if own.nunique() > 1:
-            raise ValueError(f"rubric {rubric_id!r} has other levels in one of its variants")
+            raise ValueError(
+                f"rubric {rubric_id!r} has other levels in one of its variants"
+            )
     return out
 
 
@@ -122,8 +130,11 @@ def check_text(values: pd.Series, frame: str) -> None:
     refuse(frame, values, values.isna() | (values.str.strip() == ""), "is empty")
 
 
-def ids(dataset: str, cluster: str, text: str = "", criterion: str = "") -> dict[str, object]:
-    """Return an item's ids: `text` names one of the responses to a prompt, which then compete.
+def ids(
+    dataset: str, cluster: str, text: str = "", criterion: str = ""
+) -> dict[str, object]:
+    """Return an item's ids: `text` names one of the responses to a prompt,
+    which then compete.
 
     Examples
     --------
@@ -154,7 +165,9 @@ def nearest(name: object, known: Iterable[Hashable]) -> str:
     spelled = {str(k).lower(): str(k) for k in known}
     matches = [
         spelled[match]
-        for match in get_close_matches(str(name).lower(), list(spelled), n=2, cutoff=0.5)
+        for match in get_close_matches(
+            str(name).lower(), list(spelled), n=2, cutoff=0.5
+        )
     ]
     return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else "."
 
@@ -177,12 +190,15 @@ def one_of(what: str, name: object, known: Iterable[Hashable]) -> None:
     names = list(map(str, known))
     if name not in names:
         raise ValueError(
-            f"unknown {what} {name!r}{nearest(name, names)} There are: {', '.join(names)}"
+            f"unknown {what} {name!r}{nearest(name, names)} There are: "
+            f"{', '.join(names)}"
         )
 
 
 def check_known(values: pd.Series, known: Iterable[str], what: str) -> None:
-    """Raise a ValueError that names the first rows whose rubric is not among those known."""
+    """Raise a ValueError that names the first rows
+    whose rubric is not among those known.
+    """
     known = list(dict.fromkeys(map(str, known)))
     unknown = ~values.astype("str").isin(known)
     if unknown.any():
@@ -194,23 +210,44 @@ def check_known(values: pd.Series, known: Iterable[str], what: str) -> None:
 def _check_ratings(
     items: pd.DataFrame, column: str, ends: NDArray[np.float64], allow_missing: bool
 ) -> None:
-    # A criterion of a dataset that nobody rated has no ratings; one that was rated has a gap.
-    rated = items.groupby(["dataset", "criterion"], observed=True)[column].transform("count") > 0
+    # A criterion of a dataset that nobody rated has no ratings;
+    # one that was rated has a gap.
+    rated = (
+        items.groupby(["dataset", "criterion"], observed=True)[column].transform(
+            "count"
+        )
+        > 0
+    )
     missing = items[column].isna() & rated & (not allow_missing)
-    refuse("items", items[column], missing, "is missing (NaN); rate the item or leave it out")
+    refuse(
+        "items",
+        items[column],
+        missing,
+        "is missing (NaN); rate the item or leave it out",
+    )
     for name in (name for name in (column, f"{column}_ratings") if name in items):
-        single = items[name].set_axis(range(len(items))).dropna().explode().astype("float64")
+        single = (
+            items[name].set_axis(range(len(items))).dropna().explode().astype("float64")
+        )
         low, high = ends[single.index].T
         outside = single.index[~single.between(low, high)]
         if len(outside):
-            (low, high), rubric_id = ends[outside[0]], items["rubric_id"].iloc[outside[0]]
+            (low, high), rubric_id = (
+                ends[outside[0]],
+                items["rubric_id"].iloc[outside[0]],
+            )
             why = f"is outside {low:g}..{high:g}, the levels of rubric {rubric_id!r}"
             refuse("items", items[name], np.isin(range(len(items)), outside), why)
 
 
 def _check_levels(rubric_id: str, scores: list[float]) -> None:
-    if len(scores) < 2 or len(set(scores)) < len(scores) or not all(map(math.isfinite, scores)):
+    if (
+        len(scores) < 2
+        or len(set(scores)) < len(scores)
+        or not all(map(math.isfinite, scores))
+    ):
         raise ValueError(
-            f"rubric {rubric_id!r} has the levels {', '.join(f'{s:g}' for s in scores)}: give "
-            "at least two levels, each once and with a finite score"
+            f"rubric {rubric_id!r} has the levels "
+            f"{', '.join(f'{s:g}' for s in scores)}: give at least two levels, each "
+            "once and with a finite score"
         )

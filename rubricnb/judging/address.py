@@ -16,7 +16,8 @@ KEYS = {
 }
 """Hosts that are sent a key unasked, and the variables with these keys."""
 
-_REST = re.compile(r"(\w[\w.-]*|\[[\da-fA-F:]+\])(:\d+)?(/[\w./-]*)?")  # after the scheme
+# after the scheme
+_REST = re.compile(r"(\w[\w.-]*|\[[\da-fA-F:]+\])(:\d+)?(/[\w./-]*)?")
 
 
 def checked(base_url: str) -> tuple[str, str]:
@@ -26,14 +27,15 @@ def checked(base_url: str) -> tuple[str, str]:
     if scheme not in ("http", "https") or not _REST.fullmatch(rest):
         raise ValueError(
             "an endpoint's address is https://HOST[:PORT]/v1 or, on your own machines, "
-            "http://HOST[:PORT]/v1, without a key, a password or parameters, which would be "
-            "written into results: put a key into an environment variable and name that by "
-            "key_variable=; Azure's /openai/v1 needs no api-version"
+            "http://HOST[:PORT]/v1, without a key, a password or parameters, which "
+            "would be written into results: put a key into an environment variable and "
+            "name that by key_variable=; Azure's /openai/v1 needs no api-version"
         )
     host = urlsplit(address).hostname or ""
     if scheme == "http" and host in KEYS:
         raise ValueError(
-            f"an endpoint's address sends texts unencrypted with http: write https://{rest}"
+            "an endpoint's address sends texts unencrypted with http: write "
+            f"https://{rest}"
         )
     return address, "" if is_here(host) else host
 

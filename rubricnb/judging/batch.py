@@ -1,7 +1,8 @@
-"""Batch files: half the price at OpenAI, and no connection to hold; also for ``vllm run-batch``.
+"""Batch files: half the price at OpenAI, and no connection to hold;
+also for ``vllm run-batch``.
 
-One line per distinct request, named by its key. What comes back goes into the store, so that `run`
-finds every answer there and asks only for what is missing.
+One line per distinct request, named by its key. What comes back goes into the store, so
+that `run` finds every answer there and asks only for what is missing.
 """
 
 from __future__ import annotations
@@ -37,16 +38,17 @@ def export_batch(
 ) -> list[Path]:
     """Write a plan's requests as batch files, without those already recorded or stored.
 
-    Until answers are imported, no run and no other export on this store asks what a file asks, as
-    long as the file exists. A run that is asking this judge through this store is waited for.
+    Until answers are imported, no run and no other export on this store asks what a
+    file asks, as long as the file exists. A run that is asking this judge through this
+    store is waited for.
 
     Parameters
     ----------
     requests
         From `plan`; several plans go into the same files.
     judge
-        An endpoint (``openai:MODEL[@BASE_URL]``); nothing is sent to it. For ``vllm run-batch``
-        open it with ``server="vllm"``, so that no server needs to run.
+        An endpoint (``openai:MODEL[@BASE_URL]``); nothing is sent to it. For ``vllm
+        run-batch`` open it with ``server="vllm"``, so that no server needs to run.
     path
         The file; ``NAME-2.jsonl``, … beside it take what is above the API's limits.
     store
@@ -92,7 +94,11 @@ def export_batch(
                 if files or store.answered([request.key]):
                     continue
                 line = json.dumps(_line(endpoint, request)).encode() + b"\n"
-                if file is None or count == MAX_REQUESTS or size + len(line) > MAX_BYTES:
+                if (
+                    file is None
+                    or count == MAX_REQUESTS
+                    or size + len(line) > MAX_BYTES
+                ):
                     name = Path(path)
                     if written:
                         name = name.with_stem(f"{name.stem}-{len(written) + 1}")
@@ -105,8 +111,8 @@ def export_batch(
                 count, size = count + 1, size + len(line)
             if others:
                 print(
-                    f"left out: {len(others):,} requests that the batch file {others[0]} already "
-                    "asks"
+                    f"left out: {len(others):,} requests that the batch file "
+                    f"{others[0]} already asks"
                 )
     except BaseException:
         for name in written:
@@ -122,11 +128,12 @@ def import_batch(
     store: Store | str | Path | None = None,
     release: bool = False,
 ) -> dict[str, int]:
-    """Read the output and error files of a batch into the store; `run` then finds the answers.
+    """Read the output and error files of a batch into the store;
+    `run` then finds the answers.
 
-    Files may be partial, come in any order and be read again. A failed request is kept as one and
-    asked by the next `run`. What an exported file asked and none of `paths` has stays left to the
-    batch, since its answer may be paid and still to come.
+    Files may be partial, come in any order and be read again. A failed request is kept
+    as one and asked by the next `run`. What an exported file asked and none of `paths`
+    has stays left to the batch, since its answer may be paid and still to come.
 
     Parameters
     ----------
@@ -135,21 +142,22 @@ def import_batch(
     paths
         Output and error files; a last line that is cut off is ignored.
     release
-        Once the batch has ended: let the next `run` ask what none of `paths` has. The files that
-        were exported may be deleted then.
+        Once the batch has ended: let the next `run` ask what none of `paths` has. The
+        files that were exported may be deleted then.
 
     Returns
     -------
     dict of str to int
-        ``answered``; ``failed``; ``unfinished`` (a label of several tokens takes another call);
-        ``known`` (answered before, and left as it was); ``missing`` (in none of the files).
+        ``answered``; ``failed``; ``unfinished`` (a label of several tokens takes
+        another call); ``known`` (answered before, and left as it was); ``missing`` (in
+        none of the files).
 
     Raises
     ------
     ValueError
-        A line that is no answer to a request of this plan by this judge, such as one of the file
-        of requests; or two answers to one request that differ; or `release`, and a download was
-        cut. Nothing is stored then.
+        A line that is no answer to a request of this plan by this judge, such as one of
+        the file of requests; or two answers to one request that differ; or `release`,
+        and a download was cut. Nothing is stored then.
 
     Examples
     --------
@@ -177,11 +185,13 @@ def import_batch(
     lines, cut = _lines([paths] if isinstance(paths, str | Path) else paths, endpoint)
     if cut and release:
         raise ValueError(
-            f"{cut} ends within a line, so its download was cut: download it again before you "
-            "release what it lacks"
+            f"{cut} ends within a line, so its download was cut: download it again "
+            "before you release what it lacks"
         )
     counts = dict.fromkeys(("answered", "failed", "unfinished", "known", "missing"), 0)
-    if strangers := lines.keys() - {request.key for request in _requests(requests, endpoint)}:
+    if strangers := lines.keys() - {
+        request.key for request in _requests(requests, endpoint)
+    }:
         raise ValueError(
             f"{min(strangers)[:80]!r} does not match any request in this plan by "
             f"{endpoint.identity}: use the plan, judge and version of the export"
@@ -215,18 +225,24 @@ class _Said:
             self.reasons[reply.error or ""] += 1
 
 
-def _report(judge: Any, counts: dict[str, int], said: _Said, left: int, cut: str) -> None:
+def _report(
+    judge: Any, counts: dict[str, int], said: _Said, left: int, cut: str
+) -> None:
     """Print what the counts do not show."""
     for reason, number in said.reasons.most_common(1):
-        print(f"{judge.slug}: {number:,} of {counts['failed']:,} failed requests: {reason}")
+        print(
+            f"{judge.slug}: {number:,} of {counts['failed']:,} failed requests: "
+            f"{reason}"
+        )
     if len(said.models) > 1:
         names = ", ".join(map(repr, said.models))
         print(f"{judge.slug}: the answers are by {names}; each is stored with its name")
     if left:
         why = f", as {cut} was cut: download it again" if cut else ""
         print(
-            f"{judge.slug}: {left:,} requests have no answer yet and stay with their batch{why}. "
-            "Once it has ended, release=True (--release) lets a run ask them"
+            f"{judge.slug}: {left:,} requests have no answer yet and stay with their "
+            f"batch{why}. Once it has ended, release=True (--release) lets a run ask "
+            "them"
         )
 
 
@@ -236,7 +252,8 @@ def _endpoint(judge: JudgeLike) -> Any:
     engine: Any = described.engine if described.kind == "openai" else None
     if type(engine) is not OpenAIJudge:
         raise ValueError(
-            f"{described.spec} is not an endpoint: a batch needs openai:MODEL[@BASE_URL]"
+            f"{described.spec} is not an endpoint: a batch needs "
+            "openai:MODEL[@BASE_URL]"
         )
     return engine
 
@@ -262,9 +279,8 @@ def _new(path: Path) -> IO[bytes]:
         return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
     except FileExistsError:
         raise FileExistsError(
-            f"{path} exists: its batch may be under way. Choose a different file, or delete it if "
-            "it was "
-            "never sent"
+            f"{path} exists: its batch may be under way. Choose a different file, or "
+            "delete it if it was never sent"
         ) from None
 
 
@@ -272,19 +288,30 @@ def _line(judge: Any, request: Request) -> dict[str, Any]:
     constrained = judge.deterministic and request.readout in ("score", "logprobs")
     if constrained and len(request.slots) > 1:
         raise ValueError(
-            f"{len(request.slots)} criteria with readout {request.readout!r} need one call each on "
-            f"{judge.server}: ask a running server with rubricnb.run, or choose 'feedback'"
+            f"{len(request.slots)} criteria with readout {request.readout!r} need one "
+            f"call each on {judge.server}: ask a running server with rubricnb.run, or "
+            "choose 'feedback'"
         )
     path, body = judge.first_call(request)
     if judge.server == "vllm" and path != "/chat/completions":
         raise ValueError(
-            "vllm run-batch does not support plain prompts: ask a running server with rubricnb.run"
+            "vllm run-batch does not support plain prompts: ask a running server with "
+            "rubricnb.run"
         )
-    return {"custom_id": request.key, "method": "POST", "url": f"/v1{path}", "body": body}
+    return {
+        "custom_id": request.key,
+        "method": "POST",
+        "url": f"/v1{path}",
+        "body": body,
+    }
 
 
-def _lines(paths: Sequence[str | Path], judge: Any) -> tuple[dict[str, dict[str, Any]], str]:
-    """Return each key's line in the files, an answer before an error; and a file that is cut."""
+def _lines(
+    paths: Sequence[str | Path], judge: Any
+) -> tuple[dict[str, dict[str, Any]], str]:
+    """Return each key's line in the files, an answer before an error;
+    and a file that is cut.
+    """
     found: dict[str, dict[str, Any]] = {}
     cut = ""
     for path in map(Path, paths):
@@ -300,7 +327,8 @@ def _lines(paths: Sequence[str | Path], judge: Any) -> tuple[dict[str, dict[str,
                 new, old = _body(line), _body(found.get(key, {}))
                 if new and old and new.get("choices") != old.get("choices"):
                     raise ValueError(
-                        f"{path}, line {number}: two answers to {key[:80]!r} differ; keep one"
+                        f"{path}, line {number}: two answers to {key[:80]!r} differ; "
+                        "keep one"
                     )
                 if old is None:
                     found[key] = line
@@ -360,4 +388,8 @@ def _response(line: dict[str, Any]) -> dict[str, Any]:
 def _body(line: dict[str, Any]) -> dict[str, Any] | None:
     """The endpoint's answer, if the line has one."""
     body = _response(line).get("body")
-    return body if _response(line).get("status_code") == 200 and isinstance(body, dict) else None
+    return (
+        body
+        if _response(line).get("status_code") == 200 and isinstance(body, dict)
+        else None
+    )

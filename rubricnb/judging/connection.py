@@ -17,23 +17,39 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-# An answer of 1,024 tokens with 20 alternatives to each has 2 MB; this holds 8,000 of them.
+# An answer of 1,024 tokens with 20 alternatives to each has 2 MB;
+# this holds 8,000 of them.
 MAX_BODY_BYTES = 16 * 2**20
 _LARGE_BYTES = 2**17  # reading this takes some hundredths of a second
 _T = TypeVar("_T")
 _MAX_SHOWN_CHARS = 100_000  # characters kept of a longer one
-_HEADERS = ("host", "accept", "accept-encoding", "connection", "content-length", "content-type")
+_HEADERS = (
+    "host",
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-type",
+)
 _RETRIED_STATUSES = (408, 409, 429)  # as are those from 500, but for
 _NOT_IMPLEMENTED = 501
 _PAUSES = (0.5, 8.0)  # seconds before a retry: the first pause, and the longest
 _PERMANENT = (  # error codes
-    "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
-    "unsupported_value", "unsupported_parameter",
-)  # fmt: skip
-_TEXTS, _IN_A_ROW = 3, 4  # texts that fail; times as many failures once an answer was good
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "unsupported_value",
+    "unsupported_parameter",
+)
+# texts that fail; times as many failures once an answer was good
+_TEXTS, _IN_A_ROW = 3, 4
 # What a proxy such as LiteLLM writes into a message whose code is only the status.
 _FILTERED_WORDS = ("contentpolicyviolation", "content management policy")
-_FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
+_FILTERED = (
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+)
 
 
 class Refused(Exception):
@@ -48,18 +64,30 @@ class Refused(Exception):
             said = json.dumps(error)
         super().__init__(f"{status} {str(said)[:_MAX_SHOWN_CHARS]}")
         self.status, self.headers = status, headers
-        self.code, self.param = str(error.get("code") or ""), str(error.get("param") or "")
+        self.code, self.param = (
+            str(error.get("code") or ""),
+            str(error.get("param") or ""),
+        )
         self.is_filtered = is_filtered(error)
 
     @property
     def is_permanent(self) -> bool:
         """Whether every request would get this error."""
-        return self.status in (401, 402) or 300 <= self.status < 400 or self.is_out_of_budget
+        return (
+            self.status in (401, 402)
+            or 300 <= self.status < 400
+            or self.is_out_of_budget
+        )
 
     @property
     def is_out_of_budget(self) -> bool:
-        """Whether the account has no money left, in the code or in the words of LiteLLM."""
-        return self.code in _PERMANENT or "budget has been exceeded" in self.message.lower()
+        """Whether the account has no money left,
+        in the code or in the words of LiteLLM.
+        """
+        return (
+            self.code in _PERMANENT
+            or "budget has been exceeded" in self.message.lower()
+        )
 
     @property
     def is_without_logprobs(self) -> bool:
@@ -79,9 +107,12 @@ def is_filtered(error: Any) -> bool:
     """
     if not isinstance(error, dict):
         return False
-    flagged = isinstance(error.get("metadata"), dict) and "flagged_input" in error["metadata"]
+    flagged = (
+        isinstance(error.get("metadata"), dict) and "flagged_input" in error["metadata"]
+    )
     codes = {str(error.get(name) or "").lower() for name in ("code", "type")}
-    # OpenAI's code for a prompt that breaks its usage policy; other bad prompts have it as well.
+    # OpenAI's code for a prompt that breaks its usage policy;
+    # other bad prompts have it as well.
     said = str(error.get("message")).lower()
     flagged |= "invalid_prompt" in codes and "policy" in said
     flagged |= any(words in said for words in _FILTERED_WORDS)
@@ -98,7 +129,9 @@ class Unreachable(Exception):
 
 
 class Unreadable(ValueError):
-    """A response in an unknown form, which may have been paid for; `raw` is its text."""
+    """A response in an unknown form, which may have been paid for;
+    `raw` is its text.
+    """
 
     def __init__(self, why: str, raw: str) -> None:
         super().__init__(f"{why}: {raw[:200] or 'an empty body'}")
@@ -113,17 +146,21 @@ class Answer(NamedTuple):
 
 
 async def aside(size: int, function: Callable[..., _T], *arguments: Any) -> _T:
-    """Call a function on an answer; of a large one in a thread, so that other calls go on."""
+    """Call a function on an answer; of a large one in a thread,
+    so that other calls go on.
+    """
     if size < _LARGE_BYTES:
         return function(*arguments)
     return await asyncio.to_thread(function, *arguments)
 
 
 class Connection(httpx2.AsyncClient):
-    """Transport of the ``openai`` client: one host, our headers only, bounded responses.
+    """Transport of the ``openai`` client: one host,
+    our headers only, bounded responses.
 
-    By itself, that client would follow redirects with the prompt, and send headers that the
-    environment names for OpenAI to any host. It is given no key: the key is among `headers`.
+    By itself, that client would follow redirects with the prompt, and send headers that
+    the environment names for OpenAI to any host. It is given no key: the key is among
+    `headers`.
     """
 
     def __init__(
@@ -138,22 +175,30 @@ class Connection(httpx2.AsyncClient):
 
         connecting = httpx2.Timeout(None, connect=min(timeout, 30))
         super().__init__(timeout=connecting, limits=httpx2.Limits(), trust_env=proxies)
-        self._root, self._own_headers = httpx2.URL(base_url).copy_with(raw_path=b"/"), dict(headers)
+        self._root, self._own_headers = (
+            httpx2.URL(base_url).copy_with(raw_path=b"/"),
+            dict(headers),
+        )
         self._timeout_s, self._redact = timeout, redact
         self._openai = AsyncOpenAI(
             base_url=base_url, api_key="none", max_retries=0, http_client=self
         )
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
-        """Send a request of the ``openai`` client; return the response, up to a size limit."""
+        """Send a request of the ``openai`` client;
+        return the response, up to a size limit.
+        """
         if request.url.copy_with(raw_path=b"/") != self._root:
             raise ValueError(
-                f"a call to {request.url.host} was blocked: the judge has a different address"
+                f"a call to {request.url.host} was blocked: the judge has a different "
+                "address"
             )
         for name in set(request.headers) - set(_HEADERS):
             del request.headers[name]
         request.headers.update({"User-Agent": "rubricnb"} | self._own_headers)
-        response = await super().send(request, stream=True, auth=None, follow_redirects=False)
+        response = await super().send(
+            request, stream=True, auth=None, follow_redirects=False
+        )
         body = bytearray()
         async with aclosing(response):
             async for piece in response.aiter_bytes():
@@ -162,12 +207,15 @@ class Connection(httpx2.AsyncClient):
                     break
         headers, status = response.headers, response.status_code
         headers.pop("content-encoding", None)  # which the body has no longer
-        return httpx2.Response(status, headers=headers, content=bytes(body), request=request)
+        return httpx2.Response(
+            status, headers=headers, content=bytes(body), request=request
+        )
 
     async def ask(self, path: str, body: dict[str, Any] | None = None) -> Answer:
         """Send a call; return the JSON object of the response.
 
-        The whole answer must come in time: a limit on every read would let a trickle go on.
+        The whole answer must come in time: a limit on every read would let a trickle go
+        on.
         """
         import openai
 
@@ -177,7 +225,9 @@ class Connection(httpx2.AsyncClient):
             async with asyncio.timeout(self._timeout_s):
                 response = await post(path, cast_to=httpx2.Response)
         except TimeoutError:
-            raise TimeoutError(f"no complete response within {self._timeout_s:g} s") from None
+            raise TimeoutError(
+                f"no complete response within {self._timeout_s:g} s"
+            ) from None
         except openai.APIConnectionError as problem:
             raise Unreachable(problem.__cause__ or problem) from None
         except openai.APIStatusError as problem:
@@ -190,17 +240,27 @@ class Connection(httpx2.AsyncClient):
         status, headers = response.status_code, response.headers
         if 300 <= status < 400:
             raise Refused(status, _redirect(response), headers)
-        raw = self._redact(response.content.decode("utf-8-sig", "replace"))  # before it is cut
+        # before it is cut
+        raw = self._redact(response.content.decode("utf-8-sig", "replace"))
         answer = _object(raw)
         if not response.is_success:
             raise Refused(status, answer or raw[:_MAX_SHOWN_CHARS], headers)
         if len(response.content) > MAX_BODY_BYTES:
-            raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_MAX_SHOWN_CHARS])
+            raise Unreadable(
+                "the endpoint's answer has more than 16 MiB", raw[:_MAX_SHOWN_CHARS]
+            )
         if answer is None:
             raise Unreadable("the endpoint sent no JSON object", raw)
-        if answer.get("error") and not answer.get("choices"):  # an error with status 200
-            code = answer["error"].get("code") if isinstance(answer["error"], dict) else None
-            status = int(str(code)) if re.fullmatch("[45][0-9][0-9]", str(code)) else 200
+        # an error with status 200
+        if answer.get("error") and not answer.get("choices"):
+            code = (
+                answer["error"].get("code")
+                if isinstance(answer["error"], dict)
+                else None
+            )
+            status = (
+                int(str(code)) if re.fullmatch("[45][0-9][0-9]", str(code)) else 200
+            )
             raise Refused(status, answer, headers)
         return answer
 
@@ -215,14 +275,17 @@ def pause_after(problem: Exception, tries: int) -> float | None:
         passing &= problem.status != _NOT_IMPLEMENTED
         # A 402 of OpenRouter with Retry-After means retry, not missing credit.
         passing |= problem.status == 402 and told > 0
-        return max(told, growing) if passing and problem.code not in _PERMANENT else None
+        return (
+            max(told, growing) if passing and problem.code not in _PERMANENT else None
+        )
     return growing if isinstance(problem, Unreachable | TimeoutError) else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds to wait by the header ``Retry-After``; 0 if it says nothing.
 
-    A date is compared with the answer's own ``Date``, so this machine's clock does not matter.
+    A date is compared with the answer's own ``Date``, so this machine's clock does not
+    matter.
 
     Examples
     --------
@@ -237,7 +300,9 @@ def retry_after(headers: Mapping[str, str]) -> float:
         seconds = float(told)
     except ValueError:
         until, now = _time(told), _time(headers.get("date", ""))
-        seconds = until - (time.time() if now is None else now) if until is not None else 0.0
+        seconds = (
+            until - (time.time() if now is None else now) if until is not None else 0.0
+        )
     return seconds if 0 < seconds < math.inf else 0.0  # not for NaN
 
 
@@ -252,14 +317,15 @@ def _time(date: str) -> float | None:
 class Doubt:
     """Counts failures until one may say that every further request would fail as well.
 
-    An endpoint behind a login page, one that streams, or one that answers nothing looks as if each
-    request failed by itself. Whatever is counted here is not temporary.
+    An endpoint behind a login page, one that streams, or one that answers nothing looks
+    as if each request failed by itself. Whatever is counted here is not temporary.
 
     Parameters
     ----------
     most
-        Unreadable answers, before any good one, that are enough. With fewer calls at once, a single
-        text that is never answered must not keep the run from the others.
+        Unreadable answers, before any good one, that are enough. With fewer calls at
+        once, a single text that is never answered must not keep the run from the
+        others.
     """
 
     def __init__(self, most: int) -> None:
@@ -278,8 +344,9 @@ class Doubt:
     def grows(self, problem: Exception, text: str, works: bool) -> bool:
         """Count a failure; say whether there were enough.
 
-        Where answers were good before, four times as many in a row are needed, and of three texts.
-        Of three texts, too, where an endpoint refuses: it may be about one that is too long.
+        Where answers were good before, four times as many in a row are needed, and of
+        three texts. Of three texts, too, where an endpoint refuses: it may be about one
+        that is too long.
         """
         if isinstance(problem, Refused):
             self._refused += pause_after(problem, 0) is None
@@ -292,7 +359,9 @@ class Doubt:
 
 
 class Pace:
-    """Spaces calls: at most so many a minute, and none while the endpoint asks for a pause."""
+    """Spaces calls: at most so many a minute,
+    and none while the endpoint asks for a pause.
+    """
 
     def __init__(self, per_minute: float | None) -> None:
         self._space = 60 / per_minute if per_minute else 0.0
@@ -314,13 +383,16 @@ def way_out(problem: Exception) -> str:
     raw = (problem.raw if isinstance(problem, Unreadable) else "").lstrip()
     if raw.startswith("<"):
         return (
-            "this is a web page: give the address of the API itself, which mostly ends in /v1, and "
-            "log in first if a proxy or a gateway asks for it"
+            "this is a web page: give the address of the API itself, which mostly ends "
+            "in /v1, and log in first if a proxy or a gateway asks for it"
         )
     if raw.startswith(("data:", "event:", ":")):
         return "this is a stream, which was not asked for: pass extra={'stream': False}"
     if isinstance(problem, Unreadable) and not raw:
-        return "the answer is empty: look into the log of the endpoint or of the proxy before it"
+        return (
+            "the answer is empty: look into the log of the endpoint or of the proxy "
+            "before it"
+        )
     return "look into the log of the endpoint, and try another model or readout"
 
 
@@ -329,8 +401,8 @@ def _redirect(response: httpx2.Response) -> str:
     target = urlsplit(urljoin(str(response.url), response.headers.get("location", "")))
     shown = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
     return (
-        f"it redirects to {shown}, and redirects are not followed. If that is the right address, "
-        "give it"
+        f"it redirects to {shown}, and redirects are not followed. If that is the "
+        "right address, give it"
     )
 
 
@@ -344,7 +416,11 @@ def _object(raw: str) -> dict[str, Any] | None:
 
 
 def text_of(content: Any) -> str | None:
-    """Return the text of a message's content, which may have parts; None if it has no text."""
+    """Return the text of a message's content, which may have parts;
+    None if it has no text.
+    """
     if isinstance(content, list) and all(isinstance(part, dict) for part in content):
-        content = "".join(str(p.get("text", "")) for p in content if p.get("type") == "text")
+        content = "".join(
+            str(p.get("text", "")) for p in content if p.get("type") == "text"
+        )
     return content if isinstance(content, str) else "" if content is None else None

@@ -1,7 +1,8 @@
 """The contract between the package and its engines: one request in, one reply out.
 
-An engine turns requests into replies. It never parses a score and never touches the store, so an
-engine is one class with one method, and old answers can be read again by a better parser.
+An engine turns requests into replies. It never parses a score and never touches the
+store, so an engine is one class with one method, and old answers can be read again by a
+better parser.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ Finish = Literal["stop", "length", "refusal", "error", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message. In the plain format there is one, and its content is the whole prompt."""
+    """One chat message. In the plain format there is one,
+    and its content is the whole prompt.
+    """
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -35,24 +38,31 @@ class Request:
         The prompt.
     slots
         The text that each answer follows: ``("[RESULT]",)`` in Setting 1, one
-        ``"[Criterion]"`` a line in Setting 2. Readouts ``score`` and ``logprobs`` force it.
+        ``"[Criterion]"`` a line in Setting 2. Readouts ``score`` and ``logprobs`` force
+        it.
     choices
-        The label of the option at position 1, 2, …; a slot is followed by a space and one of them.
+        The label of the option at position 1, 2, …; a slot is followed by a space and
+        one of them.
     readout
-        ``feedback``: free text. ``score``: every slot filled with one of the choices and nothing
-        else. ``logprobs``: the probability of every choice at every slot. ``json``: a document
-        that conforms to `schema`; it has no slots and no choices.
+        ``feedback``: free text. ``score``: every slot filled with one of the choices
+        and nothing else. ``logprobs``: the probability of every choice at every slot.
+        ``json``: a document that conforms to `schema`; it has no slots and no choices.
     schema
-        JSON Schema of a ``json`` answer, as text; the order of its properties is the answer's.
+        JSON Schema of a ``json`` answer, as text; the order of its properties is the
+        answer's.
     prompt_format, temperature, effort, thinking, seed, max_tokens
-        As in the requests frame; ``max_tokens`` is resolved, ``seed`` differs by replicate.
+        As in the requests frame; ``max_tokens`` is resolved, ``seed`` differs by
+        replicate.
     item_id, text_id, cluster_id, criterion, criteria, ordering, replicate
-        What the request is about; in Setting 2 ``criteria`` has the criterion of each slot.
+        What the request is about; in Setting 2 ``criteria`` has the criterion of each
+        slot.
     qualities
-        What people gave to the text, by criterion (None: nothing); for the simulated grader.
+        What people gave to the text, by criterion (None: nothing); for the simulated
+        grader.
     plan, row, facts
-        For a simulated judge, which looks there instead of at the prompt: part of the plan, the
-        row of this request in it, and what else decides its answer, for the key.
+        For a simulated judge, which looks there instead of at the prompt: part of the
+        plan, the row of this request in it, and what else decides its answer, for the
+        key.
     """
 
     request_id: int
@@ -88,19 +98,21 @@ class Reply:
     Attributes
     ----------
     text
-        The answer's text; for ``score`` and ``logprobs`` the slots with their (argmax) labels.
+        The answer's text; for ``score`` and ``logprobs`` the slots with their (argmax)
+        labels.
     finish
-        ``stop``; ``length`` when the token limit cut it; ``refusal``; ``error``, with `error`;
-        ``unknown``: the engine gave another reason, so the end may be missing.
+        ``stop``; ``length`` when the token limit cut it; ``refusal``; ``error``, with
+        `error`; ``unknown``: the engine gave another reason, so the end may be missing.
     probabilities
-        ``logprobs`` only: slot × position, the probability of each whole label directly after the
-        slot, *not* renormalised (their sum is the label mass).
+        ``logprobs`` only: slot × position, the probability of each whole label directly
+        after the slot, *not* renormalised (their sum is the label mass).
     prompt_tokens, cached_tokens, completion_tokens
         Tokens sent, of these served from the engine's prefix cache, and received.
     seconds
         From sending to the full answer.
     model
-        The name under which an endpoint says that it answered; empty where it says none.
+        The name under which an endpoint says that it answered; empty where it says
+        none.
     """
 
     request_id: int
@@ -116,7 +128,8 @@ class Reply:
 
 
 class Engine(Protocol):
-    """Answers requests; `rubricnb.judging.judge.Judge` describes it before it has started.
+    """Answers requests; `rubricnb.judging.judge.Judge` describes it
+    before it has started.
 
     Attributes
     ----------
@@ -125,8 +138,9 @@ class Engine(Protocol):
     source
         What a page calls its numbers: ``live`` or ``simulated``.
     identity
-        Everything about the judge that changes an answer, and nothing else: weights' hash with
-        engine and version, or base URL and model. Never a port, a key or a machine.
+        Everything about the judge that changes an answer, and nothing else: weights'
+        hash with engine and version, or base URL and model. Never a port, a key or a
+        machine.
     deterministic
         Whether greedy answers repeat, so that a repeated prompt is asked once.
     readouts
@@ -136,14 +150,14 @@ class Engine(Protocol):
 
     Notes
     -----
-    A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what it sends.
-    ``control_tokens`` are those
-    of its vocabulary that `rubricnb.prompts.inert` does not know: they are made inert too. One that
-    stops a run when its first answer is a refusal has ``answered_before``: a run sets it where
-    stored answers show that the judge works. One whose engine cannot hold the strings of a ``json``
-    answer to their `maxLength` has ``holds_lengths`` False, and the prompt states them.
-    ``own_prompt`` is the user's own template, and ``parser`` what reads its answers
-    (`rubricnb.open_judge`).
+    A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what
+    it sends. ``control_tokens`` are those of its vocabulary that
+    `rubricnb.prompts.inert` does not know: they are made inert too. One that stops a
+    run when its first answer is a refusal has ``answered_before``: a run sets it where
+    stored answers show that the judge works. One whose engine cannot hold the strings
+    of a ``json`` answer to their `maxLength` has ``holds_lengths`` False, and the
+    prompt states them. ``own_prompt`` is the user's own template, and ``parser`` what
+    reads its answers (`rubricnb.open_judge`).
     """
 
     slug: str
@@ -154,7 +168,9 @@ class Engine(Protocol):
     concurrency: int
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests in any order, as answers arrive; requests are taken as needed."""
+        """Answer requests in any order, as answers arrive;
+        requests are taken as needed.
+        """
         ...
 
     def close(self) -> None:

@@ -32,18 +32,19 @@ def estimate_cost(
     judge
         As in `run`; a spec is not opened.
     price
-        US dollars per million tokens: input, cached input, output. Default: the provider's list
-        price as far as the package ``genai-prices`` has it.
+        US dollars per million tokens: input, cached input, output. Default: the
+        provider's list price as far as the package ``genai-prices`` has it.
 
     Returns
     -------
     DataFrame
-        One row: ``judge``, ``readout``, ``requests``, ``calls`` (distinct prompts; copies of a
-        greedy read are not sent), ``prompt_tokens`` (four characters are one), ``shared_tokens``
-        (at most so many of these can come from a prefix cache), ``completion_tokens`` (a guess;
-        a model that thinks is taken to do so with medium effort, unless the plan says how long),
-        ``hours`` (from recorded runs of this judge), ``price`` in US dollars (shared tokens are
-        cheaper where a hosted endpoint keeps them: from 1024 on), and ``reason`` for what is NaN.
+        One row: ``judge``, ``readout``, ``requests``, ``calls`` (distinct prompts;
+        copies of a greedy read are not sent), ``prompt_tokens`` (four characters are
+        one), ``shared_tokens`` (at most so many of these can come from a prefix cache),
+        ``completion_tokens`` (a guess; a model that thinks is taken to do so with
+        medium effort, unless the plan says how long), ``hours`` (from recorded runs of
+        this judge), ``price`` in US dollars (shared tokens are cheaper where a hosted
+        endpoint keeps them: from 1024 on), and ``reason`` for what is NaN.
 
     Examples
     --------
@@ -74,7 +75,9 @@ def estimate_cost(
 
 
 def sample(requests: Requests) -> tuple[Requests, float]:
-    """Sample whole items from a large plan; also return how many times larger the plan is."""
+    """Sample whole items from a large plan;
+    also return how many times larger the plan is.
+    """
     if len(requests) <= _SAMPLE:
         return requests, 1.0
     ids = requests["item_id"].unique()
@@ -87,12 +90,18 @@ def _hours(judge: Judge, row: dict[str, Any]) -> tuple[float, str]:
     if judge.source == "simulated":
         return 0.0, ""
     seconds = tokens = 0.0
-    one_at_a_time = judge.kind == "embedded"  # on endpoints the seconds of calls overlap
-    for path in results_folder().glob(f"*/{judge.slug}/run.json") if one_at_a_time else ():
+    # on endpoints the seconds of calls overlap
+    one_at_a_time = judge.kind == "embedded"
+    for path in (
+        results_folder().glob(f"*/{judge.slug}/run.json") if one_at_a_time else ()
+    ):
         for counts in json.loads(path.read_text())["datasets"].values():
             if "judgments" in counts:  # not gradings, which write long answers
                 seconds += counts["seconds"]
                 tokens += counts["prompt_tokens"] - counts["cached_tokens"]
     if not tokens:
-        return np.nan, "hours: the speed is not recorded; try rubricnb.run(…, max_calls=20)"
+        return (
+            np.nan,
+            "hours: the speed is not recorded; try rubricnb.run(…, max_calls=20)",
+        )
     return seconds / tokens * (row["prompt_tokens"] - row["shared_tokens"]) / 3600, ""

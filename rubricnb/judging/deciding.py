@@ -16,8 +16,17 @@ from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.permutation import IntArray, decode
 
-_OF_ITEM = ("judge", "dataset", "item_id", "group_id", "cluster_id", "candidate", "criterion",
-            "design", *CONDITIONS)  # fmt: skip
+_OF_ITEM = (
+    "judge",
+    "dataset",
+    "item_id",
+    "group_id",
+    "cluster_id",
+    "candidate",
+    "criterion",
+    "design",
+    *CONDITIONS,
+)
 
 
 def decide(
@@ -30,24 +39,27 @@ def decide(
     store: Store | str | Path | None = None,
     budget: Budget | None = None,
 ) -> pd.DataFrame:
-    """Decide for each item whether its score reaches a cut, by a vote of as few reads as needed.
+    """Decide for each item whether its score reaches a cut,
+    by a vote of as few reads as needed.
 
-    The reads of an item come in an order drawn for it. Each is a vote for or against; asking ends
-    once one side leads by `lead` votes, or the rest of the `most` reads could not change the
-    outcome. Answers go through the store as in `run`: what was stopped goes on where it was.
+    The reads of an item come in an order drawn for it. Each is a vote for or against;
+    asking ends once one side leads by `lead` votes, or the rest of the `most` reads
+    could not change the outcome. Answers go through the store as in `run`: what was
+    stopped goes on where it was.
 
     Parameters
     ----------
     requests
-        From `plan`: several reads of each item, best in different orders (``balanced(5)``). A
-        greedy judge answers copies of one ordering alike, and copies are no second opinion.
+        From `plan`: several reads of each item, best in different orders
+        (``balanced(5)``). A greedy judge answers copies of one ordering alike, and
+        copies are no second opinion.
     judge
         As in `run`; a spec is opened once, if something must be asked.
     cut
         A score that counts as high, and so do all above it.
     lead
-        Votes by which a side must lead. ``lead=most``: the majority of `most` reads, which are
-        asked only until it is certain.
+        Votes by which a side must lead. ``lead=most``: the majority of `most` reads,
+        which are asked only until it is certain.
     most
         Reads of an item at most.
     store
@@ -58,22 +70,22 @@ def decide(
     Returns
     -------
     DataFrame
-        One row an item, design and condition: ``decision`` (``yes``, ``no``, or ``undecided`` when
-        the reads are used up at a tie); ``yes, no, invalid`` (reads without a score: they cost a
-        call and cast no vote); ``calls``, their sum.
+        One row an item, design and condition: ``decision`` (``yes``, ``no``, or
+        ``undecided`` when the reads are used up at a tie); ``yes, no, invalid`` (reads
+        without a score: they cost a call and cast no vote); ``calls``, their sum.
 
     Raises
     ------
     ValueError
-        A cut that all or no scores reach, `lead` below 1 or above `most`, an item planned with
-        fewer than `lead` reads, or requests of several criteria.
+        A cut that all or no scores reach, `lead` below 1 or above `most`, an item
+        planned with fewer than `lead` reads, or requests of several criteria.
     RunInterrupted, JudgeError, StoreError
         As in `run`.
 
     Notes
     -----
-    Wald's sequential test (1945) of a share above against one below a half, cut off at `most`. For
-    a mean score there is no such saving.
+    Wald's sequential test (1945) of a share above against one below a half, cut off at
+    `most`. For a mean score there is no such saving.
 
     Examples
     --------
@@ -94,18 +106,22 @@ def decide(
         if planned.min(initial=lead) < lead:
             item = requests["item_id"].iloc[int(np.argmax(unit == planned.argmin()))]
             raise ValueError(
-                f"item {item!r} is planned with {planned.min()} reads, but lead = {lead} needs "
-                f"{lead}: use a design with more reads, such as "
+                f"item {item!r} is planned with {planned.min()} reads, but lead = "
+                f"{lead} needs {lead}: use a design with more reads, such as "
                 f"balanced({requests['n_options'].iloc[0]})"
             )
-        drawn = pd.Series(mix64(requests["request_id"].to_numpy(np.uint64), hash64([0])))
+        drawn = pd.Series(
+            mix64(requests["request_id"].to_numpy(np.uint64), hash64([0]))
+        )
         turn = drawn.groupby(unit).rank("first").to_numpy() - 1
         left = np.minimum(planned, most)
         asked, ahead, votes = (np.zeros(len(planned), np.int64) for _ in range(3))
         found = []
         while (more := _needed(np.abs(ahead), left, lead)).any():
             due = (turn >= asked[unit]) & (turn < (asked + more)[unit])
-            reads = run(requests[due], described, store, budget=budget).assign(unit=unit[due])
+            reads = run(requests[due], described, store, budget=budget).assign(
+                unit=unit[due]
+            )
             score = reads["score"].to_numpy(np.float64, na_value=np.nan)
             vote = np.select([score >= cut, score < cut], [1, -1], 0)
             np.add.at(ahead, unit[due], vote)
@@ -113,8 +129,12 @@ def decide(
             asked, left = asked + more, left - more
             found.append(reads.drop_duplicates("unit"))
     if not found:
-        return pd.DataFrame(columns=[*names, "decision", "yes", "no", "invalid", "calls"])
-    rows = pd.concat(found).drop_duplicates("unit").sort_values("unit", ignore_index=True)
+        return pd.DataFrame(
+            columns=[*names, "decision", "yes", "no", "invalid", "calls"]
+        )
+    rows = (
+        pd.concat(found).drop_duplicates("unit").sort_values("unit", ignore_index=True)
+    )
     return rows[[name for name in _OF_ITEM if name in rows]].assign(
         decision=np.select([ahead > 0, ahead < 0], ["yes", "no"], "undecided"),
         yes=(votes + ahead) // 2,
@@ -127,10 +147,13 @@ def decide(
 def _check(requests: Requests, cut: int, lead: int, most: int) -> None:
     if "criterion_ordering" in requests:
         raise ValueError(
-            "each answer scores several criteria: plan each criterion with rubricnb.plan"
+            "each answer scores several criteria: plan each criterion with "
+            "rubricnb.plan"
         )
     if not 1 <= lead <= most:
-        raise ValueError(f"lead = {lead}, most = {most}: lead must be between 1 and most")
+        raise ValueError(
+            f"lead = {lead}, most = {most}: lead must be between 1 and most"
+        )
     for ordering in requests["ordering"].unique():
         scores = decode(ordering)
         if not min(scores) < cut <= max(scores):

@@ -1,8 +1,9 @@
 """Judges that answer typed questions with probabilities: decision models.
 
-Two wire shapes are in use. TypeSafe's System One (``POST /v1/systemone``) is served by Jev,
-llama.cpp, LiteLLM, callo, Sparrow and many others; OpenAI's Decisions (``POST /v1/decisions``) by
-OpenAI and Fireworks. Neither has a temperature, a seed or a limit of tokens.
+Two wire shapes are in use. TypeSafe's System One (``POST /v1/systemone``) is served by
+Jev, llama.cpp, LiteLLM, callo, Sparrow and many others; OpenAI's Decisions (``POST
+/v1/decisions``) by OpenAI and Fireworks. Neither has a temperature, a seed or a limit
+of tokens.
 """
 
 from __future__ import annotations
@@ -25,36 +26,49 @@ from rubricnb.judging.endpoint import (
     part,
 )
 from rubricnb.judging.readout import answer_text
-from rubricnb.prompts.question import KINDS, SHAPES, Kind, Shape, TypedQuestion, level_name
+from rubricnb.prompts.question import (
+    KINDS,
+    SHAPES,
+    Kind,
+    Shape,
+    TypedQuestion,
+    level_name,
+)
 
 _SHAPES: dict[str, Shape] = {OPENAI: "decisions", "api.fireworks.ai": "decisions"}
-# US dollars per million input tokens, by host and the beginning of the model's name. Output is
-# free. The price of cached input is not published, so none is assumed to be cheaper.
+# US dollars per million input tokens, by host and the beginning of the model's name.
+# Output is free. The price of cached input is not published, so none is assumed to be
+# cheaper.
 _PRICES = {(OPENAI, "gpt-6-luna"): 0.10, (TYPESAFE, "jev-"): 0.042}
-_SUM = (0.9, 1.1)  # of a question's probabilities: some servers round them to two places
+# of a question's probabilities: some servers round them to two places
+_SUM = (0.9, 1.1)
 
 
 class DecisionJudge(Endpoint):
-    """A decision model: each prompt becomes one typed question with the rubric's levels.
+    """A decision model: each prompt becomes one typed question
+    with the rubric's levels.
 
-    Its probabilities are *closed*: they are about the levels alone and sum to 1, so they cannot
-    show that the model would rather have said something else. `label_mass` is missing.
+    Its probabilities are *closed*: they are about the levels alone and sum to 1, so
+    they cannot show that the model would rather have said something else. `label_mass`
+    is missing.
 
     Parameters
     ----------
     model
-        The model's name at the endpoint. A name that moves, such as ``jev-latest``, is refused
-        with the name that answered.
+        The model's name at the endpoint. A name that moves, such as ``jev-latest``, is
+        refused with the name that answered.
     base_url
         The endpoint, ``https://HOST/v1``; default: OpenAI's.
     kind
-        ``score``: an ordered list of levels; the model numbers them by position. ``choice``: named
-        levels; the name travels with the level.
+        ``score``: an ordered list of levels; the model numbers them by position.
+        ``choice``: named levels; the name travels with the level.
     shape
-        ``systemone`` or ``decisions``. Default: ``decisions`` at OpenAI and Fireworks, else
-        ``systemone``.
-    concurrency, requests_per_minute, timeout, retries, patience, key_variable, check_model
-        As for `rubricnb.judging.openai.OpenAIJudge`. ``TYPESAFE_API_KEY`` goes to TypeSafe.
+        ``systemone`` or ``decisions``. Default: ``decisions`` at OpenAI and Fireworks,
+        else ``systemone``.
+    concurrency, requests_per_minute, timeout, retries, patience, key_variable,
+    check_model
+        As for `rubricnb.judging.openai.OpenAIJudge`. ``TYPESAFE_API_KEY`` goes to
+        TypeSafe.
 
     Raises
     ------
@@ -70,7 +84,8 @@ class DecisionJudge(Endpoint):
 
     spec = "decision"
     readouts: tuple[Readout, ...] = ("logprobs",)
-    deterministic = False  # the same request can be answered differently, even by your own server
+    # the same request can be answered differently, even by your own server
+    deterministic = False
     closed = True
     other_model = (
         "name that one, since a name that moves may be another model tomorrow (or pass "
@@ -93,22 +108,35 @@ class DecisionJudge(Endpoint):
         check_model: bool = True,
     ) -> None:
         super().__init__(
-            model, base_url, concurrency=concurrency, requests_per_minute=requests_per_minute,
-            timeout=timeout, retries=retries, patience=patience, key_variable=key_variable,
+            model,
+            base_url,
+            concurrency=concurrency,
+            requests_per_minute=requests_per_minute,
+            timeout=timeout,
+            retries=retries,
+            patience=patience,
+            key_variable=key_variable,
             check_model=check_model,
-        )  # fmt: skip
+        )
         self.shape = shape or _SHAPES.get(self.host, "systemone")
         self.kind = kind
-        for option, value, allowed in (("kind", kind, KINDS), ("shape", self.shape, SHAPES)):
+        for option, value, allowed in (
+            ("kind", kind, KINDS),
+            ("shape", self.shape, SHAPES),
+        ):
             if value not in allowed:
-                raise ValueError(f"{option} = {value!r}: choose from {', '.join(allowed)}")
+                raise ValueError(
+                    f"{option} = {value!r}: choose from {', '.join(allowed)}"
+                )
         self.own_prompt = TypedQuestion(self.kind, self.shape)
         self.slug = f"{self.slug}-{kind}"
         self.identity = f"{self.base_url} {model} {self.shape} {kind}"
 
     @property
     def input_price(self) -> float | None:
-        """US dollars per million input tokens; None if they are not known. Output is free."""
+        """US dollars per million input tokens;
+        None if they are not known. Output is free.
+        """
         known = (
             dollars
             for (host, name), dollars in _PRICES.items()
@@ -131,8 +159,8 @@ class DecisionJudge(Endpoint):
             return ""
         other = "decisions" if self.shape == "systemone" else "systemone"
         return (
-            f"; it has no decision model at /{self.shape}: choose a model that answers typed "
-            f"questions, or shape={other!r} if it has those"
+            f"; it has no decision model at /{self.shape}: choose a model that answers "
+            f"typed questions, or shape={other!r} if it has those"
         )
 
 
@@ -160,12 +188,16 @@ class _Call(Call):
     def _count(self, usage: dict[str, Any]) -> None:
         self.tokens.update(
             prompt_tokens=count_of(usage, "input_tokens"),
-            cached_tokens=count_of(part(usage, "input_tokens_details"), "cached_tokens"),
+            cached_tokens=count_of(
+                part(usage, "input_tokens_details"), "cached_tokens"
+            ),
             completion_tokens=count_of(usage, "output_tokens"),
         )
 
     def _slot(self, answer: dict[str, Any]) -> tuple[float, ...]:
-        """Return the probability of each level, by position; nothing if the question is refused."""
+        """Return the probability of each level, by position;
+        nothing if the question is refused.
+        """
         if answer.get("type") == "refusal":
             return ()
         names = [level_name(label) for label in self.request.choices]
@@ -180,21 +212,33 @@ class _Call(Call):
             _check_legend(answer.get("legend"), self.request)
             numbers = [str(number) for number in range(len(names))]
             by_number = _by_name(given, numbers, "")
-            probabilities = dict(zip(names, (by_number[n] for n in numbers), strict=True))
+            probabilities = dict(
+                zip(names, (by_number[n] for n in numbers), strict=True)
+            )
         total = math.fsum(probabilities.values())
         if total and not _SUM[0] <= total <= _SUM[1]:
-            raise ValueError(f"the probabilities of one question sum to {total:g} instead of 1")
+            raise ValueError(
+                f"the probabilities of one question sum to {total:g} instead of 1"
+            )
         return tuple(probabilities[name] for name in names)
 
 
-def _in_order(answers: Any, names: Sequence[str] | None, count: int) -> list[dict[str, Any]]:
-    """Return one answer for each question, in the order of the questions; `names`: System One's."""
+def _in_order(
+    answers: Any, names: Sequence[str] | None, count: int
+) -> list[dict[str, Any]]:
+    """Return one answer for each question, in the order of the questions;
+    `names`: System One's.
+    """
     if names is not None and isinstance(answers, dict):
         answers = [answers.get(name) for name in names]
     if not isinstance(answers, list) or len(answers) != count:
-        raise ValueError(f"the endpoint did not answer each question: {_shown(answers)}")
+        raise ValueError(
+            f"the endpoint did not answer each question: {_shown(answers)}"
+        )
     if not all(isinstance(one, dict) for one in answers):
-        raise ValueError(f"the endpoint did not answer each question: {_shown(answers)}")
+        raise ValueError(
+            f"the endpoint did not answer each question: {_shown(answers)}"
+        )
     return answers
 
 
@@ -215,7 +259,9 @@ def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
     except (TypeError, KeyError):
         raise ValueError(f"the answer has no probabilities: {_shown(given)}") from None
     if sorted(name for name, _ in pairs) != sorted(names):
-        raise ValueError(f"asked about {', '.join(names)}, but the answer has {_shown(given)}")
+        raise ValueError(
+            f"asked about {', '.join(names)}, but the answer has {_shown(given)}"
+        )
     for name, value in pairs:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 <= value <= 1:
@@ -223,7 +269,9 @@ def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
     return {name: float(value) for name, value in pairs}
 
 
-def _check_order(came: list[str], probabilities: Mapping[str, float], sent: list[str]) -> None:
+def _check_order(
+    came: list[str], probabilities: Mapping[str, float], sent: list[str]
+) -> None:
     """Stop if a server has sorted the levels: no reordering would reach the model.
 
     An answer may come as it was sent, or the most probable level first.
@@ -234,7 +282,9 @@ def _check_order(came: list[str], probabilities: Mapping[str, float], sent: list
 
 
 def _check_numbers(given: Any, sent: list[str]) -> None:
-    """Stop if the numbers of the levels are not the positions at which they were sent."""
+    """Stop if the numbers of the levels are not the positions
+    at which they were sent.
+    """
     numbers = {str(one["label"]): one.get("value") for one in given}
     if any(numbers[name] not in (None, position) for position, name in enumerate(sent)):
         came = sorted(sent, key=lambda name: numbers[name])
@@ -242,13 +292,17 @@ def _check_numbers(given: Any, sent: list[str]) -> None:
 
 
 def _check_legend(legend: Any, request: Request) -> None:
-    """Stop if the levels that a server repeats are in another order than they were sent."""
+    """Stop if the levels that a server repeats are
+    in another order than they were sent.
+    """
     if not isinstance(legend, dict):
         return
     (message,) = request.messages
     for question in json.loads(message.content)["questions"].values():
         levels = [" ".join(text.split()) for text in question["criteria"]]
-        came = [" ".join(str(legend.get(str(n), "")).split()) for n in range(len(levels))]
+        came = [
+            " ".join(str(legend.get(str(n), "")).split()) for n in range(len(levels))
+        ]
         if came == levels:
             return
         if sorted(came) == sorted(levels):
@@ -257,9 +311,9 @@ def _check_legend(legend: Any, request: Request) -> None:
 
 def _sorted_message(came: Sequence[str], sent: Sequence[str]) -> str:
     return (
-        f"the levels were sent as {_shown(list(sent))} and came back as {_shown(list(came))}: this "
-        "server sorts them, so another order never reaches the model, and the judge would look "
-        "as if order did not matter"
+        f"the levels were sent as {_shown(list(sent))} and came back as "
+        f"{_shown(list(came))}: this server sorts them, so another order never reaches "
+        "the model, and the judge would look as if order did not matter"
     )
 
 

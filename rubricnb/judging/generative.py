@@ -1,14 +1,16 @@
-r"""Simulated judges: numbers drawn from one explicit model, with every bias planted and known.
+r"""Simulated judges: numbers drawn from one explicit model,
+with every bias planted and known.
 
-They show what an estimator does when the truth is known; they say nothing about any real judge,
-also where a profile was fitted to a published table.
+They show what an estimator does when the truth is known; they say nothing about any
+real judge, also where a profile was fitted to a published table.
 
 The model
 ---------
-Item i is text t under criterion c, in cluster g. It is judged under an ordering π of its n options
-(Setting 2: of its criteria, κ the relative place of c in it), in a prompt of wording w. Option s
-and position p are written y(s) = 1 + 4 (s − 1)/(n − 1) and x(p) = (p − 1)/(n − 1), so one profile
-serves every n; quality counts in points of a five-level scale.
+Item i is text t under criterion c, in cluster g. It is judged under an ordering π of
+its n options (Setting 2: of its criteria, κ the relative place of c in it), in a prompt
+of wording w. Option s and position p are written y(s) = 1 + 4 (s − 1)/(n − 1) and x(p)
+= (p − 1)/(n − 1), so one profile serves every n; quality counts in points of a
+five-level scale.
 
 .. math::
 
@@ -20,26 +22,29 @@ serves every n; quality counts in points of a five-level scale.
     P(s) &\propto \exp\bigl(\eta_{i\pi w}(s, \pi^{-1}(s)) / \tau\bigr), \qquad
     \tau = 0: \text{ the option of largest } \eta
 
-* m is the quality the judge sees: the human rating h on the five-level scale, weighed by λ, and the
-  judge's own error about text and item. Where nobody rated an item, h is drawn: normal around 3,
-  its variance shared between the criteria of a text.
-* d(π) runs from 1 (the options ascend, cyclically) to −1 (they descend); D is the direction effect.
-  ρ shifts a criterion by its place among the criteria. G is the noise that all items of a cluster
-  share under one ordering, E the item's own, W what a change of wording does; ℓ shifts all items
-  where the scores have other labels. A reference of score k, where one is shown, then moves m a
-  share of the way to y(k).
-* β is sharpness: a decisive judge has a large β. α prefers scores, γ positions, δ positions of
-  single scores; they are given at five points and interpolated linearly in between. In Setting 2 no
-  options are listed, so γ and δ do not act.
-* T, I, G, E, W are standard normal and, with the uniform number that samples at τ > 0, come from a
-  hash of seed, profile draw, ids, ordering, wording and (τ > 0 only) replicate. An answer therefore
-  never depends on what else is asked, and a greedy judge repeats itself.
+* m is the quality the judge sees: the human rating h on the five-level scale, weighed
+  by λ, and the judge's own error about text and item. Where nobody rated an item, h is
+  drawn: normal around 3, its variance shared between the criteria of a text.
+* d(π) runs from 1 (the options ascend, cyclically) to −1 (they descend); D is the
+  direction effect. ρ shifts a criterion by its place among the criteria. G is the noise
+  that all items of a cluster share under one ordering, E the item's own, W what a
+  change of wording does; ℓ shifts all items where the scores have other labels. A
+  reference of score k, where one is shown, then moves m a share of the way to y(k).
+* β is sharpness: a decisive judge has a large β. α prefers scores, γ positions, δ
+  positions of single scores; they are given at five points and interpolated linearly in
+  between. In Setting 2 no options are listed, so γ and δ do not act.
+* T, I, G, E, W are standard normal and, with the uniform number that samples at τ > 0,
+  come from a hash of seed, profile draw, ids, ordering, wording and (τ > 0 only)
+  replicate. An answer therefore never depends on what else is asked, and a greedy judge
+  repeats itself.
 
-Without order noise γ is the log-preference of `rubricnb.position_bias`, by ``logprobs`` or sampled
-at τ = 1. Order noise makes the odds less extreme and the estimate smaller; that of a greedy judge
-is on another scale (there the noise, not the softmax, decides how often a preference counts).
+Without order noise γ is the log-preference of `rubricnb.position_bias`, by ``logprobs``
+or sampled at τ = 1. Order noise makes the odds less extreme and the estimate smaller;
+that of a greedy judge is on another scale (there the noise, not the softmax, decides
+how often a preference counts).
 
-The readout ``logprobs`` gives P at τ = 1, as engines do, and the option of largest probability.
+The readout ``logprobs`` gives P at τ = 1, as engines do, and the option of largest
+probability.
 """
 
 from __future__ import annotations
@@ -65,7 +70,9 @@ _CHUNK = 1 << 16  # reads computed at once: bounds the memory, changes no number
 
 @dataclass(frozen=True)
 class Batch:
-    """One read per row, in the arrays the model needs; `table` holds the distinct orderings."""
+    """One read per row, in the arrays the model needs;
+    `table` holds the distinct orderings.
+    """
 
     table: tuple[str, ...]
     ordering: IntArray  # row of the table
@@ -84,13 +91,19 @@ class Batch:
 
     def take(self, rows: IntArray) -> Batch:
         """Return these rows."""
-        arrays = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "table"}
+        arrays = {
+            f.name: getattr(self, f.name)[rows]
+            for f in fields(self)
+            if f.name != "table"
+        }
         return Batch(self.table, **arrays)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """One answer per row: position from 0, score, P by position (no columns without logprobs)."""
+    """One answer per row: position from 0, score,
+    P by position (no columns without logprobs).
+    """
 
     position: IntArray
     score: FloatArray
@@ -121,13 +134,17 @@ def answer(profile: Profile, seed: int, batch: Batch, logprobs: BoolArray) -> An
             if len(shown):
                 p = _softmax(logits[shown])
                 probabilities[rows[shown], :n] = p
-                expected[rows[shown]] = (p * tables.score[part.ordering[shown]]).sum(axis=1)
+                expected[rows[shown]] = (p * tables.score[part.ordering[shown]]).sum(
+                    axis=1
+                )
     return Answers(position, score, lost, probabilities, expected)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What depends on the ordering alone, one row per distinct ordering of n options."""
+    """What depends on the ordering alone,
+    one row per distinct ordering of n options.
+    """
 
     hashes: UInt64Array
     score: IntArray | FloatArray  # s at position 1..n
@@ -141,7 +158,9 @@ class Tables:
 def ordering_tables(profile: Profile, table: tuple[str, ...], n: int) -> Tables:
     """Work out what the orderings of n options fix by themselves."""
     # Orderings of another size share the table; their rows are never looked up.
-    shown = np.array([o if len(o) == n else range(1, n + 1) for o in map(decode, table)])
+    shown = np.array(
+        [o if len(o) == n else range(1, n + 1) for o in map(decode, table)]
+    )
     orders = ranks(shown) - 1  # of options from 0, whatever their scores
     points = np.arange(n) / (n - 1)
     alpha = _at(profile.score_preference, points)
@@ -160,7 +179,9 @@ def ordering_tables(profile: Profile, table: tuple[str, ...], n: int) -> Tables:
     )
 
 
-def logits_of(profile: Profile, seed: int, batch: Batch, n: int, tables: Tables) -> FloatArray:
+def logits_of(
+    profile: Profile, seed: int, batch: Batch, n: int, tables: Tables
+) -> FloatArray:
     """Return η by position, shape (reads, n); `answer` shows how a batch is made."""
     quality = _latent(profile, seed, batch, n, tables)
     order = batch.ordering
@@ -174,7 +195,9 @@ def logits_of(profile: Profile, seed: int, batch: Batch, n: int, tables: Tables)
     return eta
 
 
-def _latent(profile: Profile, seed: int, batch: Batch, n: int, tables: Tables) -> FloatArray:
+def _latent(
+    profile: Profile, seed: int, batch: Batch, n: int, tables: Tables
+) -> FloatArray:
     """m, the quality the judge sees, in points of a five-level scale."""
 
     def normal(stream: int, *parts: UInt64Array) -> FloatArray:
@@ -184,7 +207,9 @@ def _latent(profile: Profile, seed: int, batch: Batch, n: int, tables: Tables) -
     order = mix64(tables.hashes[batch.ordering], batch.criterion_ordering)
     common, own = normal(1, batch.text), normal(2, item)
     share = profile.text_share
-    drawn = 3 + profile.quality_sd * (np.sqrt(share) * common + np.sqrt(1 - share) * own)
+    drawn = 3 + profile.quality_sd * (
+        np.sqrt(share) * common + np.sqrt(1 - share) * own
+    )
     rated = 1 + 4 * (batch.quality - 1) / (n - 1)
     quality = np.where(np.isnan(rated), drawn, rated)
     m = profile.center + profile.human_weight * (quality - 3)
@@ -205,7 +230,9 @@ def _latent(profile: Profile, seed: int, batch: Batch, n: int, tables: Tables) -
 def _choose(
     profile: Profile, seed: int, batch: Batch, logits: FloatArray, logprobs: BoolArray
 ) -> IntArray:
-    """The position chosen, from 0: the largest logit, or one drawn at the read's temperature."""
+    """The position chosen, from 0: the largest logit,
+    or one drawn at the read's temperature.
+    """
     position = logits.argmax(axis=1)
     drawn = np.flatnonzero((batch.temperature > 0) & ~logprobs)
     if len(drawn):
@@ -223,15 +250,20 @@ def _lost(profile: Profile, seed: int, batch: Batch, tables: Tables) -> BoolArra
     return np.asarray(uniform(_prompt_stream(profile, seed, 9, batch)) < rate)
 
 
-def _prompt_stream(profile: Profile, seed: int, stream: int, batch: Batch) -> UInt64Array:
-    # A criterion draws by itself, a greedy answer repeats: its replicate counts for nothing.
+def _prompt_stream(
+    profile: Profile, seed: int, stream: int, batch: Batch
+) -> UInt64Array:
+    # A criterion draws by itself, a greedy answer repeats:
+    # its replicate counts for nothing.
     order = mix64(hash64(batch.table)[batch.ordering], batch.criterion_ordering)
     item = mix64(batch.text, batch.criterion)
     replicate = np.where(batch.temperature > 0, batch.replicate, np.uint64(0))
     return _stream(profile, seed, stream, item, order, batch.wording, replicate)
 
 
-def _stream(profile: Profile, seed: int, stream: int, *parts: UInt64Array) -> UInt64Array:
+def _stream(
+    profile: Profile, seed: int, stream: int, *parts: UInt64Array
+) -> UInt64Array:
     return mix64(hash64([seed]), profile.draw, stream, *parts)
 
 
@@ -245,7 +277,9 @@ def _at(values: Sequence[float], points: FloatArray) -> FloatArray:
     return np.asarray(np.interp(points, np.linspace(0, 1, len(values)), values))
 
 
-def _interaction(values: tuple[tuple[float, ...], ...], points: FloatArray) -> FloatArray:
+def _interaction(
+    values: tuple[tuple[float, ...], ...], points: FloatArray
+) -> FloatArray:
     if not values:
         return np.zeros((len(points), len(points)))
     by_position = np.array([_at(row, points) for row in values])

@@ -1,6 +1,7 @@
 """Judges by name, as functions or as engines: each becomes one description, a `Judge`.
 
-No other module reads a spec. The description needs no network; its engine starts at the first use.
+No other module reads a spec. The description needs no network; its engine starts at the
+first use.
 """
 
 from __future__ import annotations
@@ -28,17 +29,41 @@ from rubricnb.prompts.render import RESULT
 
 # engine → module and class, the text after the colon, and its purpose
 ENGINES = {
-    "embedded": ("judging.embedded:EmbeddedJudge", "[:NAME|:PATH.gguf]", "llama.cpp; the default"),
-    "openai": ("judging.openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
+    "embedded": (
+        "judging.embedded:EmbeddedJudge",
+        "[:NAME|:PATH.gguf]",
+        "llama.cpp; the default",
+    ),
+    "openai": (
+        "judging.openai:OpenAIJudge",
+        ":MODEL[@BASE_URL]",
+        "any OpenAI-compatible endpoint",
+    ),
     "decision": (
         "judging.decision:DecisionJudge",
         ":MODEL[@BASE_URL]",
         "a decision model: typed questions, probabilities",
     ),
-    "ray": ("judging.ray:RayJudge", ":SPEC", "one of these on every GPU of a Ray cluster"),
-    "vllm": ("judging.vllm:VLLMJudge", ":MODEL", "vLLM in this process: one GPU machine"),
-    "simulated": ("judging.simulated:SimulatedJudge", ":PROFILE", "a planted bias, known exactly"),
-    "simulated:grader": ("rulers.simulated:SimulatedGrader", "", "fills in RULERS' checklists"),
+    "ray": (
+        "judging.ray:RayJudge",
+        ":SPEC",
+        "one of these on every GPU of a Ray cluster",
+    ),
+    "vllm": (
+        "judging.vllm:VLLMJudge",
+        ":MODEL",
+        "vLLM in this process: one GPU machine",
+    ),
+    "simulated": (
+        "judging.simulated:SimulatedJudge",
+        ":PROFILE",
+        "a planted bias, known exactly",
+    ),
+    "simulated:grader": (
+        "rulers.simulated:SimulatedGrader",
+        "",
+        "fills in RULERS' checklists",
+    ),
 }
 OF_REQUESTS = ("thinking", "effort", "max_tokens")
 """Options of a judge that its requests carry, so `rubricnb.plan` takes them."""
@@ -55,9 +80,12 @@ class Price(NamedTuple):
 
     def of(self, prompt: float, cached: float, completion: float) -> float:
         """Return the dollars for tokens sent (some of them cached) and received."""
-        cached = min(cached, prompt)  # an endpoint that counts more would be paid less than nothing
+        # an endpoint that counts more would be paid less than nothing
+        cached = min(cached, prompt)
         fresh = prompt - cached
-        return (fresh * self.input + cached * self.cached + completion * self.output) / 1e6
+        return (
+            fresh * self.input + cached * self.cached + completion * self.output
+        ) / 1e6
 
 
 @dataclass(frozen=True)
@@ -71,13 +99,16 @@ class Judge:
     slug
         Names the judge in frames and files. For a spec, as in ``results/judges.csv``.
     kind
-        The name of its engine in `ENGINES`, or ``function``. With ``ray:`` the engine that answers.
+        The name of its engine in `ENGINES`, or ``function``. With ``ray:`` the engine
+        that answers.
     source, readouts, own_prompt, parser
         As in `rubricnb.judging.contract.Engine`.
     identity
-        As there. For a spec, as in ``results/judges.csv``; empty if only the engine can tell.
+        As there. For a spec, as in ``results/judges.csv``; empty if only the engine can
+        tell.
     host, model
-        The host that texts are sent to (empty: none but this machine), and the model's name there.
+        The host that texts are sent to (empty: none but this machine), and the model's
+        name there.
     given_price
         What the user says about the price.
     start
@@ -116,18 +147,28 @@ class Judge:
 
     @property
     def deterministic(self) -> bool:
-        """Whether greedy answers repeat. An endpoint is not asked for this before it is open."""
+        """Whether greedy answers repeat.
+        An endpoint is not asked for this before it is open.
+        """
         return self.engine.deterministic if self.is_open else self.kind != "openai"
 
     @property
     def holds_lengths(self) -> bool:
-        """Whether the engine holds the strings of a ``json`` answer to their `maxLength`."""
+        """Whether the engine holds the strings of a ``json`` answer
+        to their `maxLength`.
+        """
         return bool(getattr(self.engine, "holds_lengths", True))
 
     @cached_property
     def price(self) -> Price | None:
-        """The price: given, zero on this machine, the provider's list price, or None."""
-        if self.given_price is not None or self.kind not in ("openai", "decision", "function"):
+        """The price: given, zero on this machine,
+        the provider's list price, or None.
+        """
+        if self.given_price is not None or self.kind not in (
+            "openai",
+            "decision",
+            "function",
+        ):
             return self.given_price or Price(0.0, 0.0, 0.0)
         if self.kind == "decision":
             dollars = getattr(self.engine, "input_price", None)
@@ -141,8 +182,8 @@ class Judge:
             return ""
         where = f" at {self.host}" if self.host else ""
         return (
-            f"not known for {self.model or self.slug!r}{where}; give `price`: (input, cached, "
-            "output), $ per million tokens, or (0, 0, 0) if it is free"
+            f"not known for {self.model or self.slug!r}{where}; give `price`: (input, "
+            "cached, output), $ per million tokens, or (0, 0, 0) if it is free"
         )
 
     def opened(self) -> Judge:
@@ -156,7 +197,9 @@ class Judge:
 
 
 JudgeLike: TypeAlias = Judge | Engine | str | Function
-"""What every function takes as a judge: a spec, an engine, a function, or what `describe` gave."""
+"""What every function takes as a judge: a spec, an engine,
+a function, or what `describe` gave.
+"""
 
 
 def describe(
@@ -174,8 +217,9 @@ def describe(
     judge, template, parser, options
         As in `open_judge`. An engine or a description has its options already.
     price
-        US dollars per million tokens: input, cached input, output. Default: the provider's list
-        price as far as the package ``genai-prices`` has it; on this machine 0.
+        US dollars per million tokens: input, cached input, output. Default: the
+        provider's list price as far as the package ``genai-prices`` has it; on this
+        machine 0.
 
     Raises
     ------
@@ -189,13 +233,17 @@ def describe(
     """
     if isinstance(judge, Judge) or _is_engine(judge):
         if template is not None or parser is not None or options:
-            raise ValueError(f"{judge.slug} is already open: pass the options to open_judge")
+            raise ValueError(
+                f"{judge.slug} is already open: pass the options to open_judge"
+            )
         found = judge if isinstance(judge, Judge) else _of_engine(judge)
     elif isinstance(judge, str):
         found = _with_own(_named(judge, options), template, parser)
     else:
         function: Any = judge
-        found = _with_own(_of_engine(FunctionJudge(function, **options)), template, parser)
+        found = _with_own(
+            _of_engine(FunctionJudge(function, **options)), template, parser
+        )
     return found if price is None else replace(found, given_price=_price(price))
 
 
@@ -224,24 +272,27 @@ def open_judge(
     Parameters
     ----------
     spec
-        ``embedded``, ``embedded:NAME`` (weights that ``python -m rubricnb weights`` lists),
-        ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
-        ``decision:MODEL[@BASE_URL]`` (a decision model: with ``kind="score"`` or ``"choice"``),
-        ``vllm:MODEL``, ``simulated:PROFILE``, ``simulated:grader`` (for `rubricnb.rulers`), or
-        ``ray:`` and one of these. Or a function, which takes chat messages (a list of ``{"role":
-        …, "content": …}``) and returns the answer's text; it may be ``async``.
+        ``embedded``, ``embedded:NAME`` (weights that ``python -m rubricnb weights``
+        lists), ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
+        ``decision:MODEL[@BASE_URL]`` (a decision model: with ``kind="score"`` or
+        ``"choice"``), ``vllm:MODEL``, ``simulated:PROFILE``, ``simulated:grader`` (for
+        `rubricnb.rulers`), or ``ray:`` and one of these. Or a function, which takes
+        chat messages (a list of ``{"role": …, "content": …}``) and returns the answer's
+        text; it may be ``async``.
     template
-        Your own prompt instead of the papers': a Jinja file with the slots that "Your own
-        prompt" in the book lists. Its text is part of the judge's identity, its name of the slug.
+        Your own prompt instead of the papers': a Jinja file with the slots that "Your
+        own prompt" in the book lists. Its text is part of the judge's identity, its
+        name of the slug.
     parser
-        How to find the score in an answer: ``json`` (the key ``score`` of the last JSON object that
-        has it; ``json:KEY`` for another key), a regular expression, whose last match counts (its
-        group ``score``, else its first one), or a function from the answer's text to the label, or
-        to {criterion: label}. Thoughts are cut off first, and a number is read whole or not at all.
-        Default: the label after the last ``[RESULT]``.
+        How to find the score in an answer: ``json`` (the key ``score`` of the last JSON
+        object that has it; ``json:KEY`` for another key), a regular expression, whose
+        last match counts (its group ``score``, else its first one), or a function from
+        the answer's text to the label, or to {criterion: label}. Thoughts are cut off
+        first, and a number is read whole or not at all. Default: the label after the
+        last ``[RESULT]``.
     options
-        Go to the engine's class: concurrency, timeout, threads, seed, …; for a function ``name``,
-        ``concurrency`` and ``deterministic``.
+        Go to the engine's class: concurrency, timeout, threads, seed, …; for a function
+        ``name``, ``concurrency`` and ``deterministic``.
 
     Returns
     -------
@@ -251,8 +302,8 @@ def open_judge(
     Raises
     ------
     ValueError
-        An unknown engine (the message names the nearest), a spec without its model, or a template
-        that cannot be filled in.
+        An unknown engine (the message names the nearest), a spec without its model, or
+        a template that cannot be filled in.
 
     Examples
     --------
@@ -279,8 +330,8 @@ def judges() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        slug, name (a short one, for figures and tables), spec, model, licence, identity; from small
-        to large.
+        slug, name (a short one, for figures and tables), spec, model, licence,
+        identity; from small to large.
 
     Examples
     --------
@@ -289,11 +340,17 @@ def judges() -> pd.DataFrame:
     """
     path = results_folder() / "judges.csv"
     columns = ["slug", "name", "spec", "model", "licence", "identity"]
-    return pd.read_csv(path, dtype="str") if path.exists() else pd.DataFrame(columns=columns)
+    return (
+        pd.read_csv(path, dtype="str")
+        if path.exists()
+        else pd.DataFrame(columns=columns)
+    )
 
 
 def slug_of(judge: str) -> str:
-    """Return the slug that ``results/judges.csv`` has for a spec; a slug stays as it is."""
+    """Return the slug that ``results/judges.csv`` has for a spec;
+    a slug stays as it is.
+    """
     table = judges()
     match = table.loc[table["spec"] == _inner(judge), "slug"]
     return str(match.iloc[0]) if len(match) else judge
@@ -323,14 +380,18 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
             raise ValueError(f"{kind} has no option {option!r}{nearest(option, known)}")
     if kind == "decision":  # connects at its first request, and knows itself what it is
         if spec != inner:
-            raise ValueError(f"ray: takes no endpoint of typed questions; write {inner}")
+            raise ValueError(
+                f"ray: takes no endpoint of typed questions; write {inner}"
+            )
         return replace(_of_engine(start()), spec=spec)
     begun = cache(start)
     if kind.startswith("simulated") and spec == inner:
         begun()  # costs nothing, and names an unknown profile at once
     slug = slug_of(spec)
     identity = "" if options else judges().set_index("slug")["identity"].get(slug, "")
-    return Judge(spec, slug, kind, engine.source, engine.readouts, begun, identity, host, model)
+    return Judge(
+        spec, slug, kind, engine.source, engine.readouts, begun, identity, host, model
+    )
 
 
 def _of_engine(engine: Engine) -> Judge:
@@ -342,16 +403,28 @@ def _of_engine(engine: Engine) -> Judge:
     start = cache(lambda: engine)
     start()
     return Judge(
-        engine.slug, engine.slug, kind, engine.source, tuple(engine.readouts), start,
-        engine.identity, host, getattr(engine, "model", ""), getattr(engine, "own_prompt", None),
+        engine.slug,
+        engine.slug,
+        kind,
+        engine.source,
+        tuple(engine.readouts),
+        start,
+        engine.identity,
+        host,
+        getattr(engine, "model", ""),
+        getattr(engine, "own_prompt", None),
         getattr(engine, "parser", None),
-    )  # fmt: skip
+    )
 
 
-def _with_own(judge: Judge, template: str | Path | None, parser: str | Parser | None) -> Judge:
+def _with_own(
+    judge: Judge, template: str | Path | None, parser: str | Parser | None
+) -> Judge:
     """Give a judge its own template or parser; its engine gets them when it starts."""
     if judge.kind == "decision" and (template is not None or parser is not None):
-        raise ValueError(f"{judge.slug} answers typed questions: leave template and parser out")
+        raise ValueError(
+            f"{judge.slug} answers typed questions: leave template and parser out"
+        )
     own = None if template is None else read_template(template)
     told: dict[str, Any] = {}
     readouts = judge.readouts
@@ -366,7 +439,8 @@ def _with_own(judge: Judge, template: str | Path | None, parser: str | Parser | 
             )
         if readouts == ("json",):
             raise ValueError(
-                f"{judge.slug} answers the prompts of RULERS only: leave the template out"
+                f"{judge.slug} answers the prompts of RULERS only: leave the template "
+                "out"
             )
         told["own_prompt"] = own
         readouts = tuple(r for r in readouts if r != "json")  # has a prompt of its own
@@ -393,10 +467,12 @@ def _price(given: Any) -> Price:
         price = Price(*map(float, given))
     except (TypeError, ValueError):
         price = None
-    if price is None or not all(math.isfinite(dollars) and dollars >= 0 for dollars in price):
+    if price is None or not all(
+        math.isfinite(dollars) and dollars >= 0 for dollars in price
+    ):
         raise ValueError(
-            f"price = {given!r}: give three numbers, finite and not negative: (input, cached, "
-            "output) in US dollars per million tokens"
+            f"price = {given!r}: give three numbers, finite and not negative: (input, "
+            "cached, output) in US dollars per million tokens"
         )
     return price
 
@@ -430,7 +506,9 @@ def _list_price(host: str, model: str) -> Price | None:
         Usage(output_tokens=1000),
     )
     try:
-        dollars = [calc_price(u, model, provider_api_url=f"https://{host}") for u in parts]
+        dollars = [
+            calc_price(u, model, provider_api_url=f"https://{host}") for u in parts
+        ]
     except LookupError:
         return None
     return Price(*(float(1000 * d.total_price) for d in dollars))

@@ -14,20 +14,26 @@ from rubricnb.judging.readout import read
 
 EXAMPLE = 200  # characters of an answer's end, where a score would be
 _ROWS = (
-    4096  # rows packed into columns at once: as Python's own objects they take ten times as much
+    # rows packed into columns at once:
+    # as Python's own objects they take ten times as much
+    4096
 )
 _CALL = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
 
 
 class Rows:
-    """Rows of the judgments, reply by reply in any order; packed, for there are millions."""
+    """Rows of the judgments, reply by reply in any order;
+    packed, for there are millions.
+    """
 
     def __init__(self, requests: Requests, judge: Engine) -> None:
         self.requests, self.judge = requests, judge
         self.parser = getattr(judge, "parser", None)
         self.closed = getattr(judge, "closed", False)
         self.several = "criterion_ordering" in requests
-        self.probabilities = [f"probability_{p + 1}" for p in range(requests["n_options"].max())]
+        self.probabilities = [
+            f"probability_{p + 1}" for p in range(requests["n_options"].max())
+        ]
         self.rows: list[dict[str, Any]] = []
         self.packed: list[pd.DataFrame] = []
         self.example = ""
@@ -39,17 +45,23 @@ class Rows:
             row = dict.fromkeys(self.probabilities) | {
                 "request_id": request.request_id,
                 "key": request.key,
-                "criterion": request.criteria[slot] if self.several else request.criterion,
+                "criterion": request.criteria[slot]
+                if self.several
+                else request.criterion,
                 "criterion_position": slot + 1,
                 "status": reading.status,
                 "position": reading.position,
-                "score": request.ordering[reading.position - 1] if reading.position else None,
+                "score": request.ordering[reading.position - 1]
+                if reading.position
+                else None,
                 "label_mass": None if self.closed else reading.label_mass,
                 "expected_score": None,
             }
             if reading.probabilities is not None:
                 row |= zip(self.probabilities, reading.probabilities, strict=False)
-                row["expected_score"] = sum(map(mul, request.ordering, reading.probabilities))
+                row["expected_score"] = sum(
+                    map(mul, request.ordering, reading.probabilities)
+                )
             for name in _CALL:  # belong to the call, so they count once
                 row[name] = 0 if slot else getattr(reply, name)
             self.rows.append(row)
@@ -61,19 +73,27 @@ class Rows:
         self.rows = []
 
     def frame(self) -> pd.DataFrame:
-        """Put the rows together with what was asked, in the contract's order and dtypes."""
+        """Put the rows together with what was asked,
+        in the contract's order and dtypes.
+        """
         if self.rows:
             self._pack()
         found = pd.concat(self.packed, ignore_index=True)
-        index = pd.Index(self.requests["request_id"]).get_indexer(found.pop("request_id"))
+        index = pd.Index(self.requests["request_id"]).get_indexer(
+            found.pop("request_id")
+        )
         out = pd.DataFrame(self.requests).iloc[index].reset_index(drop=True)
         out = pd.concat([out, found], axis=1)
         status = pd.Categorical(out["status"], categories=list(STATUSES))
         out["status"] = status.remove_unused_categories()
         if not self.several:
             out = out.drop(columns="criterion_position")
-        out = out.drop(columns=[name for name in self.probabilities if out[name].isna().all()])
-        out = out.assign(**self._facts(out), judge=self.judge.slug, source=self.judge.source)
+        out = out.drop(
+            columns=[name for name in self.probabilities if out[name].isna().all()]
+        )
+        out = out.assign(
+            **self._facts(out), judge=self.judge.slug, source=self.judge.source
+        )
         return typed(out)
 
     def _facts(self, out: pd.DataFrame) -> dict[str, Any]:
@@ -104,7 +124,9 @@ def join(requests: Requests, known: pd.DataFrame, live: pd.DataFrame) -> pd.Data
     order = pd.Series(np.arange(len(requests)), index=requests["request_id"].to_numpy())
     out = out.assign(_row=order.reindex(out["request_id"].to_numpy()).to_numpy())
     keys = ["_row", "criterion_position"] if "criterion_position" in out else ["_row"]
-    return typed(out.sort_values(keys, kind="stable").drop(columns="_row").reset_index(drop=True))
+    return typed(
+        out.sort_values(keys, kind="stable").drop(columns="_row").reset_index(drop=True)
+    )
 
 
 def typed(frame: pd.DataFrame) -> pd.DataFrame:

@@ -19,20 +19,22 @@ class Step(NamedTuple):
 
 
 def label_probabilities(
-    ask: Callable[[str, list[str]], Generator[Any, Any, list[Step]]], targets: Sequence[str]
+    ask: Callable[[str, list[str]], Generator[Any, Any, list[Step]]],
+    targets: Sequence[str],
 ) -> Generator[Any, Any, tuple[float, ...]]:
     """Probability of every whole label directly after a slot.
 
-    A label may be several tokens ("10" begins like "1"; the space before it may be a token of its
-    own), so its probability is the product over its tokens, summed over the ways to spell it;
-    where one label begins another, it counts only if the longer one does *not* follow.
+    A label may be several tokens ("10" begins like "1"; the space before it may be a
+    token of its own), so its probability is the product over its tokens, summed over
+    the ways to spell it; where one label begins another, it counts only if the longer
+    one does *not* follow.
 
     Parameters
     ----------
     ask
-        ``ask(prefix, rest)`` continues the answer after `prefix` by one of `rest`: a generator that
-        yields what it needs to be answered, and returns the generated tokens, each with the
-        probabilities of all that could have stood there.
+        ``ask(prefix, rest)`` continues the answer after `prefix` by one of `rest`: a
+        generator that yields what it needs to be answered, and returns the generated
+        tokens, each with the probabilities of all that could have stood there.
     targets
         The labels as they would follow the slot: ``" 1"``, ``" 2"``, …
 
@@ -62,13 +64,17 @@ def label_probabilities(
         p for p, w in weights.items() if p not in seen and (p == "" or w >= _NEGLIGIBLE)
     ]:
         prefix = open_ends[0]
-        rest = [t[len(prefix) :] for t in targets if t.startswith(prefix) and t != prefix]
+        rest = [
+            t[len(prefix) :] for t in targets if t.startswith(prefix) and t != prefix
+        ]
         for token, alternatives in (yield from ask(prefix, rest)):
             seen[prefix] = alternatives
             for other, probability in alternatives.items():
                 if other and prefix + other in begun:
                     longer = prefix + other
-                    weights[longer] = weights.get(longer, 0.0) + weights[prefix] * probability
+                    weights[longer] = (
+                        weights.get(longer, 0.0) + weights[prefix] * probability
+                    )
             prefix += token
             if prefix not in weights or prefix in seen:
                 break
@@ -92,11 +98,15 @@ def _probability(
     return total
 
 
-def _goes_on(label: str, seen: dict[str, dict[str, float]], targets: Sequence[str]) -> float:
+def _goes_on(
+    label: str, seen: dict[str, dict[str, float]], targets: Sequence[str]
+) -> float:
     if label not in seen:
         return 0.0
     longer = _beginnings(tuple(targets)).union(targets)
-    return sum(p for token, p in seen[label].items() if token and label + token in longer)
+    return sum(
+        p for token, p in seen[label].items() if token and label + token in longer
+    )
 
 
 @lru_cache(maxsize=64)
@@ -122,7 +132,8 @@ def probabilities_at(
     Returns
     -------
     tuple of float
-        One per label; zeros where no label on the scale was written, or one of several tokens.
+        One per label; zeros where no label on the scale was written, or one of several
+        tokens.
 
     Examples
     --------

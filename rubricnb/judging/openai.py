@@ -1,4 +1,6 @@
-"""Judges behind an OpenAI-compatible endpoint: OpenAI, OpenRouter, vLLM, llama.cpp's server."""
+"""Judges behind an OpenAI-compatible endpoint: OpenAI,
+OpenRouter, vLLM, llama.cpp's server.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ from rubricnb.judging.endpoint import (
     count_of,
     part,
 )
-from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
+from rubricnb.judging.label_probabilities import (
+    Step,
+    label_probabilities,
+    probabilities_at,
+)
 from rubricnb.judging.readout import answer_text, plain_prompt, written_labels
 from rubricnb.judging.thinking import most_tokens
 
@@ -35,9 +41,11 @@ _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 class _Dialect(NamedTuple):
     """The vocabulary and the abilities of one kind of server."""
 
-    continues: bool = False  # goes on from a given beginning of the answer, and is deterministic
+    # goes on from a given beginning of the answer, and is deterministic
+    continues: bool = False
     max_tokens: str = "max_tokens"
-    tops: tuple[int, ...] = (_TOP,)  # alternatives per token; the next where a label has none
+    # alternatives per token; the next where a label has none
+    tops: tuple[int, ...] = (_TOP,)
     every: Mapping[str, Any] = {}  # in the body of every call
     continuing: Mapping[str, Any] = {}  # and where the answer is begun
     choice: Callable[[list[str]], dict[str, Any]] = lambda labels: {}
@@ -45,7 +53,8 @@ class _Dialect(NamedTuple):
 
 _DIALECTS: dict[Server, _Dialect] = {
     "openai": _Dialect(max_tokens="max_completion_tokens"),
-    # OpenRouter drops unsupported parameters; this asks for a provider that supports all.
+    # OpenRouter drops unsupported parameters;
+    # this asks for a provider that supports all.
     "openrouter": _Dialect(every={"provider": {"require_parameters": True}}),
     "vllm": _Dialect(
         continues=True,
@@ -56,7 +65,9 @@ _DIALECTS: dict[Server, _Dialect] = {
         continues=True,
         tops=(64, 8192),
         every={"cache_prompt": True},
-        choice=lambda labels: {"grammar": f"root ::= {' | '.join(map(json.dumps, labels))}"},
+        choice=lambda labels: {
+            "grammar": f"root ::= {' | '.join(map(json.dumps, labels))}"
+        },
     ),
     "other": _Dialect(),
 }
@@ -66,57 +77,61 @@ _HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 class OpenAIJudge(Endpoint):
     """A judge behind an OpenAI-compatible endpoint.
 
-    Nothing is sent before the first request. A failed call is sent again with growing pauses, or
-    after as long as the endpoint asks for (``Retry-After``, up to `patience`); what fails for good
-    is one reply with its error, and what would fail for every request, or an endpoint that has
-    answered nothing for `patience`, stops the run with a `JudgeError`.
+    Nothing is sent before the first request. A failed call is sent again with growing
+    pauses, or after as long as the endpoint asks for (``Retry-After``, up to
+    `patience`); what fails for good is one reply with its error, and what would fail
+    for every request, or an endpoint that has answered nothing for `patience`, stops
+    the run with a `JudgeError`.
 
     Parameters
     ----------
     model
         The model's name at the endpoint.
     base_url
-        The endpoint, ``https://HOST/v1`` or ``http://HOST:PORT/v1``; default: OpenAI's. Calls go
-        there and nowhere else: a redirect stops the run.
+        The endpoint, ``https://HOST/v1`` or ``http://HOST:PORT/v1``; default: OpenAI's.
+        Calls go there and nowhere else: a redirect stops the run.
     server
-        What answers there: ``openai``, ``openrouter``, ``vllm``, ``llama.cpp`` or ``other``.
-        Default: the endpoint is asked. ``vllm`` and ``llama.cpp`` can continue a given beginning of
-        the answer, so for them ``logprobs`` needs one or two tokens; with the others the judge
-        writes its feedback and the probabilities are read at the score.
+        What answers there: ``openai``, ``openrouter``, ``vllm``, ``llama.cpp`` or
+        ``other``. Default: the endpoint is asked. ``vllm`` and ``llama.cpp`` can
+        continue a given beginning of the answer, so for them ``logprobs`` needs one or
+        two tokens; with the others the judge writes its feedback and the probabilities
+        are read at the score.
     concurrency
         Requests in flight at once.
     requests_per_minute
-        Limit to keep, retries included. Without it, calls pause when the endpoint asks for it
-        (429 with ``Retry-After``).
+        Limit to keep, retries included. Without it, calls pause when the endpoint asks
+        for it (429 with ``Retry-After``).
     timeout
-        Seconds within which a call must be answered to the last byte; then it is given up and sent
-        again.
+        Seconds within which a call must be answered to the last byte; then it is given
+        up and sent again.
     retries
         How often a failed call is sent again.
     patience
-        Seconds without any good answer after which the run stops, whatever is still under way.
+        Seconds without any good answer after which the run stops, whatever is still
+        under way.
     key_variable
-        Name of the environment variable that holds the key. Default: ``OPENAI_API_KEY`` for OpenAI,
-        ``OPENROUTER_API_KEY`` for OpenRouter; any other host, this machine included, is sent a key
-        only if this names one. The key itself is in no parameter and is written nowhere.
+        Name of the environment variable that holds the key. Default: ``OPENAI_API_KEY``
+        for OpenAI, ``OPENROUTER_API_KEY`` for OpenRouter; any other host, this machine
+        included, is sent a key only if this names one. The key itself is in no
+        parameter and is written nowhere.
     check_model
-        Whether an answer by another model than the one asked for is an error. False for a
-        deployment that goes by another name than its model.
+        Whether an answer by another model than the one asked for is an error. False for
+        a deployment that goes by another name than its model.
     extra
-        More parameters for the body of every call, such as OpenRouter's ``{"provider": …}``; part
-        of the judge's identity.
+        More parameters for the body of every call, such as OpenRouter's ``{"provider":
+        …}``; part of the judge's identity.
 
     Raises
     ------
     ValueError
-        The address is invalid, or holds a key, a password or parameters. Or a number is none, is
-        not finite, or is too small.
+        The address is invalid, or holds a key, a password or parameters. Or a number is
+        none, is not finite, or is too small.
 
     Attributes
     ----------
     answered_before
-        Whether answers of an earlier run show that this judge works. What it then refuses first is
-        one request of many, and no reason to stop.
+        Whether answers of an earlier run show that this judge works. What it then
+        refuses first is one request of many, and no reason to stop.
 
     Examples
     --------
@@ -145,10 +160,16 @@ class OpenAIJudge(Endpoint):
         extra: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(
-            model, base_url, concurrency=concurrency, requests_per_minute=requests_per_minute,
-            timeout=timeout, retries=retries, patience=patience, key_variable=key_variable,
+            model,
+            base_url,
+            concurrency=concurrency,
+            requests_per_minute=requests_per_minute,
+            timeout=timeout,
+            retries=retries,
+            patience=patience,
+            key_variable=key_variable,
             check_model=check_model,
-        )  # fmt: skip
+        )
         self.extra = extra or {}
         more = f" {json.dumps(extra, sort_keys=True)}" if extra else ""
         self.identity = f"{self.base_url} {model}{more}"
@@ -168,12 +189,16 @@ class OpenAIJudge(Endpoint):
 
     @property
     def deterministic(self) -> bool:
-        """Whether greedy answers repeat: a hosted endpoint's do not, your own server's do."""
+        """Whether greedy answers repeat: a hosted endpoint's do not,
+        your own server's do.
+        """
         return self.dialect.continues
 
     @property
     def holds_lengths(self) -> bool:
-        """Whether a ``json`` answer keeps to `maxLength`: hosts' strict schemas do not know it."""
+        """Whether a ``json`` answer keeps to `maxLength`:
+        hosts' strict schemas do not know it.
+        """
         return self._server not in _HOSTED.values()
 
     @property
@@ -200,10 +225,14 @@ class OpenAIJudge(Endpoint):
 
     def _ask_server(self) -> Server:
         """Ask the endpoint who owns its models; "other" if it lists none."""
-        asking = asyncio.run_coroutine_threadsafe(self._persist("/models"), self._start())
+        asking = asyncio.run_coroutine_threadsafe(
+            self._persist("/models"), self._start()
+        )
         try:
             listed = asking.result(self.patience).content
-            owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
+            owned_by = {
+                str(model.get("owned_by", "")).lower() for model in listed["data"]
+            }
         except (Unreachable, TimeoutError, Refused) as problem:
             asking.cancel()
             if isinstance(problem, Refused) and problem.status in _NO_LIST:
@@ -222,13 +251,17 @@ class _Call(Call):
     judge: OpenAIJudge
 
     def answer(self) -> Calls:
-        """Yield path and body of each call that the readout takes; returns the reply."""
+        """Yield path and body of each call that the readout takes;
+        returns the reply.
+        """
         readout = self.request.readout
         if readout in ("score", "logprobs") and self.judge.dialect.continues:
             return (yield from self._labels())
         match readout:
             case "feedback":
-                text, finish, _ = yield from self._send("", max_tokens=self._max_tokens())
+                text, finish, _ = yield from self._send(
+                    "", max_tokens=self._max_tokens()
+                )
                 return self._reply(text, finish)
             case "json":
                 schema = json.loads(self.request.schema)
@@ -244,7 +277,9 @@ class _Call(Call):
     def _document(self, name: str, schema: Any, max_tokens: int) -> Calls:
         form = {"name": name, "strict": True, "schema": schema}
         text, finish, _ = yield from self._send(
-            "", max_tokens=max_tokens, response_format={"type": "json_schema", "json_schema": form}
+            "",
+            max_tokens=max_tokens,
+            response_format={"type": "json_schema", "json_schema": form},
         )
         return text, finish
 
@@ -277,7 +312,9 @@ class _Call(Call):
         for slot in self.request.slots:
             text += slot
             if self.request.readout == "score":
-                label, finish, _ = yield from self._send(text, constraint=targets, max_tokens=16)
+                label, finish, _ = yield from self._send(
+                    text, constraint=targets, max_tokens=16
+                )
                 if finish not in ("stop", "unknown"):
                     return self._reply(text, finish)
                 text += " " + label.strip()
@@ -291,11 +328,14 @@ class _Call(Call):
         for top in self.judge.dialect.tops:
 
             def ask(prefix: str, rest: list[str], top: int = top) -> Calls:
-                _, _, steps = yield from self._send(text + prefix, _LABEL_TOKENS, rest, top)
+                _, _, steps = yield from self._send(
+                    text + prefix, _LABEL_TOKENS, rest, top
+                )
                 return steps
 
             probabilities = yield from label_probabilities(ask, targets)
-            if 0 not in probabilities:  # otherwise a label is not among the first tokens
+            # otherwise a label is not among the first tokens
+            if 0 not in probabilities:
                 break
         return probabilities
 
@@ -307,7 +347,9 @@ class _Call(Call):
         if finish == "stop" and not steps:
             raise Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
         labels = written_labels(self.request, "".join(step.token for step in steps))
-        slots = tuple(probabilities_at(steps, label, self.request.choices) for label in labels)
+        slots = tuple(
+            probabilities_at(steps, label, self.request.choices) for label in labels
+        )
         written = any(sum(p) > 0 for p in slots)  # else the text says why
         return self._reply(text, finish, slots if written else None)
 
@@ -336,7 +378,9 @@ class _Call(Call):
                 body["logprobs"] = top_logprobs
         else:
             path = "/chat/completions"
-            messages = [{"role": m.role, "content": m.content} for m in request.messages]
+            messages = [
+                {"role": m.role, "content": m.content} for m in request.messages
+            ]
             if prefill:
                 messages.append({"role": "assistant", "content": prefill})
                 body |= dialect.continuing
@@ -345,21 +389,28 @@ class _Call(Call):
             if top_logprobs:
                 body |= {"logprobs": True, "top_logprobs": top_logprobs}
         extra = self.judge.extra
-        if "provider" in body and "provider" in extra:  # OpenRouter's: the one adds to the other
+        # OpenRouter's: the one adds to the other
+        if "provider" in body and "provider" in extra:
             extra = extra | {"provider": body["provider"] | extra["provider"]}
         self.last = yield path, body | extra
         return self._received(self.last, prefill)
 
-    def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:
+    def _received(
+        self, response: dict[str, Any], prefill: str
+    ) -> tuple[str, Finish, list[Step]]:
         usage = part(response, "usage")
         self.tokens.update(
             prompt_tokens=count_of(usage, "prompt_tokens"),
-            cached_tokens=count_of(part(usage, "prompt_tokens_details"), "cached_tokens"),
+            cached_tokens=count_of(
+                part(usage, "prompt_tokens_details"), "cached_tokens"
+            ),
             completion_tokens=_completion_tokens(usage),
         )
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise ValueError(f"the endpoint sent no answer: {str(response)[:MAX_SHOWN_CHARS]}")
+            raise ValueError(
+                f"the endpoint sent no answer: {str(response)[:MAX_SHOWN_CHARS]}"
+            )
         if self.judge.server != "llama.cpp":  # which serves one model under any name
             self._check_model(response)
         message = part(choices[0], "message")
@@ -367,21 +418,29 @@ class _Call(Call):
             return message["refusal"], "refusal", []
         ended, problem = choices[0].get("finish_reason"), choices[0].get("error")
         finish = finish_of(ended)
-        if problem or finish == "error":  # under status 200; a part of the answer may be there
-            raise ValueError(f"the answer broke off: {str(problem or ended)[:MAX_SHOWN_CHARS]}")
+        # under status 200; a part of the answer may be there
+        if problem or finish == "error":
+            raise ValueError(
+                f"the answer broke off: {str(problem or ended)[:MAX_SHOWN_CHARS]}"
+            )
         sent = (message or choices[0]).get("content" if message else "text")
         text = text_of(sent)
         if text is None:
-            raise ValueError(f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}")
+            raise ValueError(
+                f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}"
+            )
         if not text and finish in ("stop", "unknown") and not self.judge.deterministic:
-            raise ValueError(f"the endpoint sent an empty answer{_thought_only(message)}")
+            raise ValueError(
+                f"the endpoint sent an empty answer{_thought_only(message)}"
+            )
         if prefill and text.startswith(prefill):
             text = text[len(prefill) :]  # llama.cpp repeats the given beginning
         return text, finish, _steps(choices[0].get("logprobs"))
 
 
 def finish_of(reason: Any) -> Finish:
-    """Return how an answer ended, from the reason that an endpoint gives in its own words.
+    """Return how an answer ended, from the reason
+    that an endpoint gives in its own words.
 
     Examples
     --------
@@ -390,7 +449,14 @@ def finish_of(reason: Any) -> Finish:
     """
     if reason is None:
         return "stop"
-    word = str(reason).partition(":")[0].strip().lower().replace("-", "_").replace(" ", "_")
+    word = (
+        str(reason)
+        .partition(":")[0]
+        .strip()
+        .lower()
+        .replace("-", "_")
+        .replace(" ", "_")
+    )
     return _FINISH.get(word.removeprefix("finish_reason_"), "unknown")
 
 
@@ -398,29 +464,41 @@ def _thought_only(message: Mapping[str, Any]) -> str:
     """Say that a message without text has thoughts, and what to do."""
     name = next((n for n in ("reasoning", "reasoning_content") if message.get(n)), "")
     return name and (
-        f": all its text is in {name!r}. Switch the model's thinking off (thinking='off', or the "
-        "server's own switch in extra=), or allow more tokens (max_tokens=)"
+        f": all its text is in {name!r}. Switch the model's thinking off "
+        "(thinking='off', or the server's own switch in extra=), or allow more tokens "
+        "(max_tokens=)"
     )
 
 
 # Reasons to finish of OpenAI, Anthropic, Google, Mistral, DeepSeek, Z.ai, TGI and vLLM.
 _REASONS: dict[Finish, str] = {
-    "stop": "stop eos eos_token end_turn stop_sequence stop_token complete completed finished "
-    "tool_calls tool_use function_call",
-    "length": "length max_tokens max_token max_output_tokens max_new_tokens max_length "
-    "model_length token_limit context_length context_window_exceeded model_context_window_exceeded "
-    "incomplete truncated",
-    "refusal": "content_filter content_filtered content_policy safety image_safety recitation "
-    "sensitive blocklist blocked prohibited_content spii refusal moderation guardrail_intervened",
-    "error": "error abort aborted cancelled canceled network_error engine_error timeout "
-    "insufficient_system_resource malformed_function_call",
+    "stop": (
+        "stop eos eos_token end_turn stop_sequence stop_token complete completed "
+        "finished tool_calls tool_use function_call"
+    ),
+    "length": (
+        "length max_tokens max_token max_output_tokens max_new_tokens max_length "
+        "model_length token_limit context_length context_window_exceeded "
+        "model_context_window_exceeded incomplete truncated"
+    ),
+    "refusal": (
+        "content_filter content_filtered content_policy safety image_safety recitation "
+        "sensitive blocklist blocked prohibited_content spii refusal moderation "
+        "guardrail_intervened"
+    ),
+    "error": (
+        "error abort aborted cancelled canceled network_error engine_error timeout "
+        "insufficient_system_resource malformed_function_call"
+    ),
 }
 _FINISH = {word: finish for finish, words in _REASONS.items() for word in words.split()}
 _WAYS_OUT = {  # by the parameter that an endpoint complains of
     "temperature": "; plan with temperature=1.0, the only one this model has",
     "max_tokens": '; open the judge with server="openai" if the server is OpenAI\'s own',
 }
-_OTHER_READOUTS = "choose readout 'score' or 'feedback', or a model that has log-probabilities"
+_OTHER_READOUTS = (
+    "choose readout 'score' or 'feedback', or a model that has log-probabilities"
+)
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that hides its models
 
 
@@ -438,8 +516,8 @@ def _reasoning(server: Server, request: Request) -> dict[str, Any]:
     if request.thinking != "default":
         if not _DIALECTS[server].continues:
             raise JudgeError(
-                f"thinking={request.thinking!r} cannot be asked of this endpoint: plan with "
-                "thinking='default' and an effort, or name its switch in extra="
+                f"thinking={request.thinking!r} cannot be asked of this endpoint: plan "
+                "with thinking='default' and an effort, or name its switch in extra="
             )
         body["chat_template_kwargs"] = {"enable_thinking": request.thinking == "on"}
     return body
@@ -448,7 +526,8 @@ def _reasoning(server: Server, request: Request) -> dict[str, Any]:
 def _without_lengths(schema: Any) -> Any:
     """Remove string lengths from a schema, since OpenAI's strict mode refuses them.
 
-    The prompt states them instead; whoever reads the answer checks it against the whole schema.
+    The prompt states them instead; whoever reads the answer checks it against the whole
+    schema.
     """
     if isinstance(schema, list):
         return [_without_lengths(part) for part in schema]
@@ -457,14 +536,16 @@ def _without_lengths(schema: Any) -> Any:
     return {
         keyword: _without_lengths(value)
         for keyword, value in schema.items()
-        if keyword not in ("minLength", "maxLength") or isinstance(value, dict)  # a property's name
+        # a property's name
+        if keyword not in ("minLength", "maxLength") or isinstance(value, dict)
     }
 
 
 def _steps(logprobs: Any) -> list[Step]:
     if not isinstance(logprobs, dict):
         return []
-    if logprobs.get("content") is not None:  # chat style; llama.cpp uses it for completions too
+    # chat style; llama.cpp uses it for completions too
+    if logprobs.get("content") is not None:
         return [
             Step(t["token"], _token_probabilities(t.get("top_logprobs", [])))
             for t in logprobs["content"]
@@ -472,13 +553,17 @@ def _steps(logprobs: Any) -> list[Step]:
     return [
         Step(token, _checked({t: math.exp(p) for t, p in top.items()}))
         for token, top in zip(
-            logprobs.get("tokens") or [], logprobs.get("top_logprobs") or [], strict=False
+            logprobs.get("tokens") or [],
+            logprobs.get("top_logprobs") or [],
+            strict=False,
         )
     ]
 
 
 def _token_probabilities(alternatives: list[dict[str, Any]]) -> dict[str, float]:
-    """Probability by text; a token that is part of a character is shown as another one's text."""
+    """Probability by text; a token that is part of a character
+    is shown as another one's text.
+    """
     chances: dict[str, float] = {}
     for one in alternatives:
         text, spelt = one["token"], one.get("bytes")
@@ -497,6 +582,8 @@ def _checked(chances: dict[str, float]) -> dict[str, float]:
 
 
 def _completion_tokens(usage: dict[str, Any]) -> int:
-    """Count all paid tokens of an answer; xAI and Google count thoughts only in the total."""
+    """Count all paid tokens of an answer;
+    xAI and Google count thoughts only in the total.
+    """
     beside = count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens")
     return max(count_of(usage, "completion_tokens"), beside)

@@ -17,20 +17,24 @@ CHARACTERS_PER_TOKEN = 4.0
 """English prose with every tokeniser in use, within about 15 %."""
 
 _FRAME_TOKENS = 32  # of a message: its role and its marks, with room
-_TOPS = 2  # how often a label's probabilities are asked for at most: llama.cpp's may be too few
+# how often a label's probabilities are asked for at most: llama.cpp's may be too few
+_TOPS = 2
 _CACHED_FROM = 1024  # tokens of the shortest prefix that OpenAI caches
 _FEEDBACK_TOKENS = 200
 _LABEL_TOKENS = 3
-_REASONING_TOKENS = {"low": 300, "medium": 1000, "high": 3000}  # a first guess, by effort
+# a first guess, by effort
+_REASONING_TOKENS = {"low": 300, "medium": 1000, "high": 3000}
 
 
-def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[float, float]:
+def typical_tokens(
+    request: Request, host: str = "", model: str = ""
+) -> tuple[float, float]:
     """Return about how many tokens a request sends, and how many its answer has.
 
-    Where an endpoint cannot be made to begin with the score (`host`), its probabilities are read
-    at the end of a feedback. A prompt of several criteria forbids feedback. A `model` that thinks,
-    and is not told how long, is taken to think with medium effort; it does not where a label is
-    forced upon it.
+    Where an endpoint cannot be made to begin with the score (`host`), its probabilities
+    are read at the end of a feedback. A prompt of several criteria forbids feedback. A
+    `model` that thinks, and is not told how long, is taken to think with medium effort;
+    it does not where a label is forced upon it.
     """
     forced = request.readout in ("score", "logprobs") and not host
     short = forced or request.readout == "score" or len(request.slots) > 1
@@ -41,9 +45,11 @@ def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[f
 
 
 class Calls(NamedTuple):
-    """Distinct prompts and their tokens, and how many of these the previous prompt shares.
+    """Distinct prompts and their tokens,
+    and how many of these the previous prompt shares.
 
-    Of the shared ones, so many may come cheaper: a hosted endpoint keeps only long prefixes.
+    Of the shared ones, so many may come cheaper: a hosted endpoint keeps only long
+    prefixes.
     """
 
     number: int
@@ -94,18 +100,21 @@ class _Most(NamedTuple):
 class _Beyond:
     """How far answers of one judge went beyond what was reckoned for them."""
 
-    prompt_tokens: float = 0.0  # more sent than the prompt can have: a gateway adds its own
-    completion_tokens: float = 0.0  # in an answer; more than its limit: thoughts beside it
+    # more sent than the prompt can have: a gateway adds its own
+    prompt_tokens: float = 0.0
+    # in an answer; more than its limit: thoughts beside it
+    completion_tokens: float = 0.0
 
 
 @dataclass
 class Budget:
     """How much one or several runs may still ask, of one or several judges.
 
-    Each call under way is reckoned at the most it may cost: a token for every byte of its own
-    prompt, and an answer as long as its token limit, or as the longest so far if an endpoint goes
-    beyond. So however many calls run at once, spending ends below `max_cost`, if the endpoint's
-    counts are right and the price is. A count that an endpoint does not give is taken at its limit.
+    Each call under way is reckoned at the most it may cost: a token for every byte of
+    its own prompt, and an answer as long as its token limit, or as the longest so far
+    if an endpoint goes beyond. So however many calls run at once, spending ends below
+    `max_cost`, if the endpoint's counts are right and the price is. A count that an
+    endpoint does not give is taken at its limit.
 
     Attributes
     ----------
@@ -142,7 +151,9 @@ class Budget:
     spent: float = 0.0
     exhausted: str = ""
     _reserved: dict[tuple[str, int], list[_Most]] = field(default_factory=dict)
-    _beyond: defaultdict[str, _Beyond] = field(default_factory=lambda: defaultdict(_Beyond))
+    _beyond: defaultdict[str, _Beyond] = field(
+        default_factory=lambda: defaultdict(_Beyond)
+    )
 
     def __post_init__(self) -> None:
         for name, limit in (("max_calls", self.max_calls), ("max_cost", self.max_cost)):
@@ -152,19 +163,22 @@ class Budget:
             if not is_number or not math.isfinite(limit) or limit < 0:
                 what = "requests" if name == "max_calls" else "US dollars"
                 raise ValueError(
-                    f"{name} = {limit!r}: give a number of {what}, finite and not negative, or "
-                    "leave it out for no limit"
+                    f"{name} = {limit!r}: give a number of {what}, finite and not "
+                    "negative, or leave it out for no limit"
                 )
 
     def check(self, judge: Judge) -> None:
         """Refuse a judge of unknown price if dollars are limited."""
         if self.max_cost is not None and judge.price is None:
-            raise ValueError(f"max_cost needs a price, but the price is {judge.no_price}")
+            raise ValueError(
+                f"max_cost needs a price, but the price is {judge.no_price}"
+            )
 
     def allows(self, request: Request, judge: Judge) -> bool:
         """Say whether this request may be sent to a judge now, and count it if so.
 
-        If not, it may be when the calls under way are answered, unless `exhausted` says why not.
+        If not, it may be when the calls under way are answered, unless `exhausted` says
+        why not.
         """
         if self.max_calls is not None and self.asked >= self.max_calls:
             self.exhausted = f"stopped after {self.max_calls:,} calls"
@@ -174,8 +188,9 @@ class Budget:
             if self._reserved:
                 return False
             self.exhausted = self.exhausted or (
-                f"stopped at ${self.spent:.2f} for {self.answered:,} calls: the next might cost "
-                f"more than max_cost=${limit:.2f} allows (up to ${most.dollars:.2g})"
+                f"stopped at ${self.spent:.2f} for {self.answered:,} calls: the next "
+                f"might cost more than max_cost=${limit:.2f} allows (up to "
+                f"${most.dollars:.2g})"
             )
         if self.exhausted:
             return False
@@ -195,7 +210,8 @@ class Budget:
             beyond = self._beyond[judge.slug]
             beyond.prompt_tokens += max(prompt - most.prompt_tokens, 0.0)
             beyond.completion_tokens = max(beyond.completion_tokens, completion)
-            if reply.finish != "error" or reply.text:  # else nothing came that would be paid
+            # else nothing came that would be paid
+            if reply.finish != "error" or reply.text:
                 prompt, completion = (
                     prompt or most.prompt_tokens,
                     completion or most.completion_tokens,
@@ -226,24 +242,32 @@ class Budget:
         assert judge.price is not None
         beyond, calls = self._beyond[judge.slug], _calls(request, judge)
         prompt = calls * _most_prompt_tokens(request) + beyond.prompt_tokens
-        answer = max(calls * most_tokens(request, judge.model), beyond.completion_tokens)
+        answer = max(
+            calls * most_tokens(request, judge.model), beyond.completion_tokens
+        )
         return _Most(prompt, answer, judge.price.of(prompt, 0, answer))
 
 
 def _most_prompt_tokens(request: Request) -> int:
-    """Return more tokens than a prompt can have: one for every byte, and those of its frame."""
+    """Return more tokens than a prompt can have: one for every byte,
+    and those of its frame.
+    """
     texts = [*(m.content for m in request.messages), *request.slots, request.schema]
     bytes_ = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
     return bytes_ + _FRAME_TOKENS * (len(request.messages) + 1)
 
 
 def _calls(request: Request, judge: Judge) -> int:
-    """Return how many calls a request takes at most: several where a label is forced."""
+    """Return how many calls a request takes at most:
+    several where a label is forced.
+    """
     if request.readout not in ("score", "logprobs") or not judge.deterministic:
         return 1
     if request.readout == "score":
         return max(len(request.slots), 1)
-    beginnings = {f" {label}"[:end] for label in request.choices for end in range(len(label) + 1)}
+    beginnings = {
+        f" {label}"[:end] for label in request.choices for end in range(len(label) + 1)
+    }
     return max(len(request.slots), 1) * len(beginnings) * _TOPS
 
 

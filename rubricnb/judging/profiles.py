@@ -1,4 +1,6 @@
-"""Profiles: the parameters of simulated judges, planted by hand or fitted to a published table."""
+"""Profiles: the parameters of simulated judges,
+planted by hand or fitted to a published table.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 @dataclass(frozen=True)
 class Profile:
-    """The parameters of one simulated judge; `rubricnb.judging.generative` has the model.
+    """The parameters of one simulated judge;
+    `rubricnb.judging.generative` has the model.
 
     Attributes
     ----------
@@ -26,31 +29,38 @@ class Profile:
     sharpness
         β, 0 or more; 0 is a judge that looks at preferences only.
     score_preference, position_preference
-        α and γ in logits, at equally spaced points from the first to the last score or position.
+        α and γ in logits, at equally spaced points from the first to the last score or
+        position.
     interaction
         δ in logits: one row per score, one column per position; empty is none.
     direction
-        D in score points: mean latent quality under ascending minus under descending options.
+        D in score points: mean latent quality under ascending minus under descending
+        options.
     criterion_position
-        ρ in score points, at equally spaced points from the first to the last criterion.
+        ρ in score points, at equally spaced points from the first to the last
+        criterion.
     center, human_weight
         μ in score points; λ, what one point of the human rating is worth.
     label_shift
-        Pairs (labels, score points): what the latent quality gains where the options are called so.
+        Pairs (labels, score points): what the latent quality gains where the options
+        are called so.
     reference_pull
-        Share of the way (0 to 1) that the latent quality moves to the score of a reference shown.
+        Share of the way (0 to 1) that the latent quality moves to the score of a
+        reference shown.
     quality_sd, text_share
-        Of the quality drawn where no human rated: its standard deviation in score points, and the
-        share of its variance (0 to 1) that the criteria of a text have in common.
+        Of the quality drawn where no human rated: its standard deviation in score
+        points, and the share of its variance (0 to 1) that the criteria of a text have
+        in common.
     text_error, item_error
         σ_T and σ_I in score points.
     cluster_order_noise, order_noise, wording_noise
         σ_G, σ_E and σ_W in score points.
     unparsed
-        Pairs (ordering, rate): share of its ``feedback`` answers that end without a score. The
-        ordering ``"*"`` means every one not named.
+        Pairs (ordering, rate): share of its ``feedback`` answers that end without a
+        score. The ordering ``"*"`` means every one not named.
     draw
-        Which of the judges that share these parameters this is: mixed into every random stream.
+        Which of the judges that share these parameters this is: mixed into every random
+        stream.
     source
         What the profile was fitted to, or what it is for.
 
@@ -87,8 +97,9 @@ class Profile:
 def profiles() -> dict[str, Profile]:
     """Return every profile by name: the planted ones, then those fitted to the papers.
 
-    Fitted profiles are called ``v2/JUDGE/DATASET`` (arXiv:2602.02219v2, Table 2) and ``v1/JUDGE``
-    (v1, Table 5). They reproduce the printed shares; they replicate nothing.
+    Fitted profiles are called ``v2/JUDGE/DATASET`` (arXiv:2602.02219v2, Table 2) and
+    ``v1/JUDGE`` (v1, Table 5). They reproduce the printed shares; they replicate
+    nothing.
 
     Examples
     --------
@@ -130,5 +141,7 @@ def open_profile(name: str) -> Profile:
     known = profiles()
     if name in known:
         return known[name]
-    near = get_close_matches(name.lower(), known, n=3) or [n for n in known if "/" not in n]
+    near = get_close_matches(name.lower(), known, n=3) or [
+        n for n in known if "/" not in n
+    ]
     raise ValueError(f"no simulated profile {name!r}; did you mean: {', '.join(near)}")

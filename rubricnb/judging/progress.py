@@ -1,8 +1,9 @@
 """Progress lines for logs and notebooks.
 
-tqdm's standard error would fail the book's build and its notebook widgets load scripts from the
-network, so: in a terminal a bar on standard output; in a notebook one display that is updated;
-elsewhere a line for every tenth, but none within two seconds of another. All end as one plain line.
+tqdm's standard error would fail the book's build and its notebook widgets load scripts
+from the network, so: in a terminal a bar on standard output; in a notebook one display
+that is updated; elsewhere a line for every tenth, but none within two seconds of
+another. All end as one plain line.
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ class Progress:
         if in_notebook:
             options |= {"mininterval": 1}
         elif sys.stdout.isatty():
-            terminal = sys.stdout.stream if isinstance(sys.stdout, Shown) else sys.stdout
+            terminal = (
+                sys.stdout.stream if isinstance(sys.stdout, Shown) else sys.stdout
+            )
             options = {"file": terminal, "smoothing": 0.1}  # the bar moves the cursor
         else:
             options |= {"miniters": total / 10, "mininterval": 2, "delay": 2}
         what = one_line(what)
-        self._bar = tqdm(total=total, desc=what, leave=False, maxinterval=float("inf"), **options)
+        self._bar = tqdm(
+            total=total, desc=what, leave=False, maxinterval=float("inf"), **options
+        )
         self._note = ""
 
     def __enter__(self) -> Progress:
@@ -50,7 +55,9 @@ class Progress:
         self._bar.close()
         took = tqdm.format_interval(self._bar.format_dict["elapsed"])
         note = f"; {self._note}" if self._note else ""
-        self._say(f"{self._bar.desc}: {self._bar.n:,} of {self._bar.total:,} in {took}{note}")
+        self._say(
+            f"{self._bar.desc}: {self._bar.n:,} of {self._bar.total:,} in {took}{note}"
+        )
 
 
 class _Lines:
@@ -71,5 +78,5 @@ def _display(what: str) -> Callable[[str], Any]:
     """Show a line in a notebook; returns what replaces it by another."""
     from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
 
-    shown = display({"text/plain": what}, raw=True, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
+    shown = display({("text/plain"): what}, raw=True, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
     return lambda line: shown.update({"text/plain": line}, raw=True)

@@ -15,7 +15,8 @@ from rubricnb.judging.endpoint import JudgeError
 from rubricnb.judging.judge import open_judge
 
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory
-_BLOCKS = 4  # at least this many blocks for each actor, so that none waits long for the last one
+# at least this many blocks for each actor, so that none waits long for the last one
+_BLOCKS = 4
 _ATTEMPTS = 4  # a block that ends its actor this often is itself at fault
 _FACTS = (*Engine.__annotations__, "host", "model", "control_tokens")
 
@@ -23,38 +24,43 @@ _FACTS = (*Engine.__annotations__, "host", "model", "control_tokens")
 class RayJudge:
     """Copies of one judge on the machines of a Ray cluster.
 
-    The cluster is the one at ``$RAY_ADDRESS``; without it, Ray starts on this machine and stops at
-    `close`. The answers are those of the judge, and so are its slug and its identity: a run that
-    was begun with ``vllm:MODEL`` continues with ``ray:vllm:MODEL``. Each actor opens the judge
-    once and keeps it, from one run to the next, until `close`.
+    The cluster is the one at ``$RAY_ADDRESS``; without it, Ray starts on this machine
+    and stops at `close`. The answers are those of the judge, and so are its slug and
+    its identity: a run that was begun with ``vllm:MODEL`` continues with
+    ``ray:vllm:MODEL``. Each actor opens the judge once and keeps it, from one run to
+    the next, until `close`.
 
     Parameters
     ----------
     spec
         The judge in each actor.
     num_actors
-        Default: one for every `num_gpus` GPUs of the cluster, or for every CPU if it has no GPU.
+        Default: one for every `num_gpus` GPUs of the cluster, or for every CPU if it
+        has no GPU.
     num_gpus
-        GPUs of each actor (with vLLM, its ``tensor_parallel_size``). Default: 1 if there are any.
+        GPUs of each actor (with vLLM, its ``tensor_parallel_size``). Default: 1 if
+        there are any.
     block
-        An actor is given at most so many neighbouring requests at once, which share prefixes. If
-        it dies, its block is asked again, and nothing else.
+        An actor is given at most so many neighbouring requests at once, which share
+        prefixes. If it dies, its block is asked again, and nothing else.
     options
         Go to the judge in each actor. Keys of endpoints do not: they are taken from the
-        environment that Ray was started in. Limits, such as a rate, hold for each actor.
+        environment that Ray was started in. Limits, such as a rate, hold for each
+        actor.
 
     Raises
     ------
     ImportError
         Ray is not installed.
     JudgeError
-        There is no such cluster, it lacks the GPUs, or the judge cannot be opened there.
+        There is no such cluster, it lacks the GPUs, or the judge cannot be opened
+        there.
 
     Attributes
     ----------
     answered_before
-        Whether answers show that this judge works, those of an earlier run or of another actor;
-        every actor's judge is told.
+        Whether answers show that this judge works, those of an earlier run or of
+        another actor; every actor's judge is told.
 
     Examples
     --------
@@ -89,7 +95,8 @@ class RayJudge:
         self.concurrency = self.num_actors * block
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests in blocks; after a problem, finish those under way and start no more.
+        """Answer requests in blocks; after a problem,
+        finish those under way and start no more.
 
         What was answered before a problem is paid for, in its block and in the others.
         """
@@ -105,11 +112,13 @@ class RayJudge:
                 break
             try:
                 replies, said = pool.get_next_unordered()
-            except ray.exceptions.RayError as died:  # OutOfMemoryError is not a RayActorError
+            # OutOfMemoryError is not a RayActorError
+            except ray.exceptions.RayError as died:
                 replies = []
                 said = (
-                    f"an actor died {_ATTEMPTS} times over one block, possibly out of memory "
-                    f"({str(died).strip().partition(chr(10))[0]}); see Ray's logs"
+                    f"an actor died {_ATTEMPTS} times over one block, possibly out of "
+                    f"memory ({str(died).strip().partition(chr(10))[0]}); see Ray's "
+                    "logs"
                 )
             for reply in replies:
                 self.answered_before |= reply.finish != "error"
@@ -137,7 +146,9 @@ class RayJudge:
 
 
 class _Actor:
-    """A judge that is opened on first use; its errors are sent as text, not as tracebacks."""
+    """A judge that is opened on first use; its errors are sent as text,
+    not as tracebacks.
+    """
 
     def __init__(self, spec: str, options: dict[str, Any]) -> None:
         self.open = cache(partial(open_judge, spec, **options))
@@ -147,14 +158,22 @@ class _Actor:
             judge = self.open()
         except Exception as problem:
             return {}, f"{type(problem).__name__}: {problem}"
-        return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}, ""
+        return {
+            name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)
+        }, ""
 
-    def answer(self, requests: list[Request], answered_before: bool) -> tuple[list[Reply], str]:
-        """Return the replies to a block, all those before a problem, and the problem."""
+    def answer(
+        self, requests: list[Request], answered_before: bool
+    ) -> tuple[list[Reply], str]:
+        """Return the replies to a block, all those before a problem,
+        and the problem.
+        """
         replies: list[Reply] = []
         try:
             judge: Any = self.open()
-            judge.answered_before = answered_before or getattr(judge, "answered_before", False)
+            judge.answered_before = answered_before or getattr(
+                judge, "answered_before", False
+            )
             replies.extend(judge.answer(requests))
         except Exception as problem:
             return replies, f"{type(problem).__name__}: {problem}"
@@ -162,17 +181,22 @@ class _Actor:
 
 
 def _connect() -> tuple[Any, bool]:
-    """Connect to a cluster, or start one here; return Ray, and whether it is ours to stop."""
+    """Connect to a cluster, or start one here; return Ray,
+    and whether it is ours to stop.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     address = os.environ.get("RAY_ADDRESS") or "local"
-    if address == "local":  # as on macOS: else Ray takes an address that others can reach
+    # as on macOS: else Ray takes an address that others can reach
+    if address == "local":
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
         import ray
     except ImportError:
-        raise ImportError("Ray is not installed: python -m pip install 'rubricnb[ray]'") from None
+        raise ImportError(
+            "Ray is not installed: python -m pip install 'rubricnb[ray]'"
+        ) from None
     if ray.is_initialized():
         return ray, False
     try:
@@ -185,7 +209,9 @@ def _connect() -> tuple[Any, bool]:
     return ray, True
 
 
-def _actor_resources(ray: Any, num_gpus: float | None, num_actors: int | None) -> tuple[float, int]:
+def _actor_resources(
+    ray: Any, num_gpus: float | None, num_actors: int | None
+) -> tuple[float, int]:
     """Return the GPUs of each actor, and how many actors fit into the cluster."""
     there = ray.cluster_resources()
     gpus, cpus = there.get("GPU", 0), there.get("CPU", 1)
@@ -193,7 +219,8 @@ def _actor_resources(ray: Any, num_gpus: float | None, num_actors: int | None) -
     room = int(gpus / each if each else cpus)
     if room < (num_actors or 1):
         raise JudgeError(
-            f"{num_actors or 1} actors of {each:g} GPUs do not fit: the cluster has {gpus:g} GPUs "
-            f"and {cpus:g} CPUs; ask for fewer with num_actors= or num_gpus="
+            f"{num_actors or 1} actors of {each:g} GPUs do not fit: the cluster has "
+            f"{gpus:g} GPUs and {cpus:g} CPUs; ask for fewer with num_actors= or "
+            "num_gpus="
         )
     return each, num_actors or room

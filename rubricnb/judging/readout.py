@@ -1,8 +1,9 @@
 """Reading a reply: which option did the judge choose, if any?
 
-Free text is read by one rule: the *last* ``[RESULT]`` counts, and only the label directly after it.
-A digit in the reasoning, a thought that has no end, a score that the judge merely quotes from the
-prompt, and a number off the scale are never taken for a score.
+Free text is read by one rule: the *last* ``[RESULT]`` counts, and only the label
+directly after it. A digit in the reasoning, a thought that has no end, a score that the
+judge merely quotes from the prompt, and a number off the scale are never taken for a
+score.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Reading:
     position
         Position of the chosen option, from 1; None unless the status is ok.
     probabilities
-        Of the option at position 1, 2, …, renormalised over the labels; None without ``logprobs``.
+        Of the option at position 1, 2, …, renormalised over the labels; None without
+        ``logprobs``.
     label_mass
         Their sum before that.
     """
@@ -80,7 +82,10 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
         text = ""  # a thought that its prompt has begun bears no mark
     if reply.probabilities is not None and (text or not reply.text):
         numbers = count(request.request_id)
-        return [_most_probable(*slot) for slot in zip(reply.probabilities, numbers, strict=False)]
+        return [
+            _most_probable(*slot)
+            for slot in zip(reply.probabilities, numbers, strict=False)
+        ]
     labels = _labels(request, text, parser)
     return [_reading(label, text, reply.finish, request.choices) for label in labels]
 
@@ -101,13 +106,17 @@ def _labels(request: Request, text: str, parser: Parser | None) -> list[Label | 
     return [label_of(found.get(name.casefold()), request.choices) for name in names]
 
 
-def _reading(label: Label | None, text: str, finish: str, choices: tuple[str, ...]) -> Reading:
+def _reading(
+    label: Label | None, text: str, finish: str, choices: tuple[str, ...]
+) -> Reading:
     cut = finish == "length"
     if label is None:
         return Reading("truncated" if cut else "unparsed")
     if label.position is None:
         return Reading("out_of_range")
-    if (cut or finish == "unknown") and is_cut(text, choices[label.position - 1], choices):
+    if (cut or finish == "unknown") and is_cut(
+        text, choices[label.position - 1], choices
+    ):
         return Reading("truncated")
     return Reading("ok", label.position)
 
@@ -117,10 +126,11 @@ def _prompt(request: Request) -> str:
 
 
 def _most_probable(probabilities: Sequence[float], number: int) -> Reading:
-    """Read the probabilities of one slot; none at all: the judge has refused this question.
+    """Read the probabilities of one slot; none at all:
+    the judge has refused this question.
 
-    The first of several most probable ones would look like a preference for first positions, so
-    `number` draws one: the request's id, which is a hash.
+    The first of several most probable ones would look like a preference for first
+    positions, so `number` draws one: the request's id, which is a hash.
     """
     if not probabilities:
         return Reading("refused")
@@ -128,14 +138,19 @@ def _most_probable(probabilities: Sequence[float], number: int) -> Reading:
     if not mass > 0:
         return Reading("unparsed", label_mass=0.0)
     shares = tuple(p / mass for p in probabilities)
-    best = [position for position, share in enumerate(shares, 1) if share == max(shares)]
+    best = [
+        position for position, share in enumerate(shares, 1) if share == max(shares)
+    ]
     return Reading("ok", best[number % len(best)], shares, mass)
 
 
 def answer_text(request: Request, positions: Sequence[int]) -> str:
-    """Write out the slots with the labels at these positions: the text of a constrained answer."""
+    """Write out the slots with the labels at these positions:
+    the text of a constrained answer.
+    """
     return "".join(
-        f"{slot} {request.choices[p - 1]}" for slot, p in zip(request.slots, positions, strict=True)
+        f"{slot} {request.choices[p - 1]}"
+        for slot, p in zip(request.slots, positions, strict=True)
     )
 
 

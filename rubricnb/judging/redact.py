@@ -13,8 +13,9 @@ MIN_KEY_CHARS = 8
 """A shorter key is a placeholder, such as EMPTY."""
 
 _BYTE = "[0-9a-fA-F]{2}"
-# One byte as JSON, Python, C, JavaScript, a URL and HTML write it, also escaped again and again, or
-# JSON's end of a line. Every part is bounded, so a text is read in time proportional to its length.
+# One byte as JSON, Python, C, JavaScript, a URL and HTML write it, also escaped again
+# and again, or JSON's end of a line. Every part is bounded, so a text is read in time
+# proportional to its length.
 _ESCAPED = (
     r"\\{1,8}+(?:"
     rf"(?:u00|x|U000000)(?P<hex>{_BYTE})|u\{{0{{0,6}}(?P<braced>{_BYTE})\}}"
@@ -26,19 +27,22 @@ _ESCAPE = re.compile(_ESCAPED)
 _BASES = {"hex": 16, "braced": 16, "octal": 8, "url": 16, "html": 16, "decimal": 10}
 _MARKS = re.compile(r"[\\%&]")
 _GAPS, _GAPS_OF_ASCII = re.compile(r"[\W_]+"), re.compile(r"[^0-9A-Za-z]+")
-_PIECE = 2**16  # characters looked through at once, so that other threads have their turn
+# characters looked through at once, so that other threads have their turn
+_PIECE = 2**16
 _LONGEST_ESCAPE = 64
-_LONGEST_CLEANED = 2**20  # characters; a longer text with a hidden key is dropped as a whole
+# characters; a longer text with a hidden key is dropped as a whole
+_LONGEST_CLEANED = 2**20
 
 
 def redact(text: str, key: str | None) -> str:
-    """Return a text without a key, and without those that the environment has for hosts.
+    """Return a text without a key,
+    and without those that the environment has for hosts.
 
-    A key is found as it is, with its characters escaped (``\\u0041``, ``\\101``, ``%41``,
-    ``&#65;``), spaced out by whatever is neither letter nor digit (a key in ASCII: by whatever is
-    no ASCII letter or digit), and in reverse. Redact before you cut a text: a part of a key is not
-    found. Of a text of more than 2²⁰ characters with a key that is escaped or spaced out nothing is
-    kept.
+    A key is found as it is, with its characters escaped (``\\u0041``, ``\\101``,
+    ``%41``, ``&#65;``), spaced out by whatever is neither letter nor digit (a key in
+    ASCII: by whatever is no ASCII letter or digit), and in reverse. Redact before you
+    cut a text: a part of a key is not found. Of a text of more than 2²⁰ characters with
+    a key that is escaped or spaced out nothing is kept.
 
     Examples
     --------
@@ -54,7 +58,8 @@ def redact(text: str, key: str | None) -> str:
             text, found = text.replace(known, "…"), {}
         ascii_only = known.isascii()
         gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
-        # Its own letters, and those of a key that looks escaped itself (…%41…), either way round.
+        # Its own letters, and those of a key that looks escaped itself (…%41…),
+        # either way round.
         plain, read = gaps.sub("", known), _letters(known, ascii_only)
         back = _letters(known[::-1], ascii_only)
         for form in dict.fromkeys((plain, read, plain[::-1], read[::-1], back)):
@@ -72,7 +77,9 @@ def redact(text: str, key: str | None) -> str:
 def _letters(text: str, ascii_only: bool) -> str:
     """Return the letters and digits of a text, with escapes undone."""
     gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
-    return "".join(gaps.sub("", _ESCAPE.sub(_unescaped, piece)) for piece in _pieces(text))
+    return "".join(
+        gaps.sub("", _ESCAPE.sub(_unescaped, piece)) for piece in _pieces(text)
+    )
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -89,7 +96,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _end_of_escapes(text: str, mark: int, end: int) -> int:
-    """Return the first place from `end` on that lies within no escape, read from a mark on."""
+    """Return the first place from `end` on that lies within no escape,
+    read from a mark on.
+    """
     while mark < end:
         found = _ESCAPE.search(text, mark, end + _LONGEST_ESCAPE)
         if found is None or found.start() >= end:
@@ -107,7 +116,8 @@ def _without(text: str, form: str, ascii_only: bool) -> str:
     """Remove every stretch of a text whose letters and digits are `form`."""
     gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
     letters: list[str] = []
-    starts, ends = array("L"), array("L")  # of each letter in the text, which may be long
+    # of each letter in the text, which may be long
+    starts, ends = array("L"), array("L")
     at = 0
 
     def take(letter: str, start: int, end: int) -> None:

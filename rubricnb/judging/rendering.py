@@ -1,4 +1,6 @@
-"""From a plan's rows to prompts, one by one, each under the hash of what changes its answer."""
+"""From a plan's rows to prompts, one by one,
+each under the hash of what changes its answer.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,15 @@ _NO_EDITS: frozenset[str] = frozenset()
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 Wording: TypeAlias = tuple[str, dict[float, str], tuple[str, ...]]
 WORDING = (
-    "labels", "layout", "reference_score", "exemplar", "variant", "prompt_format", "template",
+    "labels",
+    "layout",
+    "reference_score",
+    "exemplar",
+    "variant",
+    "prompt_format",
+    "template",
     "effort",
-)  # fmt: skip
+)
 
 
 def rendered(
@@ -40,7 +48,8 @@ def rendered(
     judge: Judge | Engine,
     walked: bool = False,
 ) -> Iterator[Request]:
-    """Render requests one by one, each with the key of everything that changes its answer.
+    """Render requests one by one, each with the key
+    of everything that changes its answer.
 
     Parameters
     ----------
@@ -73,26 +82,34 @@ def rendered(
         if judge.source == "simulated":
             request = replace(request, plan=part, row=number, facts=source.facts(row))
         key = key_of(request, judge, judge.deterministic)
-        # Changed in place: it is not shared yet, and a copy would cost as much as rendering.
+        # Changed in place: it is not shared yet,
+        # and a copy would cost as much as rendering.
         object.__setattr__(request, "key", key)
         yield request
 
 
-def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, dict[str, str]]:
+def askable(
+    requests: Requests, judge: Judge | Engine
+) -> tuple[Requests, dict[str, str]]:
     """Keep the requests that a judge's own template can show, and say what it cannot.
 
     Returns
     -------
     Requests, dict
-        What can be asked; and a sentence for each kind of request that cannot be, by its name
-        (``orders, together, alone, edits, labels, references, examples, layout, wording,
-        template, sampling``). All, and nothing, for a judge without a template of its own.
+        What can be asked; and a sentence for each kind of request that cannot be, by
+        its name (``orders, together, alone, edits, labels, references, examples,
+        layout, wording, template, sampling``). All, and nothing, for a judge without a
+        template of its own.
     """
     own = getattr(judge, "own_prompt", None)
     if own is None or not len(requests):
         return requests, {}
     shows = own.shows
-    same = requests["ordering"].map(lambda o: list(decode(o)) == sorted(decode(o))).astype(bool)
+    same = (
+        requests["ordering"]
+        .map(lambda o: list(decode(o)) == sorted(decode(o)))
+        .astype(bool)
+    )
     several = requests["template"] == "criteria"
     placebo = requests["design"] == "placebo"
     alone = "criteria" in shows or requests.source["criterion"].nunique() > 1
@@ -104,10 +121,16 @@ def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, dict[s
     sampled = (requests["temperature"] > 0) | (requests["max_tokens"] > 0)
     for name in ("effort", "thinking"):
         sampled |= requests[name] != "default"
-    needs = (  # kind, its rows, the slots of which one must be there, and what cannot be asked
+    # kind, its rows, the slots of which one must be there, and what cannot be asked
+    needs = (
         ("orders", ~several & ~same, "options", "other orders of the options"),
         ("together", several, "criteria", "several criteria in one prompt"),
-        ("alone", ~several & alone, "criterion definition options", "one criterion by itself"),
+        (
+            "alone",
+            ~several & alone,
+            "criterion definition options",
+            "one criterion by itself",
+        ),
         ("edits", placebo, "options criteria", "meaning-free edits of the list"),
         ("labels", requests["labels"] != "numeric", "options", "other labels"),
         ("references", reference, "reference", "references"),
@@ -115,14 +138,23 @@ def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, dict[s
         ("layout", requests["layout"] != "rubric-last", "", "another layout"),
         ("wording", worded, "definition options criteria", "another wording"),
         ("template", other, "", "the other templates"),
-        ("sampling", sampled, "response", "a temperature, an effort or a limit of tokens"),
+        (
+            "sampling",
+            sampled,
+            "response",
+            "a temperature, an effort or a limit of tokens",
+        ),
     )
     kept, refused = np.ones(len(requests), bool), {}
     for kind, rows, slots, what in needs:
         hidden = kind in own.unseen
         if rows.any() and (hidden or not shows & set(slots.split())):
             kept &= ~rows.to_numpy(bool)
-            why = f"has no slot {' or '.join(slots.split())}" if slots else "has a form of its own"
+            why = (
+                f"has no slot {' or '.join(slots.split())}"
+                if slots
+                else "has a form of its own"
+            )
             why = "does not carry them" if hidden else why
             refused[kind] = f"{own.name} {why}: {what} cannot be asked"
     return requests[kept], refused
@@ -166,9 +198,12 @@ class _Source:
             reference=reference,
             reference_score=reference_score,
             exemplar=_exemplar(item, row.exemplar),
-            edits=PLACEBO_EDITS[row.ordering_index - 1] if row.design == "placebo" else _NO_EDITS,
+            edits=PLACEBO_EDITS[row.ordering_index - 1]
+            if row.design == "placebo"
+            else _NO_EDITS,
             criteria=[
-                (c.criterion.capitalize(), self._rubric(row, c.rubric_id)[0]) for c in criteria
+                (c.criterion.capitalize(), self._rubric(row, c.rubric_id)[0])
+                for c in criteria
             ],
             criteria_levels=[self._rubric(row, c.rubric_id)[1] for c in criteria],
             criterion="" if several else item.criterion,
@@ -198,7 +233,9 @@ class _Source:
         )
 
     def facts(self, row: Any) -> tuple[Any, ...]:
-        """Return what decides a simulated judge's answer and need not stand in the prompt."""
+        """Return what decides a simulated judge's answer
+        and need not stand in the prompt.
+        """
         quality = self.quality[row.n_options]
         several = row.template == "criteria"
         about = self.of_text[row.item_id] if several else [self.records[row.item_id]]
@@ -212,13 +249,18 @@ class _Source:
         if len(items) < max(order):
             raise ValueError(
                 f"text {row.item_id!r} has {len(items)} criteria among its items, but "
-                f"criterion_ordering {row.criterion_ordering!r}: keep all items of a text"
+                f"criterion_ordering {row.criterion_ordering!r}: keep all items of a "
+                "text"
             )
         return [items[int(c) - 1] for c in order]
 
     def _rubric(self, row: Any, rubric_id: str) -> Wording:
-        """Return what `rubric_texts` does, of as many levels as the template describes."""
-        shown = int(row.n_options) if row.template not in ("criteria", "pointwise") else 0
+        """Return what `rubric_texts` does,
+        of as many levels as the template describes.
+        """
+        shown = (
+            int(row.n_options) if row.template not in ("criteria", "pointwise") else 0
+        )
         return self.rubrics(row.variant, shown, rubric_id)
 
     def _read_rubric(self, variant: str, n: int, rubric_id: str) -> Wording:
@@ -228,14 +270,18 @@ class _Source:
 
 
 def rubric_texts(rubrics: pd.DataFrame) -> dict[str, Wording]:
-    """Return every rubric's definition, what each score means, and labels of its own (or none)."""
+    """Return every rubric's definition, what each score means,
+    and labels of its own (or none).
+    """
     return {
         str(name): (
             str(levels["definition"].iloc[0]),
             dict(zip(levels["score"].tolist(), levels["description"], strict=True)),
             tuple(level_labels(levels)) if "label" in levels else (),
         )
-        for name, levels in rubrics.sort_values("score").groupby("rubric_id", observed=True)
+        for name, levels in rubrics.sort_values("score").groupby(
+            "rubric_id", observed=True
+        )
     }
 
 
@@ -252,7 +298,9 @@ def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
 
 
 def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Requests, int, Any]]:
-    """Parts of a plan, for it may have millions of rows; with each row of one as a named tuple."""
+    """Parts of a plan, for it may have millions of rows;
+    with each row of one as a named tuple.
+    """
     for start in range(0, len(requests), _ROWS):
         part = requests.iloc[order[start : start + _ROWS]]
         for number, row in enumerate(part.itertuples(index=False)):
@@ -260,7 +308,9 @@ def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Requests, int, 
 
 
 def inert_for(request: Request, judge: Judge | Engine) -> Request:
-    """Take their effect from the control tokens that only this judge's tokeniser knows."""
+    """Take their effect from the control tokens
+    that only this judge's tokeniser knows.
+    """
     tokens = getattr(judge, "control_tokens", ())
     if not tokens:
         return request
@@ -291,7 +341,8 @@ def key_of(request: Request, judge: Judge | Engine, shared: bool) -> str:
         what.append(request.schema)
     if replicate:  # otherwise greedy, or a probability that is read and not sampled
         what += [request.temperature, request.seed if request.temperature > 0 else 0]
-    if judge.source == "simulated":  # it looks at what the request is about, not at the prompt
+    # it looks at what the request is about, not at the prompt
+    if judge.source == "simulated":
         what += [request.item_id, request.criteria, request.ordering, request.qualities]
         what += [request.cluster_id, request.facts]
     return hashlib.sha256(_ENCODER.encode(what).encode()).hexdigest()

@@ -1,4 +1,6 @@
-"""Repair of a damaged store: rows with the right checksum are copied into a new file."""
+"""Repair of a damaged store: rows with the right checksum
+are copied into a new file.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,13 @@ from rubricnb.judging.store import (
     rows_in,
 )
 
-_PARTS = ["", *(f"{number:03x}" for number in range(1, 4096)), "g"]  # keys are hexadecimal
+# keys are hexadecimal
+_PARTS = ["", *(f"{number:03x}" for number in range(1, 4096)), "g"]
 
 
 def mend(path: Path) -> str:
-    """Check a store; if it is damaged, replace it by a new file with its intact answers.
+    """Check a store; if it is damaged,
+    replace it by a new file with its intact answers.
 
     Returns
     -------
@@ -36,7 +40,8 @@ def mend(path: Path) -> str:
     Raises
     ------
     StoreError
-        The file is no store, it is damaged and in use, or none of its answers can be read.
+        The file is no store, it is damaged and in use, or none of its answers can be
+        read.
     """
     path = path.resolve()
     if not path.exists():
@@ -48,13 +53,16 @@ def mend(path: Path) -> str:
         why = str(damage)
     alone = lock(open_file(path), "BEGIN EXCLUSIVE")
     if alone is None:
-        raise StoreError(f"{path} is damaged and in use: stop the runs that use it first")
+        raise StoreError(
+            f"{path} is damaged and in use: stop the runs that use it first"
+        )
     with closing(alone), TemporaryDirectory(dir=path.parent) as folder:
         new = Path(folder) / "new"
         if not (saved := _save(path, new)):
             raise StoreError(
-                f"no answer in {path} can be read: it is not a rubricnb store, or a page that all "
-                "others depend on is damaged. Keep it and set RUBRICNB_STORE to a new file"
+                f"no answer in {path} can be read: it is not a rubricnb store, or a "
+                "page that all others depend on is damaged. Keep it and set "
+                "RUBRICNB_STORE to a new file"
             )
         number = next(n for n in count(1) if not Path(f"{path}-damaged-{n}").exists())
         for ending in ("", "-wal", "-shm"):
@@ -62,14 +70,17 @@ def mend(path: Path) -> str:
                 part.rename(f"{path}-damaged-{number}{ending}")
         new.rename(path)
     return (
-        f"{why}\nsaved: {saved:,} answers, now in {path}; others will be asked again. The file "
-        f"as it was is kept: {path}-damaged-{number}"
+        f"{why}\nsaved: {saved:,} answers, now in {path}; others will be asked again. "
+        f"The file as it was is kept: {path}-damaged-{number}"
     )
 
 
 def _save(path: Path, new: Path) -> int:
     """Copy intact answers into a new store; return their number."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as old, Store(new) as store:
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as old,
+        Store(new) as store,
+    ):
         old.text_factory = decode
         store.put_saved(_rows(old), _batches(old))
         return len(store)

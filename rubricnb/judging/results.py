@@ -1,7 +1,7 @@
 """Recorded runs: the judgments that are committed under ``results/``, without any text.
 
-``results/<study>/<judge slug>/<dataset>.parquet`` holds the judgments and ``run.json`` beside it
-says how they came about; ``results/judges.csv`` maps slugs to specs.
+``results/<study>/<judge slug>/<dataset>.parquet`` holds the judgments and ``run.json``
+beside it says how they came about; ``results/judges.csv`` maps slugs to specs.
 """
 
 from __future__ import annotations
@@ -23,11 +23,19 @@ from rubricnb.judging.rendering import key_of, rendered
 
 def plain(name: str) -> bool:
     """Whether a name is that of one file or folder, without a path."""
-    drive = PureWindowsPath(name).drive  # a simulated judge's name has a colon, and no drive
-    return bool(name) and not name.startswith(".") and not drive and not set(name) & set("/\\\0")
+    # a simulated judge's name has a colon, and no drive
+    drive = PureWindowsPath(name).drive
+    return (
+        bool(name)
+        and not name.startswith(".")
+        and not drive
+        and not set(name) & set("/\\\0")
+    )
 
 
-def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.DataFrame:
+def recorded(
+    judge: Judge | str, dataset: str, study: str | None = None
+) -> pd.DataFrame:
     """Read the recorded judgments of a judge on a dataset.
 
     Parameters
@@ -37,8 +45,8 @@ def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.D
     dataset
         Name of the dataset.
     study
-        Name of the study; default: all that have this judge and dataset, but for those whose file
-        says ``apart: true``, which ask a judge again in another way.
+        Name of the study; default: all that have this judge and dataset, but for those
+        whose file says ``apart: true``, which ask a judge again in another way.
 
     Returns
     -------
@@ -50,7 +58,8 @@ def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.D
     FileNotFoundError
         There is no such run; names those there are.
     ValueError
-        The studies were recorded with different weights, versions or endpoints: name one.
+        The studies were recorded with different weights, versions or endpoints: name
+        one.
 
     Examples
     --------
@@ -78,16 +87,17 @@ def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.D
     frames = [_read(path, path.stat().st_mtime_ns) for path in paths]
     if len(frames) == 1:
         return frames[0].copy()
-    together = pd.concat(frames, ignore_index=True)  # two studies may have asked the same request
+    # two studies may have asked the same request
+    together = pd.concat(frames, ignore_index=True)
     return together.drop_duplicates(["request_id", "criterion"], ignore_index=True)
 
 
 def recorded_judgments(judge: Judge, requests: Requests) -> pd.DataFrame:
     """Return the recorded answers to these requests; an empty frame if there are none.
 
-    An answer counts only if its key is that of today's prompt to this judge: not one about another
-    text, and not one by other weights or another endpoint of the same name. Failed requests have no
-    answer.
+    An answer counts only if its key is that of today's prompt to this judge: not one
+    about another text, and not one by other weights or another endpoint of the same
+    name. Failed requests have no answer.
     """
     found = []
     for dataset in requests.source["dataset"].unique() if judge.identity else ():
@@ -119,14 +129,17 @@ def has_todays_key(found: pd.DataFrame, judge: Judge, requests: Requests) -> pd.
 
 
 def _paths(slug: str, dataset: str, study: str | None = None) -> list[Path]:
-    if not all(map(plain, (slug, dataset, study or "*"))):  # a spec that is not recorded
+    # a spec that is not recorded
+    if not all(map(plain, (slug, dataset, study or "*"))):
         return []
     slug, dataset = glob.escape(slug), glob.escape(dataset)
     return sorted(results_folder().glob(f"{study or '*'}/{slug}/{dataset}.parquet"))
 
 
 def identity_in(folder: Path) -> str:
-    """Return the identity of the judge of a folder of judgments; empty if it has none."""
+    """Return the identity of the judge of a folder of judgments;
+    empty if it has none.
+    """
     return str(_card(folder).get("identity", ""))
 
 

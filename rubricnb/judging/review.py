@@ -1,8 +1,10 @@
-"""Reference answers of a wanted score: one judge writes, another reviews (arXiv:2506.22316, §3.3).
+"""Reference answers of a wanted score: one judge writes,
+another reviews (arXiv:2506.22316, §3.3).
 
-The paper's pipeline: a response model writes an answer that should deserve score k, a review model
-scores it, and this goes on until the review gives k; the two models alternate in their roles. Ours
-has a cap on the rounds, keeps every attempt, and says how many were accepted.
+The paper's pipeline: a response model writes an answer that should deserve score k, a
+review model scores it, and this goes on until the review gives k; the two models
+alternate in their roles. Ours has a cap on the rounds, keeps every attempt, and says
+how many were accepted.
 """
 
 from __future__ import annotations
@@ -44,13 +46,14 @@ def write_references(
     Parameters
     ----------
     items
-        What to write for: one answer for each instruction, rubric and target, however many
-        candidates answered it.
+        What to write for: one answer for each instruction, rubric and target, however
+        many candidates answered it.
     judges
-        The first writes in rounds 1, 3, … and reviews in rounds 2, 4, …; the second the other way
-        round. The same judge twice reviews itself.
+        The first writes in rounds 1, 3, … and reviews in rounds 2, 4, …; the second the
+        other way round. The same judge twice reviews itself.
     targets
-        The scores wanted. The paper writes 1 to 4: a full-mark answer comes with its data.
+        The scores wanted. The paper writes 1 to 4: a full-mark answer comes with its
+        data.
     rounds
         Cap on the attempts at one answer.
     seed
@@ -64,9 +67,9 @@ def write_references(
     -------
     DataFrame
         One row per attempt: ``item_id`` (the first item of the instruction and rubric),
-        ``cluster_id``, ``target``, ``round``, ``writer``, ``reviewer``, ``text``, ``status`` (ok,
-        empty, or what `rubricnb.run` says of an unread review), ``score`` of the review and
-        ``accepted``, whether it is the target.
+        ``cluster_id``, ``target``, ``round``, ``writer``, ``reviewer``, ``text``,
+        ``status`` (ok, empty, or what `rubricnb.run` says of an unread review),
+        ``score`` of the review and ``accepted``, whether it is the target.
 
     Raises
     ------
@@ -75,8 +78,9 @@ def write_references(
 
     Notes
     -----
-    The reviewer scores the text under the whole rubric and is not told the target. The paper asks
-    whether text and description match, and prints no prompt; a blind review is the stricter one.
+    The reviewer scores the text under the whole rubric and is not told the target. The
+    paper asks whether text and description match, and prints no prompt; a blind review
+    is the stricter one.
 
     Examples
     --------
@@ -103,18 +107,34 @@ def write_references(
                 break
             writer, reviewer = pair[:: 1 if number % 2 else -1]
             asked = [prompts.writing(*cell, number, seed) for cell in open_]
-            texts = [reply.text.strip() for reply in ask(asked, writer, kept, budget=budget)]
+            texts = [
+                reply.text.strip() for reply in ask(asked, writer, kept, budget=budget)
+            ]
             part = prompts.attempts(open_, number, texts)
             for requests in prompts.reviews(part[part["text"] != ""]):
                 read = run(requests, reviewer, kept, budget=budget)
                 here = part["attempt"].isin(read["item_id"])
                 part.loc[here, "status"] = read["status"].astype(object).array
                 part.loc[here, "score"] = read["score"].array
-            part["accepted"] = (part["score"] == part["target"]).fillna(False).astype(bool)
+            part["accepted"] = (
+                (part["score"] == part["target"]).fillna(False).astype(bool)
+            )
             parts.append(part.assign(writer=writer.slug, reviewer=reviewer.slug))
-            open_ = [c for c, done in zip(open_, part["accepted"], strict=True) if not done]
-    columns = ["item_id", "cluster_id", "target", "round", "writer", "reviewer", "text", "status",
-               "score", "accepted"]  # fmt: skip
+            open_ = [
+                c for c, done in zip(open_, part["accepted"], strict=True) if not done
+            ]
+    columns = [
+        "item_id",
+        "cluster_id",
+        "target",
+        "round",
+        "writer",
+        "reviewer",
+        "text",
+        "status",
+        "score",
+        "accepted",
+    ]
     return pd.concat(parts, ignore_index=True)[columns]
 
 
@@ -131,8 +151,8 @@ def with_references(items: Items, attempts: pd.DataFrame) -> Items:
     Returns
     -------
     Items
-        A copy with ``reference_k`` for every target k; missing where no attempt was accepted, so
-        that `rubricnb.plan` refuses these items until they are left out.
+        A copy with ``reference_k`` for every target k; missing where no attempt was
+        accepted, so that `rubricnb.plan` refuses these items until they are left out.
 
     Examples
     --------
@@ -166,7 +186,9 @@ class _Prompts:
         """Refuse targets that no review can give."""
         for name in self.items["rubric_id"].unique():
             if missing := sorted(set(targets) - set(self.rubrics[name][1])):
-                raise ValueError(f"targets: the rubric {name!r} has no level {missing[0]}")
+                raise ValueError(
+                    f"targets: the rubric {name!r} has no level {missing[0]}"
+                )
 
     def writing(self, item_id: str, target: int, number: int, seed: int) -> Request:
         row = self.items.loc[item_id]
@@ -189,7 +211,9 @@ class _Prompts:
             item_id=f"{item_id}/{target}/{number}",
         )
 
-    def attempts(self, cells: list[tuple[str, int]], number: int, texts: list[str]) -> pd.DataFrame:
+    def attempts(
+        self, cells: list[tuple[str, int]], number: int, texts: list[str]
+    ) -> pd.DataFrame:
         """One round as a frame; nothing is reviewed yet."""
         ids, targets = zip(*cells, strict=True)
         return pd.DataFrame(
@@ -206,18 +230,31 @@ class _Prompts:
         )
 
     def reviews(self, written: pd.DataFrame) -> Iterator[Requests]:
-        """Plan the reviews of texts, each under its whole rubric: a plan for each size of these."""
-        # A simulated reviewer does not read: to it, the writer has hit the target exactly.
+        """Plan the reviews of texts, each under its whole rubric:
+        a plan for each size of these.
+        """
+        # A simulated reviewer does not read: to it,
+        # the writer has hit the target exactly.
         items = self.items.loc[written["item_id"]].assign(
-            item_id=written["attempt"].array, text_id=written["attempt"].array,
-            response=written["text"].array, human=written["target"].array.astype(float),
-        )  # fmt: skip
-        levels = items["rubric_id"].map(lambda name: len(self.rubrics[name][1])).to_numpy(int)
+            item_id=written["attempt"].array,
+            text_id=written["attempt"].array,
+            response=written["text"].array,
+            human=written["target"].array.astype(float),
+        )
+        levels = (
+            items["rubric_id"]
+            .map(lambda name: len(self.rubrics[name][1]))
+            .to_numpy(int)
+        )
         for n in np.unique(levels):
             texts = items[levels == n].reset_index(drop=True)
-            yield plan(texts, fixed(int(n), 1), reference="none", max_tokens=_REVIEW_TOKENS)
+            yield plan(
+                texts, fixed(int(n), 1), reference="none", max_tokens=_REVIEW_TOKENS
+            )
 
 
 def _cells(items: pd.DataFrame) -> pd.Series:
     """Number the combinations of instruction and rubric."""
-    return items.groupby(["instruction", "rubric_id"], observed=True, sort=False).ngroup()
+    return items.groupby(
+        ["instruction", "rubric_id"], observed=True, sort=False
+    ).ngroup()

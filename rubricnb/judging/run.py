@@ -1,8 +1,10 @@
-"""From requests and a judge to judgments: recorded answers, stored answers, then the judge.
+"""From requests and a judge to judgments: recorded answers,
+stored answers, then the judge.
 
-Prompts are rendered one by one and looked up; only the missing ones go to the judge, and every
-reply is stored before it is read. So a better parser reads old answers again without asking
-anything, and a plan of millions of requests never holds millions of prompts.
+Prompts are rendered one by one and looked up; only the missing ones go to the judge,
+and every reply is stored before it is read. So a better parser reads old answers again
+without asking anything, and a plan of millions of requests never holds millions of
+prompts.
 """
 
 from __future__ import annotations
@@ -41,43 +43,48 @@ def run(
 ) -> pd.DataFrame:
     """Ask a judge, and read its answers.
 
-    Answers are looked for in the recorded runs (``results/``), then in the store; only what stands
-    in neither is asked. So a run that was stopped goes on where it was: after Ctrl-C or SIGTERM,
-    which let it wait for what is under way, nothing is asked again; after a second one, a kill or a
-    crash, at most what was in flight. What failed is asked once more at the end. Before texts leave
-    this machine, a line says where they go, how many, and for how much.
+    Answers are looked for in the recorded runs (``results/``), then in the store; only
+    what stands in neither is asked. So a run that was stopped goes on where it was:
+    after Ctrl-C or SIGTERM, which let it wait for what is under way, nothing is asked
+    again; after a second one, a kill or a crash, at most what was in flight. What
+    failed is asked once more at the end. Before texts leave this machine, a line says
+    where they go, how many, and for how much.
 
     Parameters
     ----------
     requests
         From `plan`, or a part of such a frame.
     judge
-        What `open_judge` takes or returns; a spec is opened only if something must be asked.
+        What `open_judge` takes or returns; a spec is opened only if something must be
+        asked.
     store
-        A `Store` or the path of one. Default: ``$RUBRICNB_STORE``, else the user's cache folder.
+        A `Store` or the path of one. Default: ``$RUBRICNB_STORE``, else the user's
+        cache folder.
     fresh
-        Ask everything again; neither recorded nor stored answers are used. A number goes on with
-        the run that has named it when it was stopped.
+        Ask everything again; neither recorded nor stored answers are used. A number
+        goes on with the run that has named it when it was stopped.
     max_calls, max_cost
-        Stop cleanly after this many requests, or before the next might take what this run has
-        cost beyond so many US dollars.
+        Stop cleanly after this many requests, or before the next might take what this
+        run has cost beyond so many US dollars.
     price
-        US dollars per million tokens: input, cached input, output. Default: as in `estimate`.
+        US dollars per million tokens: input, cached input, output. Default: as in
+        `estimate`.
     budget
         An allowance for several runs together, instead of `max_calls` and `max_cost`.
 
     Returns
     -------
     DataFrame
-        Judgments (`rubricnb.frames.JUDGMENTS`), in the order of the requests; ``source`` says
-        which are recorded, live or simulated.
+        Judgments (`rubricnb.frames.JUDGMENTS`), in the order of the requests;
+        ``source`` says which are recorded, live or simulated.
 
     Raises
     ------
     RunInterrupted
         At a limit, on Ctrl-C or SIGTERM; says how to go on.
     ValueError
-        A request appears twice in the plan, or `max_cost` for a judge whose price is not known.
+        A request appears twice in the plan, or `max_cost` for a judge whose price is
+        not known.
     JudgeError, StoreError
         The judge or the store cannot go on; the message says what to do.
 
@@ -95,21 +102,25 @@ def run(
         raise ValueError("these requests have no items: make them with rubricnb.plan")
     if twice := int(requests["request_id"].duplicated().sum()):
         raise ValueError(
-            f"{twice:,} requests appear twice in the plan: pass requests.drop_duplicates("
-            "'request_id'), or repeat reads with rubricnb.fixed(n, k)"
+            f"{twice:,} requests appear twice in the plan: pass "
+            "requests.drop_duplicates('request_id'), or repeat reads with "
+            "rubricnb.fixed(n, k)"
         )
     with judging(judge, price) as described:
         requests = with_readout(requests, described)
         known, to_ask = _recorded(described, requests, fresh)
         if len(to_ask):
             identity, described = described.identity, described.opened()
-            if described.identity != identity:  # now one sees which recorded answers are its own
+            # now one sees which recorded answers are its own
+            if described.identity != identity:
                 known, to_ask = _recorded(described, requests, fresh)
         live = pd.DataFrame()
         if len(to_ask):
             rows = Rows(to_ask, described.engine)
             with open_store(store) as kept:
-                session = Session(described, kept, fresh, budget or Budget(max_calls, max_cost))
+                session = Session(
+                    described, kept, fresh, budget or Budget(max_calls, max_cost)
+                )
                 if len(known):
                     session.vouch()
                 part, scale = sample(to_ask)
@@ -118,7 +129,10 @@ def run(
                 session.fill(walked, len(to_ask), rows.add)
             live = rows.frame()
             if (live["status"] == "unparsed").all():
-                none = f"no score in any of {len(live):,} answers, such as {rows.example!r}"
+                none = (
+                    f"no score in any of {len(live):,} answers, such as "
+                    f"{rows.example!r}"
+                )
                 print(f"{described.slug}: {none}", flush=True)
     return join(requests, known, live)
 
@@ -142,14 +156,16 @@ def ask(
 ) -> list[Reply]:
     """Ask a judge your own requests, through the store.
 
-    For whatever does not come from `plan`: a rubric to be compiled, a reference to be written, a
-    checklist to be filled in. As in `run`, an answer in the store is never asked again.
+    For whatever does not come from `plan`: a rubric to be compiled, a reference to be
+    written, a checklist to be filled in. As in `run`, an answer in the store is never
+    asked again.
 
     Parameters
     ----------
     requests
-        Their ``request_id`` and ``key`` are ignored. Those that differ only in `replicate` are
-        answered separately, except greedy ones by a deterministic judge.
+        Their ``request_id`` and ``key`` are ignored. Those that differ only in
+        `replicate` are answered separately, except greedy ones by a deterministic
+        judge.
     judge, store, fresh, budget
         As in `run`.
 

@@ -13,14 +13,16 @@ _DATE = "|".join(
         f"{_MONTH}-{_YEAR}",  # command-r-08-2024
     )
 )
-_DATED = re.compile(rf"[-@](?:v\d[\d.]*[-@])?(?:{_DATE})")  # an alias may lead to a version, too
+# an alias may lead to a version, too
+_DATED = re.compile(rf"[-@](?:v\d[\d.]*[-@])?(?:{_DATE})")
 
 
 def same_model(asked: str, answered: str) -> bool:
     """Say whether an answer is by the model that was asked for.
 
-    A model may answer under its dated name, without the name of its provider, and with the tag
-    ``latest``. Any other difference is another model: a size, a variant, a provider.
+    A model may answer under its dated name, without the name of its provider, and with
+    the tag ``latest``. Any other difference is another model: a size, a variant, a
+    provider.
 
     Examples
     --------
@@ -37,10 +39,21 @@ def same_model(asked: str, answered: str) -> bool:
     (name, tag), (given, given_tag) = _parts(asked), _parts(answered)
     if given_tag != tag and (tag, given_tag) not in (("", "latest"), ("latest", "")):
         return False
-    return given.startswith(name) and (given == name or bool(_DATED.fullmatch(given, len(name))))
+    return given.startswith(name) and (
+        given == name or bool(_DATED.fullmatch(given, len(name)))
+    )
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """Split a name from its tag, as in qwen2.5:7b; OpenRouter's tags say how, not what."""
+    """Split a name from its tag, as in qwen2.5:7b;
+    OpenRouter's tags say how, not what.
+    """
     name, _, tag = name.partition(":")
-    return name, "" if tag in ("free", "nitro", "floor", "online", "extended", "exacto") else tag
+    return name, "" if tag in (
+        "free",
+        "nitro",
+        "floor",
+        "online",
+        "extended",
+        "exacto",
+    ) else tag

@@ -29,21 +29,27 @@ Receive = Callable[[Request, Reply], None]
 
 
 class RunInterrupted(Told, RuntimeError):
-    """A run stopped early, at a budget, on Ctrl-C or SIGTERM; what it had received is stored."""
+    """A run stopped early, at a budget, on Ctrl-C or SIGTERM;
+    what it had received is stored.
+    """
 
 
 class Session:
     """Gets replies to rendered requests: from the store, else from the judge.
 
-    From its first request to the judge on, no other run asks this judge through this store.
+    From its first request to the judge on, no other run asks this judge through this
+    store.
     """
 
-    def __init__(self, judge: Judge, store: Store, fresh: bool | float, budget: Budget) -> None:
+    def __init__(
+        self, judge: Judge, store: Store, fresh: bool | float, budget: Budget
+    ) -> None:
         budget.check(judge)
         self.judge, self.store, self.budget = judge, store, budget
         self.engine = judge.engine
         self.fresh_run = _run_of(fresh)  # whose answers count; 0: those of all runs
-        self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
+        # key → requests that wait for its reply
+        self.under_way: dict[str, list[Request]] = {}
         self.key_of: dict[int, str] = {}  # of what the judge is answering
         self.failed: dict[str, Reply] = {}  # by key, until it is asked once more
         self.works = False  # whether the judge has answered anything
@@ -54,25 +60,37 @@ class Session:
         self._changed = False  # whether it was said that the name has changed
 
     def announce(self, requests: Iterable[Request], scale: float = 1.0) -> None:
-        """Before texts leave this machine, print where they go and how many; `scale` a part up."""
+        """Before texts leave this machine, print where they go and how many;
+        `scale` a part up.
+        """
         judge = self.judge
         if not judge.host:
             return
         calls = Calls.of(self._unanswered(requests), judge).scaled(scale)
         if calls.number:
             known = judge.price
-            dollars = f"${calls.cost(known):.2f}" if known else "at a price not known here"
+            dollars = (
+                f"${calls.cost(known):.2f}" if known else "at a price not known here"
+            )
             # Own servers rarely have a certificate, so this is reported, not refused.
-            clear = ", unencrypted (http://)" if judge.identity.startswith("http://") else ""
+            clear = (
+                ", unencrypted (http://)"
+                if judge.identity.startswith("http://")
+                else ""
+            )
             print(
-                f"{judge.host} is sent the texts of {calls.number:,} requests for {judge.slug}"
-                f"{clear}: about {calls.prompt_tokens:,} tokens, "
+                f"{judge.host} is sent the texts of {calls.number:,} requests for "
+                f"{judge.slug}{clear}: about {calls.prompt_tokens:,} tokens, "
                 f"{calls.completion_tokens:,} back, {dollars}",
                 flush=True,
             )
 
-    def fill(self, requests: Callable[[], Iterable[Request]], count: int, receive: Receive) -> None:
-        """Give `receive` every request with its stored reply; what failed is asked once more."""
+    def fill(
+        self, requests: Callable[[], Iterable[Request]], count: int, receive: Receive
+    ) -> None:
+        """Give `receive` every request with its stored reply;
+        what failed is asked once more.
+        """
         slug = self.judge.slug
         try:
             with self._stoppable(), ExitStack() as self._held:
@@ -88,7 +106,9 @@ class Session:
                         again = (r for r in requests() if r.request_id in failed)
                         self._ask_all(again, receive, last, last=True)
         except KeyboardInterrupt:
-            raise RunInterrupted(self._interruption_message("stopped by Ctrl-C")) from None
+            raise RunInterrupted(
+                self._interruption_message("stopped by Ctrl-C")
+            ) from None
         except Exception as problem:
             if self.fresh_run and self.works:
                 problem.add_note(self._interruption_message("the run has ended early"))
@@ -121,13 +141,14 @@ class Session:
             # The signal came in the middle of another print, or nobody reads any more.
             with suppress(RuntimeError, OSError, ValueError):
                 print(
-                    f"\n{self.judge.slug}: {name}: sending no more requests; waiting for up to "
-                    f"{len(self.key_of):,} answers under way (a second "
+                    f"\n{self.judge.slug}: {name}: sending no more requests; waiting "
+                    f"for up to {len(self.key_of):,} answers under way (a second "
                     "signal stops at once and loses them)",
                     flush=True,
                 )
 
-        if threading.current_thread() is threading.main_thread():  # Python's rule for signals
+        # Python's rule for signals
+        if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 handler = signal.getsignal(number)
                 if handler not in (None, signal.SIG_IGN):
@@ -151,7 +172,10 @@ class Session:
 
     def _known(self, keys: Sequence[str]) -> set[str]:
         """Keys that are answered, or asked by a batch."""
-        return self.store.answered(keys, self.fresh_run) | self.store.in_batches(keys).keys()
+        return (
+            self.store.answered(keys, self.fresh_run)
+            | self.store.in_batches(keys).keys()
+        )
 
     def _ask_all(
         self,
@@ -160,7 +184,9 @@ class Session:
         progress: Progress,
         last: bool = False,
     ) -> set[int]:
-        """Ask until every request has a reply; returns those that failed, if others may follow."""
+        """Ask until every request has a reply; returns those that failed,
+        if others may follow.
+        """
         failed: set[int] = set()
 
         def received(request: Request, reply: Reply, note: str = "") -> None:
@@ -172,7 +198,9 @@ class Session:
 
         tokens = _Tokens()
         missing = (
-            request for block in _blocks(requests) for request in self._missing(block, received)
+            request
+            for block in _blocks(requests)
+            for request in self._missing(block, received)
         )
         for reply in self._affordable_answers(missing):
             key = self.key_of.pop(reply.request_id)
@@ -191,27 +219,31 @@ class Session:
         return failed
 
     def _without_reply(self, last: bool) -> set[int]:
-        """Requests for which the engine has ended without a reply: they are asked once more.
+        """Requests for which the engine has ended without a reply:
+        they are asked once more.
 
         Raises
         ------
         JudgeError
             It has done so again.
         """
-        lost = {request.request_id for same in self.under_way.values() for request in same}
+        lost = {
+            request.request_id for same in self.under_way.values() for request in same
+        }
         self.under_way.clear()
         self.key_of.clear()
         if lost and last:
             raise JudgeError(
-                f"{self.judge.slug} was asked twice and gave no reply (requests: {len(lost):,}); "
-                "look into its own messages, then run again"
+                f"{self.judge.slug} was asked twice and gave no reply (requests: "
+                f"{len(lost):,}); look into its own messages, then run again"
             )
         return lost
 
     def _affordable_answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
         """Ask what the budget allows; continue after the answers while it allows more.
 
-        What is under way may cost up to its token limit; when it is answered, one knows.
+        What is under way may cost up to its token limit; when it is answered, one
+        knows.
         """
         held: list[Request] = []
 
@@ -231,7 +263,8 @@ class Session:
                 return
 
     def _missing(self, block: list[Request], found: Receive) -> Iterator[Request]:
-        """One request for every key that must be asked; its copies wait for the same reply.
+        """One request for every key that must be asked;
+        its copies wait for the same reply.
 
         Before the first one, wait until no other run is asking, and look again.
         """
@@ -271,32 +304,40 @@ class Session:
                 yield same[0]
 
     def _note_model(self, reply: Reply) -> None:
-        """Say once that the endpoint answers under another name than before: a newer version."""
+        """Say once that the endpoint answers under another name than before:
+        a newer version.
+        """
         self.answering = self.answering or reply.model
         if reply.model not in ("", self.answering) and not self._changed:
             self._changed = True
             print(
-                f"{self.judge.slug}: some answers are by {one_line(self.answering)!r} and some by "
-                f"{one_line(reply.model)!r}: the endpoint has changed its model; each answer is "
-                "stored with its name. fresh=True asks all of them again",
+                f"{self.judge.slug}: some answers are by {one_line(self.answering)!r} "
+                f"and some by {one_line(reply.model)!r}: the endpoint has changed its "
+                "model; each answer is stored with its name. fresh=True asks all of "
+                "them again",
                 flush=True,
             )
 
     def _why_unfinished(self) -> str:
-        """Return which requests are left to batches, which may take a day; empty if none."""
+        """Return which requests are left to batches,
+        which may take a day; empty if none.
+        """
         if not self.batched:
             return ""
         files = ", ".join(sorted(map(str, set(self.batched.values()))))
         return (
-            f"{len(self.batched):,} requests are in {files}: import the answers of the batch first "
-            "(rubricnb.import_batch); with release=True (--release) a run then asks what no file "
-            "answers. Delete the file if it was never sent"
+            f"{len(self.batched):,} requests are in {files}: import the answers of the "
+            "batch first (rubricnb.import_batch); with release=True (--release) a run "
+            "then asks what no file answers. Delete the file if it was never sent"
         )
 
     def _interruption_message(self, why: str) -> str:
         again = f" with fresh={self.fresh_run}" if self.fresh_run else ""
         if self.store.in_memory:
-            return f"{why}: answers in memory are lost; give a file as store to continue a run"
+            return (
+                f"{why}: answers in memory are lost; give a file as store to continue "
+                "a run"
+            )
         return (
             f"{why}: every answer so far is kept in {self.store.path}; "
             f"run it again{again} to continue"
@@ -304,14 +345,16 @@ class Session:
 
 
 def _run_of(fresh: bool | float) -> int:
-    """Return the number of the run that `fresh` begins or goes on with; 0 if it does neither."""
+    """Return the number of the run that `fresh` begins or goes on with;
+    0 if it does neither.
+    """
     if isinstance(fresh, bool | np.bool_):
         return new_run() if fresh else 0
     number = fresh if isinstance(fresh, int | float | np.number) else -1
     if number != 0 and not (2 <= number < LAST_RUN and float(number).is_integer()):
         raise ValueError(
-            f"fresh = {fresh!r}: give True, or the number that a stopped run has named (a time no "
-            "longer names one)"
+            f"fresh = {fresh!r}: give True, or the number that a stopped run has named "
+            "(a time no longer names one)"
         )
     return int(fresh)
 

@@ -1,26 +1,28 @@
 """The order of requests: a walk over what their prompts share.
 
-An engine with a prefix cache computes what two prompts begin with once, if the second comes while
-the first is still in the cache. The least that any engine can compute for a set of prompts is the
-number of distinct nodes of the trie of their tokens; a walk that finishes one branch of that trie
-before the next comes to this number with a cache that holds one prompt.
+An engine with a prefix cache computes what two prompts begin with once, if the second
+comes while the first is still in the cache. The least that any engine can compute for a
+set of prompts is the number of distinct nodes of the trie of their tokens; a walk that
+finishes one branch of that trie before the next comes to this number with a cache that
+holds one prompt.
 
 What shares what
 ----------------
 ``rubric-last``
-    text → reference → criterion → ordering. All criteria of a text share the text, all orderings of
-    an item share text and criterion as well, and orderings with the same first options share these.
-    Texts share the task description only.
+    text → reference → criterion → ordering. All criteria of a text share the text, all
+    orderings of an item share text and criterion as well, and orderings with the same
+    first options share these. Texts share the task description only.
 ``rubric-first``
-    reference → criterion → ordering → text. The other way round: all texts share a rubric in one
-    ordering (without references), but two orderings of one item share nothing of the item.
+    reference → criterion → ordering → text. The other way round: all texts share a
+    rubric in one ordering (without references), but two orderings of one item share
+    nothing of the item.
 ``criteria`` (Setting 2)
     order of the criteria → text: nothing of a text is shared between two orders.
 ``pointwise``, ``pairwise``
     The text; the two responses of a pair come last, so a swap shares their instruction.
 
-Labels, number of options, presence of a reference and prompt format change the first lines of a
-prompt: requests that differ in one of these share next to nothing.
+Labels, number of options, presence of a reference and prompt format change the first
+lines of a prompt: requests that differ in one of these share next to nothing.
 """
 
 from __future__ import annotations
@@ -38,22 +40,37 @@ from rubricnb.frames import Requests
 IntArray = NDArray[np.signedinteger[Any]]
 
 _HEAD = (
-    "template", "layout", "prompt_format", "labels", "n_options", "reference_score", "exemplar",
-    "effort", "thinking",
-)  # fmt: skip
-# What a prompt says after its head, in this order: columns of its item or of its request.
+    "template",
+    "layout",
+    "prompt_format",
+    "labels",
+    "n_options",
+    "reference_score",
+    "exemplar",
+    "effort",
+    "thinking",
+)
+# What a prompt says after its head, in this order:
+# columns of its item or of its request.
 _RUBRIC = ("rubric_id", "variant", "ordering")
 _PARTS: dict[str, tuple[str, ...]] = {
     "rubric-last": ("bare", "instruction", "response", "reference", *_RUBRIC),
     "rubric-first": ("bare", "reference", *_RUBRIC, "instruction", "response"),
-    "criteria": ("criteria", "variant", "criterion_ordering", "instruction", "response"),
+    "criteria": (
+        "criteria",
+        "variant",
+        "criterion_ordering",
+        "instruction",
+        "response",
+    ),
     "pointwise": ("instruction", "response"),
     "pairwise": ("response", "instruction", *_RUBRIC),
 }
 
 
 def walk(requests: Requests) -> IntArray:
-    """Order requests as a walk over shared prefixes, from their columns: no prompt is rendered.
+    """Order requests as a walk over shared prefixes,
+    from their columns: no prompt is rendered.
 
     Parameters
     ----------
@@ -63,7 +80,8 @@ def walk(requests: Requests) -> IntArray:
     Returns
     -------
     ndarray of int64, shape (requests,)
-        Row numbers. Between two requests that share a prefix come only others that share it.
+        Row numbers. Between two requests that share a prefix come only others that
+        share it.
 
     Examples
     --------
@@ -77,8 +95,13 @@ def walk(requests: Requests) -> IntArray:
     rubrics = requests.source.groupby("text_id", sort=False)["rubric_id"].agg("\n".join)
     items = pd.DataFrame(requests.source)
     items = items.assign(criteria=rubrics.reindex(items["text_id"]).to_numpy())
-    varying = [name for name in _HEAD if requests[name].nunique() > 1]  # in most plans, none
-    heads = pd.DataFrame(requests).groupby(varying or _HEAD[0], observed=True, sort=False).indices
+    # in most plans, none
+    varying = [name for name in _HEAD if requests[name].nunique() > 1]
+    heads = (
+        pd.DataFrame(requests)
+        .groupby(varying or _HEAD[0], observed=True, sort=False)
+        .indices
+    )
     parts = [rows[_order(requests.iloc[rows], items)] for rows in heads.values()]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
@@ -109,9 +132,12 @@ def _rank(column: pd.Series) -> IntArray:
 
 @dataclass
 class Limit:
-    """Counts the distinct nodes of a trie while one walks over it, holding one prompt at a time."""
+    """Counts the distinct nodes of a trie while one walks over it,
+    holding one prompt at a time.
+    """
 
-    distinct: int = 0  # nodes of their trie; too many if the prompts do not come as a walk
+    # nodes of their trie; too many if the prompts do not come as a walk
+    distinct: int = 0
     _before: Sequence[Any] = ()
 
     def add(self, prompt: Sequence[Any]) -> None:
@@ -125,5 +151,7 @@ def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
     low, high = 0, min(len(a), len(b))
     while low < high:  # slices compare in C: a binary search beats a loop over tokens
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if a[low:middle] == b[low:middle] else (low, middle - 1)
+        low, high = (
+            (middle, high) if a[low:middle] == b[low:middle] else (low, middle - 1)
+        )
     return low

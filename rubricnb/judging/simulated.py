@@ -1,7 +1,9 @@
-"""Simulated judges: numbers drawn from one explicit model, with every bias planted and known.
+"""Simulated judges: numbers drawn from one explicit model,
+with every bias planted and known.
 
-The model is in `rubricnb.judging.generative`, its parameters are in `rubricnb.judging.profiles`.
-What `simulate` computes for a whole frame, `SimulatedJudge` answers request by request.
+The model is in `rubricnb.judging.generative`, its parameters are in
+`rubricnb.judging.profiles`. What `simulate` computes for a whole frame,
+`SimulatedJudge` answers request by request.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ from rubricnb.data.rubrics import scale_with, scales_of
 from rubricnb.frames import STATUSES, Items
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Readout, Reply, Request
-from rubricnb.judging.generative import Answers, Batch, BoolArray, FloatArray, IntArray, answer
+from rubricnb.judging.generative import (
+    Answers,
+    Batch,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    answer,
+)
 from rubricnb.judging.judgments import typed
 from rubricnb.judging.plan import with_readout
 from rubricnb.judging.profiles import Profile, open_profile
@@ -39,8 +48,8 @@ def simulate(
 ) -> pd.DataFrame:
     """Answer requests by a simulated judge, all at once.
 
-    The scores are those that `SimulatedJudge` gives through `rubricnb.run`, bit for bit; no prompt
-    is rendered and nothing is stored.
+    The scores are those that `SimulatedJudge` gives through `rubricnb.run`, bit for
+    bit; no prompt is rendered and nothing is stored.
 
     Parameters
     ----------
@@ -56,9 +65,10 @@ def simulate(
     Returns
     -------
     DataFrame
-        The judgments frame (`rubricnb.frames.JUDGMENTS`), rows in the order of the requests;
-        ``source`` is ``simulated`` and ``judge`` is ``simulated:<profile>``. Probabilities stand
-        in rows whose readout is ``logprobs`` (``auto`` means that here).
+        The judgments frame (`rubricnb.frames.JUDGMENTS`), rows in the order of the
+        requests; ``source`` is ``simulated`` and ``judge`` is ``simulated:<profile>``.
+        Probabilities stand in rows whose readout is ``logprobs`` (``auto`` means that
+        here).
 
     Raises
     ------
@@ -84,7 +94,9 @@ def simulate(
     answers = answer(judge.profile, seed, batch, logprobs)
     lost = answers.lost & (readout == "feedback")
     columns = _repeated(requests, judged.row)
-    columns["key"] = _keys(judge.identity, requests["request_id"].to_numpy(np.uint64)[judged.row])
+    columns["key"] = _keys(
+        judge.identity, requests["request_id"].to_numpy(np.uint64)[judged.row]
+    )
     for name in ("dataset", "group_id", "cluster_id", "candidate", "criterion"):
         if name in source:
             columns[name] = _category(source[name], judged.item)
@@ -96,15 +108,20 @@ def simulate(
     columns["expected_score"] = answers.expected
     columns["label_mass"] = np.where(logprobs, 1.0, np.nan)
     if "criterion_ordering" in requests:
-        columns["criterion_position"] = np.where(judged.n_slots, judged.slot + 1, np.nan)
+        columns["criterion_position"] = np.where(
+            judged.n_slots, judged.slot + 1, np.nan
+        )
     for p, probability in enumerate(answers.probabilities.T, 1):
         columns[f"probability_{p}"] = np.ascontiguousarray(probability)
-    columns |= dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"), 0)
+    columns |= dict.fromkeys(
+        ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"), 0
+    )
     return typed(pd.DataFrame(columns, copy=False))
 
 
 class SimulatedJudge:
-    """A simulated judge behind the contract of every judge (`rubricnb.judging.contract.Engine`).
+    """A simulated judge behind the contract
+    of every judge (`rubricnb.judging.contract.Engine`).
 
     Parameters
     ----------
@@ -132,7 +149,9 @@ class SimulatedJudge:
         self.identity = json.dumps({"model": 1, "seed": seed, **asdict(self.profile)})
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests of plans, a thousand at a time; other requests get no answer."""
+        """Answer requests of plans, a thousand at a time;
+        other requests get no answer.
+        """
         stream = iter(requests)
         while block := list(islice(stream, _BATCH)):
             for _, same in groupby(block, key=lambda request: id(request.plan)):
@@ -148,7 +167,9 @@ class SimulatedJudge:
             return
         part = plan.iloc[[request.row for request in block]]
         items = plan.source
-        shown = items["item_id"].isin(part["item_id"]) | items["text_id"].isin(part["item_id"])
+        shown = items["item_id"].isin(part["item_id"]) | items["text_id"].isin(
+            part["item_id"]
+        )
         used = pd.Categorical(part["ordering"]).remove_unused_categories()
         batch, judged = batch_of(part.assign(ordering=used), items[shown])
         logprobs = (part["readout"] == "logprobs").to_numpy()[judged.row]
@@ -159,7 +180,9 @@ class SimulatedJudge:
 
 
 class Judged(NamedTuple):
-    """Per judgment: rows of its request and item, slot (from 0), number of slots (Setting 1: 0)."""
+    """Per judgment: rows of its request and item, slot (from 0),
+    number of slots (Setting 1: 0).
+    """
 
     row: IntArray
     item: IntArray
@@ -180,7 +203,9 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
     several = _several(requests)
     criterion_ordering = np.zeros(len(requests), np.uint64)
     if several.any():
-        criterion_ordering[several] = _hashed(requests.loc[several, "criterion_ordering"])
+        criterion_ordering[several] = _hashed(
+            requests.loc[several, "criterion_ordering"]
+        )
     batch = Batch(
         table=tuple(orders.categories),
         ordering=orders.codes.astype(np.int64)[row],
@@ -201,11 +226,16 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
 
 
 def wording(requests: pd.DataFrame) -> UInt64Array:
-    """Hash what else than the ordering makes a prompt differ: conditions and placebo edit."""
+    """Hash what else than the ordering makes a prompt differ:
+    conditions and placebo edit.
+    """
     parts = [_hashed(requests[name]) for name in WORDING]
-    thinks = (requests["thinking"] == "on").to_numpy(np.uint64)  # by default, none of these does
+    # by default, none of these does
+    thinks = (requests["thinking"] == "on").to_numpy(np.uint64)
     edited = (requests["design"] == "placebo").to_numpy()
-    edit = np.where(edited, requests["ordering_index"].to_numpy(np.uint64), np.uint64(0))
+    edit = np.where(
+        edited, requests["ordering_index"].to_numpy(np.uint64), np.uint64(0)
+    )
     return mix64(*parts, thinks, edit)
 
 
@@ -233,7 +263,9 @@ def _references(
     if "reference" not in items:
         return options
     full = (items["reference"].fillna("") != "").to_numpy(dtype=bool)
-    automatic = (requests["reference_score"] == "auto") & (requests["template"] == "rubric")
+    automatic = (requests["reference_score"] == "auto") & (
+        requests["template"] == "rubric"
+    )
     automatic = automatic.to_numpy()[row] & full[item]
     return np.where(automatic, n_options.astype(np.float64), options)
 
@@ -241,7 +273,9 @@ def _references(
 def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:
     several = _several(requests)
     ids = pd.Categorical(requests["item_id"])
-    item = pd.Index(items["item_id"].astype(object)).get_indexer(ids.categories)[ids.codes]
+    item = pd.Index(items["item_id"].astype(object)).get_indexer(ids.categories)[
+        ids.codes
+    ]
     row = np.arange(len(requests))
     slot = n_slots = np.zeros_like(item)
     if several.any():
@@ -251,14 +285,22 @@ def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:
         row, slot = np.repeat(row, size), np.concatenate([np.arange(n) for n in size])
         texts = items["text_id"].astype(object)
         number = texts.groupby(texts, sort=False).cumcount() + 1
-        asked_about = [requests["item_id"].astype(object).to_numpy()[row], np.concatenate(orders)]
+        asked_about = [
+            requests["item_id"].astype(object).to_numpy()[row],
+            np.concatenate(orders),
+        ]
         members = pd.MultiIndex.from_arrays([texts, number]).get_indexer(
             pd.MultiIndex.from_arrays(asked_about)
         )
-        item, n_slots = np.where(several[row], members, item[row]), np.where(several, size, 0)[row]
+        item, n_slots = (
+            np.where(several[row], members, item[row]),
+            np.where(several, size, 0)[row],
+        )
     if (item < 0).any():
         name = requests["item_id"].iloc[row[int(np.argmax(item < 0))]]
-        raise ValueError(f"items lack {name!r}, which a request asks about, or its criteria")
+        raise ValueError(
+            f"items lack {name!r}, which a request asks about, or its criteria"
+        )
     return Judged(row, item, slot, n_slots)
 
 
@@ -295,8 +337,12 @@ def _repeated(requests: pd.DataFrame, row: IntArray) -> dict[str, Any]:
 
 
 def _keys(identity: str, request_id: UInt64Array) -> Any:
-    """256 bits in hexadecimal per request, without a hash function called two million times."""
-    words = np.stack([mix64(hash64([identity]), request_id, j) for j in range(4)], axis=1)
+    """256 bits in hexadecimal per request,
+    without a hash function called two million times.
+    """
+    words = np.stack(
+        [mix64(hash64([identity]), request_id, j) for j in range(4)], axis=1
+    )
     text = words.astype(">u8").tobytes().hex().encode()
     offsets = np.arange(len(request_id) + 1, dtype=np.int64) * 64
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]

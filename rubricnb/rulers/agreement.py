@@ -1,4 +1,6 @@
-"""Statistics of graded scores: agreement with people after calibration, stability, verification."""
+"""Statistics of graded scores: agreement with people after calibration,
+stability, verification.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +15,42 @@ from numpy.typing import NDArray
 
 from rubricnb.data.validate import one_of
 from rubricnb.hashing import hash64, mix64
-from rubricnb.rulers.calibration import Calibrator, FloatArray, IsotonicCalibrator, nearest_label
+from rubricnb.rulers.calibration import (
+    Calibrator,
+    FloatArray,
+    IsotonicCalibrator,
+    nearest_label,
+)
 from rubricnb.rulers.evidence import STATUSES
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.losses import lost_scores
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
-from rubricnb.statistics.reads import IntArray, as_list, by_cluster, groups, matched, require
+from rubricnb.statistics.reads import (
+    IntArray,
+    as_list,
+    by_cluster,
+    groups,
+    matched,
+    require,
+)
 from rubricnb.statistics.reasons import Reason, Why, because
 
 Calibration = Literal["quantile", "isotonic", "none"]
 CALIBRATIONS: tuple[Calibration, ...] = ("quantile", "isotonic", "none")
 GROUPING = (
-    "judge", "dataset", "method", "criterion", "variant", "units", "design", "temperature",
-)  # fmt: skip
-_CONDITIONS = tuple(column for column in GROUPING if column not in ("dataset", "criterion"))
+    "judge",
+    "dataset",
+    "method",
+    "criterion",
+    "variant",
+    "units",
+    "design",
+    "temperature",
+)
+_CONDITIONS = tuple(
+    column for column in GROUPING if column not in ("dataset", "criterion")
+)
 _N_CALIBRATION, _N_DRAWS = 200, 50
 _SUMMED = "dress"  # the dataset whose whole score is a sum
 _MEASURES = ("qwk", "mae", "rho", "sd_ratio", "middle_excess", "wasserstein")
@@ -50,7 +73,8 @@ def calibrated(
     scores, items
         From `grade`, and the items with ``human``.
     calibration
-        ``quantile`` (RULERS'), ``isotonic`` (the baselines') or ``none`` (the nearest level).
+        ``quantile`` (RULERS'), ``isotonic`` (the baselines') or ``none`` (the nearest
+        level).
     n_calibration
         Items to calibrate on; at most half of them are taken.
     seed
@@ -61,7 +85,8 @@ def calibrated(
     Returns
     -------
     DataFrame
-        One row per test item: the group's columns, item_id, cluster_id, label and human.
+        One row per test item: the group's columns, item_id, cluster_id, label and
+        human.
 
     Raises
     ------
@@ -113,9 +138,10 @@ def label_agreement(
     n_draws
         Calibration draws; each predicts the items that it leaves.
     trained_on
-        (scores, items) of another set, of one method and condition: calibrate there and predict
-        here (transfer). To another scale labels are carried over by their place, and what is
-        predicted is its nearest level; features are averaged over traits.
+        (scores, items) of another set, of one method and condition: calibrate there and
+        predict here (transfer). To another scale labels are carried over by their
+        place, and what is predicted is its nearest level; features are averaged over
+        traits.
 
     Returns
     -------
@@ -123,14 +149,15 @@ def label_agreement(
         One row per group and calibration: ``n_items, n_clusters, n_unscored,
         n_calibration``;
 
-        * ``qwk``, ``mae``, ``rho`` (Spearman), each a mean over draws with ``_low, _high``: 95 %,
-          from the cluster jackknife's variance (of ρ on Fisher's z) and the variance between draws
-          together (a bootstrap of the test set alone ignores the draw). That is the interval of
-          *one* calibration; for the mean over draws it is too wide rather than too narrow
-          (simulated: it covers 99.5 %);
-        * central tendency: ``sd_ratio`` (labels to people's), ``middle_excess`` (share of labels in
-          the middle third of the scale, minus people's) and ``wasserstein`` (in score points), with
-          such intervals, which for a distance near 0 are rough;
+        * ``qwk``, ``mae``, ``rho`` (Spearman), each a mean over draws with ``_low,
+          _high``: 95 %, from the cluster jackknife's variance (of ρ on Fisher's z) and
+          the variance between draws together (a bootstrap of the test set alone ignores
+          the draw). That is the interval of *one* calibration; for the mean over draws
+          it is too wide rather than too narrow (simulated: it covers 99.5 %);
+        * central tendency: ``sd_ratio`` (labels to people's), ``middle_excess`` (share
+          of labels in the middle third of the scale, minus people's) and
+          ``wasserstein`` (in score points), with such intervals, which for a distance
+          near 0 are rough;
         * ``reason``: what could not be computed and why.
 
     Raises
@@ -140,8 +167,8 @@ def label_agreement(
 
     Notes
     -----
-    arXiv RULERS, §4.3–4.4 and Table 3. QWK alone would hide that the map to people's distribution
-    raises it while it may worsen the mean error.
+    arXiv RULERS, §4.3–4.4 and Table 3. QWK alone would hide that the map to people's
+    distribution raises it while it may worsen the mean error.
 
     Examples
     --------
@@ -156,7 +183,9 @@ def label_agreement(
     >>> table[["criterion", "calibration", "n_calibration"]].head(2).values.tolist()
     [['accuracy', 'quantile', 30], ['accuracy', 'none', 0]]
     """
-    kinds: list[Any] = [calibration] if isinstance(calibration, str) else list(calibration)
+    kinds: list[Any] = (
+        [calibration] if isinstance(calibration, str) else list(calibration)
+    )
     for kind in kinds:
         one_of("calibration", kind, CALIBRATIONS)
     other = None
@@ -166,7 +195,9 @@ def label_agreement(
     rows = []
     for key, data in _sets(scores, items, by, mean=other is not None):
         for kind in kinds:
-            found, sizes, problem = _draws([(data, kind)], n_calibration, n_draws, seed, other)
+            found, sizes, problem = _draws(
+                [(data, kind)], n_calibration, n_draws, seed, other
+            )
             row = {
                 **key,
                 "calibration": kind,
@@ -178,13 +209,18 @@ def label_agreement(
             for name in _MEASURES:
                 own = _over_draws(name, [measured[name] for (measured,) in found])
                 row |= own.named(name, *infer.UNTESTED)
-            doubts = infer.few_clusters(data.cluster, scores=(data.human,)) + infer.alike(row)
+            doubts = infer.few_clusters(
+                data.cluster, scores=(data.human,)
+            ) + infer.alike(row)
             rows.append(row | because(problem or doubts))
     return pd.DataFrame(rows)
 
 
-def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Score and rate texts as wholes: one row per text and read instead of one per criterion.
+def whole_texts(
+    scores: pd.DataFrame, items: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Score and rate texts as wholes:
+    one row per text and read instead of one per criterion.
 
     Parameters
     ----------
@@ -194,15 +230,17 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     Returns
     -------
     tuple of DataFrame
-        The scores, each the mean of the text's traits, and the items, each ``human`` the mean over
-        its criteria, and ``human_ratings`` likewise, rater by rater (none if the criteria do not
-        have as many raters each); for DREsS, whose scale is 3 to 15, all times the number of
-        criteria, that is their sums. ``item_id`` is the text_id, ``criterion`` is ``whole``;
-        ``lowest``, ``highest`` and ``step`` of the scores are the scale of the labels.
+        The scores, each the mean of the text's traits, and the items, each ``human``
+        the mean over its criteria, and ``human_ratings`` likewise, rater by rater (none
+        if the criteria do not have as many raters each); for DREsS, whose scale is 3 to
+        15, all times the number of criteria, that is their sums. ``item_id`` is the
+        text_id, ``criterion`` is ``whole``; ``lowest``, ``highest`` and ``step`` of the
+        scores are the scale of the labels.
 
     Notes
     -----
-    arXiv RULERS, §4.2: the holistic score aggregates the traits'; Table 5 has the scales.
+    arXiv RULERS, §4.2: the holistic score aggregates the traits'; Table 5 has the
+    scales.
 
     Examples
     --------
@@ -215,7 +253,9 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     ([['a', 2.5]], [2.5])
     """
     reads = [c for c in (*GROUPING, "ordering_index", "replicate") if c in scores]
-    scored = scores.drop_duplicates(["text_id", *(c for c in reads if c != "criterion")])
+    scored = scores.drop_duplicates(
+        ["text_id", *(c for c in reads if c != "criterion")]
+    )
     rated = items.drop_duplicates("text_id")
     is_sum = "dataset" in items and set(items["dataset"]) == {_SUMMED}
     times = items["criterion"].nunique() if is_sum else 1
@@ -238,7 +278,9 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     if "human_ratings" in items:
         of_text = by_text["human_ratings"].agg(_rater_by_rater, times)
         rated["human_ratings"] = of_text.reindex(rated["text_id"]).to_numpy()
-    return scored.assign(item_id=scored["text_id"], criterion="whole", **means, **scale), rated
+    return scored.assign(
+        item_id=scored["text_id"], criterion="whole", **means, **scale
+    ), rated
 
 
 def label_contrast(
@@ -250,25 +292,27 @@ def label_contrast(
     n_draws: int = _N_DRAWS,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Compare two methods, variants or calibrations by their kappa on the same test items.
+    """Compare two methods, variants or calibrations
+    by their kappa on the same test items.
 
     Parameters
     ----------
     scores, items, n_calibration, n_draws, seed
         As in `label_agreement`.
     a, b
-        Which scores, by column (``{"method": "dhs", "variant": "standard"}``), and how they are
-        read: ``calibration`` (default ``quantile``) and ``verified`` (default True).
+        Which scores, by column (``{"method": "dhs", "variant": "standard"}``), and how
+        they are read: ``calibration`` (default ``quantile``) and ``verified`` (default
+        True).
 
     Returns
     -------
     dict
-        ``qwk_a, qwk_b``, ``difference`` (a − b) with ``low, high``: 95 %, from the cluster
-        jackknife of the difference and its variance between draws; the same for ``mae``, ``rho``
-        and ``wasserstein``, as ``mae_a``, ``mae_b``, ``mae_difference``,
-        ``mae_difference_low``, …;
-        ``n_items, n_clusters``, of the items that both sides have scored; ``reason``. Both sides
-        have the same calibration items in every draw.
+        ``qwk_a, qwk_b``, ``difference`` (a − b) with ``low, high``: 95 %, from the
+        cluster jackknife of the difference and its variance between draws; the same for
+        ``mae``, ``rho`` and ``wasserstein``, as ``mae_a``, ``mae_b``,
+        ``mae_difference``, ``mae_difference_low``, …; ``n_items, n_clusters``, of the
+        items that both sides have scored; ``reason``. Both sides have the same
+        calibration items in every draw.
 
     Raises
     ------
@@ -295,12 +339,20 @@ def label_contrast(
     given = [data.rows(data.item_id.get_indexer(asked)).score for data, _ in sides]
     lost = lost_scores(given[0], given[1], what="rated items")
     common = scored[0].intersection(scored[1], sort=False)
-    sides = [(data.rows(data.item_id.get_indexer(common)), kind) for data, kind in sides]
+    sides = [
+        (data.rows(data.item_id.get_indexer(common)), kind) for data, kind in sides
+    ]
     first = sides[0][0]
     found, _, problem = _draws(sides, n_calibration, n_draws, seed)
-    row: dict[str, Any] = {"n_items": len(common), "n_clusters": len(set(first.cluster_id))}
+    row: dict[str, Any] = {
+        "n_items": len(common),
+        "n_clusters": len(set(first.cluster_id)),
+    }
     for name in _CONTRASTED:
-        row |= {f"{name}_{x}": _mean([draw[k][name] for draw in found]) for k, x in enumerate("ab")}
+        row |= {
+            f"{name}_{x}": _mean([draw[k][name] for draw in found])
+            for k, x in enumerate("ab")
+        }
         own = _over_draws(f"{name}_difference", [a[name] - b[name] for a, b in found])
         if name == "qwk":
             row |= {"difference": own.value, **own.columns()}
@@ -314,19 +366,24 @@ def label_contrast(
     return row | because(why, lost)
 
 
-def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[float, float, float]:
-    """Return the smallest (largest) of several estimates, with an interval for a claim about all.
+def extreme(
+    table: pd.DataFrame, name: str, largest: bool = False
+) -> tuple[float, float, float]:
+    """Return the smallest (largest) of several estimates,
+    with an interval for a claim about all.
 
-    The row with the smallest estimate would not do: another one may reach lower. "All are at least
-    x" holds if the lower end of each does, so the lower end is the lowest of theirs. It fails if
-    the upper end of one lies below x, and of several one does by chance; so the upper end is the
-    lowest of the upper ends that hold for all of them together (Bonferroni).
+    The row with the smallest estimate would not do: another one may reach lower. "All
+    are at least x" holds if the lower end of each does, so the lower end is the lowest
+    of theirs. It fails if the upper end of one lies below x, and of several one does by
+    chance; so the upper end is the lowest of the upper ends that hold for all of them
+    together (Bonferroni).
 
     Parameters
     ----------
     table
-        Rows of `label_agreement`, or of what `label_contrast` returns: the column `name` with
-        ``{name}_low, {name}_high, {name}_se, {name}_df``, else ``low, high, se, df``.
+        Rows of `label_agreement`, or of what `label_contrast` returns: the column
+        `name` with ``{name}_low, {name}_high, {name}_se, {name}_df``, else ``low, high,
+        se, df``.
     name
         Of the estimate; not a ρ, whose standard error is on another scale.
     largest
@@ -350,7 +407,9 @@ def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[floa
     value, low, high, se, df = table[columns].to_numpy(dtype=np.float64).T
     if largest:
         value, low, high = -value, -high, -low
-    each = (infer.Estimate(v, se=s, df=d) for v, s, d in zip(value, se, df, strict=True))
+    each = (
+        infer.Estimate(v, se=s, df=d) for v, s, d in zip(value, se, df, strict=True)
+    )
     up_to = np.array([infer.largest(one, len(table)).high for one in each])
     up_to = np.where(np.isnan(high), np.nan, up_to)
     found = np.array([np.min(value), np.min(low), np.min(up_to)])
@@ -360,8 +419,11 @@ def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[floa
     return (smallest, far, near) if largest else (smallest, near, far)
 
 
-def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> pd.DataFrame:
-    """Stochastic invariance: how much a score varies when the same question is asked again.
+def invariance(
+    scores: pd.DataFrame, by: str | Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Stochastic invariance: how much a score varies
+    when the same question is asked again.
 
     Parameters
     ----------
@@ -373,9 +435,10 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
     Returns
     -------
     DataFrame
-        One row per group: ``n_items, n_clusters``; ``variance``, the mean variance within
-        an item (ddof 1), with ``_low, _high`` (t interval on clusters); ``sd``, its root;
-        ``unchanged``, the share of items whose score is always the same; ``reason``.
+        One row per group: ``n_items, n_clusters``; ``variance``, the mean variance
+        within an item (ddof 1), with ``_low, _high`` (t interval on clusters); ``sd``,
+        its root; ``unchanged``, the share of items whose score is always the same;
+        ``reason``.
 
     Notes
     -----
@@ -394,8 +457,13 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
         reads = part.dropna(subset="score").groupby(
             ["item_id", "ordering"], sort=False, observed=True
         )
-        table = reads.agg(variance=("score", "var"), cluster=("cluster_id", "first")).dropna()
-        variance, cluster = table["variance"].to_numpy(np.float64), _codes(table["cluster"])
+        table = reads.agg(
+            variance=("score", "var"), cluster=("cluster_id", "first")
+        ).dropna()
+        variance, cluster = (
+            table["variance"].to_numpy(np.float64),
+            _codes(table["cluster"]),
+        )
         row: dict[str, Any] = key | {
             "n_items": part["item_id"].nunique(),
             "n_clusters": len(np.unique(cluster)),
@@ -412,8 +480,11 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
     return pd.DataFrame(rows)
 
 
-def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the share of quotes by the result of their verification, with intervals over clusters.
+def verification(
+    evidence: pd.DataFrame, by: str | Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Return the share of quotes by the result of their verification,
+    with intervals over clusters.
 
     Parameters
     ----------
@@ -425,8 +496,8 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
     Returns
     -------
     DataFrame
-        One row per group and status: ``status, share, share_low, share_high`` (Wilson's interval,
-        over clusters), ``n_quotes, n_texts, n_clusters, reason``.
+        One row per group and status: ``status, share, share_low, share_high`` (Wilson's
+        interval, over clusters), ``n_quotes, n_texts, n_clusters, reason``.
 
     Examples
     --------
@@ -477,9 +548,11 @@ _Measured = dict[str, FloatArray]
 def _draws(
     sides: list[_Side], n: int, n_draws: int, seed: int, other: _Set | None = None
 ) -> tuple[list[list[_Measured]], list[int], Reason | None]:
-    """Measure the labels of the sides on the test items of every draw, all the same items.
+    """Measure the labels of the sides on the test items of every draw,
+    all the same items.
 
-    Returns measures by draw and side, the sizes of the draws, and why it broke off, if it did.
+    Returns measures by draw and side, the sizes of the draws, and why it broke off, if
+    it did.
     """
     first, learnt = sides[0][0], other or sides[0][0]
     if not len(first.human):
@@ -497,7 +570,9 @@ def _draws(
             return found, sizes, Reason("refused", text=str(problem))
         test = ~np.isnan(labels).any(axis=0)
         human, cluster = first.human[test], first.cluster[test]
-        found.append([_measured(own[test], human, cluster, first.scale) for own in labels])
+        found.append(
+            [_measured(own[test], human, cluster, first.scale) for own in labels]
+        )
         sizes.append(int(train.sum()))
     return found, sizes, None
 
@@ -519,16 +594,24 @@ def _sets(
 ) -> Iterator[tuple[dict[str, Any], _Set]]:
     """Yield each group's rated items; several reads of an item are averaged.
 
-    The features are the traits' scores and their shares of invalid quotes; without verification
-    the scores without the gate. `mean`: one column each, averaged over the traits, for a
-    calibration that is carried to a rubric with another number of traits.
+    The features are the traits' scores and their shares of invalid quotes; without
+    verification the scores without the gate. `mean`: one column each, averaged over the
+    traits, for a calibration that is carried to a rubric with another number of traits.
     """
-    column, *families = ("score", "trait", "invalid") if verified else ("score_ungated", "ungated")
+    column, *families = (
+        ("score", "trait", "invalid") if verified else ("score_ungated", "ungated")
+    )
     require(items, ["item_id", "human"], "items")
-    require(scores, ["item_id", "cluster_id", "n_options", column, f"{families[0]}_1"], "scores")
+    require(
+        scores,
+        ["item_id", "cluster_id", "n_options", column, f"{families[0]}_1"],
+        "scores",
+    )
     for key, part in groups(scores, _names(scores, by)):
         per_item = part.groupby("item_id", sort=False, observed=True)
-        tables = [per_item[list(part.filter(regex=rf"^{f}_\d"))].mean() for f in families]
+        tables = [
+            per_item[list(part.filter(regex=rf"^{f}_\d"))].mean() for f in families
+        ]
         if mean:
             tables = [table.mean(axis=1) for table in tables]
         # Columns that a method does not fill (DHS has no quotes) are not features.
@@ -555,15 +638,21 @@ def _scale(row: pd.Series) -> FloatArray:
 
 
 def _rater_by_rater(ratings: pd.Series, times: int) -> tuple[float, ...]:
-    """Each rater's mean over the criteria of a text; empty if they are not the same number."""
-    own = [tuple(r) if isinstance(r, tuple | list | np.ndarray) else () for r in ratings]
+    """Each rater's mean over the criteria of a text;
+    empty if they are not the same number.
+    """
+    own = [
+        tuple(r) if isinstance(r, tuple | list | np.ndarray) else () for r in ratings
+    ]
     if len(set(map(len, own))) > 1:
         return ()
     return tuple(float(times * mean) for mean in np.mean(own, axis=0))
 
 
 def _drawn(data: _Set, n: int, seed: int, draw: int = 0) -> NDArray[np.bool_]:
-    """Calibration items: whole clusters, every k-th along their mean label, a random start."""
+    """Calibration items: whole clusters, every k-th along their mean label,
+    a random start.
+    """
     wanted = min(n, len(data.human) // 2)
     n_clusters = int(data.cluster.max()) + 1
     size = np.bincount(data.cluster, minlength=n_clusters)
@@ -580,11 +669,15 @@ def _drawn(data: _Set, n: int, seed: int, draw: int = 0) -> NDArray[np.bool_]:
 def _predict(
     data: _Set, kind: Calibration, train: NDArray[np.bool_], other: _Set | None = None
 ) -> FloatArray:
-    """A label per item, learnt from items of this set (which then have none) or of another."""
+    """A label per item, learnt from items of this set (which then have none)
+    or of another.
+    """
     if kind == "none":
         return nearest_label(data.score, data.scale)
     calibrator = IsotonicCalibrator() if kind == "isotonic" else Calibrator()
-    x, learnt = (own.score if kind == "isotonic" else own.phi for own in (data, other or data))
+    x, learnt = (
+        own.score if kind == "isotonic" else own.phi for own in (data, other or data)
+    )
     if other is None:
         out = np.full(len(x), np.nan)
         out[~train] = calibrator.fit(x[train], data.human[train]).predict(x[~train])
@@ -592,7 +685,11 @@ def _predict(
     place = (other.human[train] - other.scale[0]) / np.ptp(other.scale)
     calibrator.fit(learnt[train], data.scale[0] + place * np.ptp(data.scale))
     label = calibrator.predict(x)
-    return label if np.array_equal(other.scale, data.scale) else nearest_label(label, data.scale)
+    return (
+        label
+        if np.array_equal(other.scale, data.scale)
+        else nearest_label(label, data.scale)
+    )
 
 
 def _side(scores: pd.DataFrame, items: pd.DataFrame, wanted: dict[str, Any]) -> _Side:
@@ -609,17 +706,20 @@ def _side(scores: pd.DataFrame, items: pd.DataFrame, wanted: dict[str, Any]) -> 
 
 
 def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
-    """Refuse mixed conditions, since the reads of an item would be averaged over them."""
+    """Refuse mixed conditions, since the reads
+    of an item would be averaged over them.
+    """
     for column in _CONDITIONS:
         if column in scores and len(names := scores[column].unique()) > 1:
             raise ValueError(
-                f"{what} has several values of {column!r} ({', '.join(map(str, names))}): choose "
-                "one"
+                f"{what} has several values of {column!r} "
+                f"({', '.join(map(str, names))}): choose one"
             )
 
 
 def _over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
-    """Mean over draws of a measure (or of a difference), with the interval of one calibration.
+    """Mean over draws of a measure (or of a difference),
+    with the interval of one calibration.
 
     Its variance is that over clusters and that between draws; of ρ on Fisher's z scale.
     """
@@ -629,7 +729,9 @@ def _over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
     scaled, back = (_fisher, np.tanh) if name == "rho" else (np.asarray, np.asarray)
     z = [scaled(draw) for draw in draws]
     within = float(np.mean([float(infer.jackknife_se(draw[1:])) ** 2 for draw in z]))
-    df = [float(infer.freedom(draw[1:] - draw[1:].mean())) for draw in z if len(draw) > 2]
+    df = [
+        float(infer.freedom(draw[1:] - draw[1:].mean())) for draw in z if len(draw) > 2
+    ]
     se = float(np.sqrt(within + _sd([float(draw[0]) for draw in z]) ** 2))
     mean_df = float(np.mean(df)) if df else np.nan
     found = infer.t_estimate(float(scaled(np.array(middle))), se, mean_df)
@@ -650,7 +752,9 @@ def _sd(draws: list[float]) -> float:
 def _measured(
     label: FloatArray, human: FloatArray, cluster: IntArray, scale: FloatArray
 ) -> dict[str, FloatArray]:
-    """Every measure on one test set, then without each of its clusters: shape (1 + clusters,)."""
+    """Every measure on one test set, then without each of its clusters:
+    shape (1 + clusters,).
+    """
     if not len(label):
         return dict.fromkeys(_MEASURES, np.full(1, np.nan))
     cluster = np.asarray(np.unique(cluster, return_inverse=True)[1])
@@ -670,8 +774,12 @@ def _measured(
     return {
         "qwk": kappa_of_sums(sums),
         "mae": error[:, 0] / n,
-        "rho": np.append(spearman(label, human), leave_out_spearman(label, human, cluster)),
-        "sd_ratio": np.where(known, np.sqrt(spread[0] / np.where(known, spread[1], 1)), np.nan),
+        "rho": np.append(
+            spearman(label, human), leave_out_spearman(label, human, cluster)
+        ),
+        "sd_ratio": np.where(
+            known, np.sqrt(spread[0] / np.where(known, spread[1], 1)), np.nan
+        ),
         "middle_excess": (given - rated)[:, central].sum(axis=1) / n,
         "wasserstein": apart,
     }

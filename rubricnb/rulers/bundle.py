@@ -1,8 +1,8 @@
 """The rubric bundle that a judge executes: an immutable record, locked by its hash.
 
-A bundle is a JSON file one can review. Beside it lies its lock, ``NAME.lock.json``: a copy of
-everything that a judge will read or be constrained by, and the SHA-256 of that copy. Loading
-compares the two and refuses a difference by showing it.
+A bundle is a JSON file one can review. Beside it lies its lock, ``NAME.lock.json``: a
+copy of everything that a judge will read or be constrained by, and the SHA-256 of that
+copy. Loading compares the two and refuses a difference by showing it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,15 @@ from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
 from rubricnb.rulers.templates import source
 
 PARSER = 1
-"""Version of what turns a reply into scores: the reading of its JSON, verification, the gate."""
+"""Version of what turns a reply into scores: the reading of its JSON,
+verification, the gate.
+"""
 
 VARIANTS = ("standard", "criteria-reversed", "levels-reversed", "paraphrased")
 PLACEBOS = tuple(f"placebo-{j}" for j in range(1, 8))
-"""Variants that say the same in other writing: the control for the order of the levels."""
+"""Variants that say the same in other writing:
+the control for the order of the levels.
+"""
 
 Text = Annotated[str, Field(min_length=1)]
 Number = Annotated[int, Field(ge=1)]
@@ -53,11 +57,13 @@ class Trait:
     Attributes
     ----------
     id, name
-        ``T1``, … and what it is called; an item whose criterion has this name gets its score.
+        ``T1``, … and what it is called; an item whose criterion has this name gets its
+        score.
     definition
         What it asks.
     levels
-        (score, description) in the order in which the judge reads them; 5 → 1 is the paper's.
+        (score, description) in the order in which the judge reads them; 5 → 1 is the
+        paper's.
     """
 
     __pydantic_config__: ClassVar = _NOTHING_ELSE
@@ -69,7 +75,9 @@ class Trait:
 
 @dataclass(frozen=True)
 class CheckItem:
-    """One checklist item: `id` (``C01``, …), the `trait` (its id) it belongs to, and its `text`."""
+    """One checklist item: `id` (``C01``, …), the `trait` (its id)
+    it belongs to, and its `text`.
+    """
 
     __pydantic_config__: ClassVar = _NOTHING_ELSE
     id: Text
@@ -86,12 +94,13 @@ class Bundle:
     name, dataset, input_type
         What it is called, for which data it was made, and what is judged ("essays").
     variant
-        ``standard``, ``criteria-reversed``, ``levels-reversed``, ``paraphrased`` or one of
-        `PLACEBOS`.
+        ``standard``, ``criteria-reversed``, ``levels-reversed``, ``paraphrased`` or one
+        of `PLACEBOS`.
     traits, checklist
         The fixed traits and the items that are decided in {0, 1, 2}.
     min_evidence, min_characters
-        m, quotes per trait for a score above the middle; the shortest quote that counts.
+        m, quotes per trait for a score above the middle; the shortest quote that
+        counts.
     units
         How a text is split into what can be cited (`split_units`).
     anchors
@@ -102,7 +111,8 @@ class Bundle:
     Raises
     ------
     ValueError
-        A rubric without levels, a trait without items, an id or text that appears twice, …
+        A rubric without levels, a trait without items, an id or text that appears
+        twice, …
 
     Examples
     --------
@@ -157,7 +167,9 @@ class Bundle:
 
     @cached_property
     def lock(self) -> str:
-        """SHA-256 of everything that a judge reads or is constrained by; 64 hexadecimal digits."""
+        """SHA-256 of everything that a judge reads or is constrained by;
+        64 hexadecimal digits.
+        """
         return _sha256(self.locked())
 
     def locked(self) -> dict[str, Any]:
@@ -171,7 +183,12 @@ class Bundle:
         bundle = asdict(self)
         del bundle["folder"]
         template, schema = source("rulers_score"), answer_schema(self)
-        covered = {"bundle": bundle, "template": template, "schema": schema, "parser": PARSER}
+        covered = {
+            "bundle": bundle,
+            "template": template,
+            "schema": schema,
+            "parser": PARSER,
+        }
         return dict(json.loads(canonical(covered)))  # lists for tuples, as in a file
 
     def save(self, path: str | Path) -> Path:
@@ -195,14 +212,16 @@ class Bundle:
     def arranged(
         self, levels: Iterable[int] | None = None, criteria: Iterable[int] | None = None
     ) -> Bundle:
-        """Return the bundle with its levels or its traits in another order; it has its own lock.
+        """Return the bundle with its levels or its traits in another order;
+        it has its own lock.
 
         Parameters
         ----------
         levels
             The score shown first, second, …; default: as they are.
         criteria
-            The number of the trait that is shown first, second, … Its checklist items go with it.
+            The number of the trait that is shown first, second, … Its checklist items
+            go with it.
 
         Examples
         --------
@@ -213,7 +232,8 @@ class Bundle:
         if levels is not None:
             order = [int(s) for s in levels]
             traits = tuple(
-                replace(t, levels=tuple((s, dict(t.levels)[s]) for s in order)) for t in traits
+                replace(t, levels=tuple((s, dict(t.levels)[s]) for s in order))
+                for t in traits
             )
         if criteria is not None:
             traits = tuple(traits[int(k) - 1] for k in criteria)
@@ -227,15 +247,17 @@ class Bundle:
         Parameters
         ----------
         variant
-            ``standard``: itself. ``criteria-reversed``: traits and checklist backwards (§4.5).
-            ``levels-reversed``: the levels of every trait backwards (A.3). ``paraphrased``: the
-            file NAME-paraphrased.json beside it, which must have been written. ``placebo-1`` to
-            ``placebo-7``: the levels `rewritten`, which means nothing (ours).
+            ``standard``: itself. ``criteria-reversed``: traits and checklist backwards
+            (§4.5). ``levels-reversed``: the levels of every trait backwards (A.3).
+            ``paraphrased``: the file NAME-paraphrased.json beside it, which must have
+            been written. ``placebo-1`` to ``placebo-7``: the levels `rewritten`, which
+            means nothing (ours).
 
         Raises
         ------
         ValueError
-            An unknown variant, or there is no file of the paraphrase, or it has other traits.
+            An unknown variant, or there is no file of the paraphrase, or it has other
+            traits.
 
         Examples
         --------
@@ -248,22 +270,29 @@ class Bundle:
         if variant == "paraphrased":
             return self._paraphrased()
         if variant == "criteria-reversed":
-            flipped = replace(self, traits=self.traits[::-1], checklist=self.checklist[::-1])
+            flipped = replace(
+                self, traits=self.traits[::-1], checklist=self.checklist[::-1]
+            )
         elif variant == "levels-reversed":
             flipped = self.arranged(levels=[s for s, _ in self.traits[0].levels[::-1]])
         else:
-            traits = (replace(t, levels=rewritten(t.levels, variant)) for t in self.traits)
+            traits = (
+                replace(t, levels=rewritten(t.levels, variant)) for t in self.traits
+            )
             flipped = replace(self, traits=tuple(traits))
         return replace(flipped, variant=variant)
 
     def _paraphrased(self) -> Bundle:
-        """The bundle that words the same traits differently: the file beside this one."""
+        """The bundle that words the same traits differently:
+        the file beside this one.
+        """
         other = load_bundle(self._paraphrase)
         ours, theirs = ([t.name for t in bundle.traits] for bundle in (self, other))
         if theirs != ours:
             raise ValueError(
-                f"{self._paraphrase.name} has the traits {', '.join(theirs)} and {self.name} has "
-                f"{', '.join(ours)}: it is not its paraphrase; compile or write it again"
+                f"{self._paraphrase.name} has the traits {', '.join(theirs)} and "
+                f"{self.name} has {', '.join(ours)}: it is not its paraphrase; compile "
+                "or write it again"
             )
         return other
 
@@ -273,7 +302,8 @@ class Bundle:
 
 
 def rewritten(levels: Levels, variant: str) -> Levels:
-    """Write levels as a placebo variant does: other white space and full stops, the same words.
+    """Write levels as a placebo variant does:
+    other white space and full stops, the same words.
 
     Examples
     --------
@@ -286,7 +316,9 @@ def rewritten(levels: Levels, variant: str) -> Levels:
     before, after = " " * (j >> 1 & 1), " " * (j & 1)
 
     def once(text: str) -> str:
-        stopped = text.removesuffix(".") + "." * (not text.endswith(".")) if j & 4 else text
+        stopped = (
+            text.removesuffix(".") + "." * (not text.endswith(".")) if j & 4 else text
+        )
         return f"{before}{stopped}{after}"
 
     return tuple((score, once(text)) for score, text in levels)
@@ -298,10 +330,11 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
     Parameters
     ----------
     name
-        One of ours (``minibench``, ``hanna``, ``summeval``, ``asap-2``, ``asap-2.0``, ``summhf``,
-        ``dress``, each also with ``-paraphrased``; ``asap-7``, ``asap-8``), or the path of a JSON
-        file. Traits of ``asap-2.0``, ``summhf`` and ``dress``, the numbers of their checklist
-        items and of their quotes are those of the paper's repository; the words are ours.
+        One of ours (``minibench``, ``hanna``, ``summeval``, ``asap-2``, ``asap-2.0``,
+        ``summhf``, ``dress``, each also with ``-paraphrased``; ``asap-7``, ``asap-8``),
+        or the path of a JSON file. Traits of ``asap-2.0``, ``summhf`` and ``dress``,
+        the numbers of their checklist items and of their quotes are those of the
+        paper's repository; the words are ours.
     locked
         False: read a file that has no lock yet, to review and `save` it.
 
@@ -312,8 +345,8 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
     Raises
     ------
     LockError
-        The bundle, the template, the schema or the parser is not what was locked; the message
-        shows the difference. Or there is no lock.
+        The bundle, the template, the schema or the parser is not what was locked; the
+        message shows the difference. Or there is no lock.
     ValueError
         The file is not a bundle; the message says where.
 
@@ -329,27 +362,33 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
         first = refused.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         problem = first["msg"].removeprefix("Value error, ")
-        raise ValueError(": ".join(filter(None, (path.name, place, problem)))) from refused
+        raise ValueError(
+            ": ".join(filter(None, (path.name, place, problem)))
+        ) from refused
     if locked:
         _check_lock(bundle, path)
     return bundle
 
 
 def answer_schema(bundle: Bundle) -> dict[str, Any]:
-    """Return the JSON schema of a judge's answer: it depends on the bundle, not on the text.
+    """Return the JSON schema of a judge's answer:
+    it depends on the bundle, not on the text.
 
-    Every checklist item is decided exactly once in {0, 1, 2}; every trait has exactly m quotes
-    with the unit they come from, and says why not one score more and why not one less.
+    Every checklist item is decided exactly once in {0, 1, 2}; every trait has exactly m
+    quotes with the unit they come from, and says why not one score more and why not one
+    less.
 
     Examples
     --------
     >>> list(answer_schema(load_bundle("minibench"))["properties"])
     ['checklist', 'evidence', 'boundary']
     """
-    quote = record({
-        "sent_id": {"type": "integer", "minimum": 1, "maximum": 999},
-        "quote": {"type": "string", "maxLength": QUOTE_CHARACTERS},
-    })  # fmt: skip
+    quote = record(
+        {
+            "sent_id": {"type": "integer", "minimum": 1, "maximum": 999},
+            "quote": {"type": "string", "maxLength": QUOTE_CHARACTERS},
+        }
+    )
     quotes = {
         "type": "array",
         "items": quote,
@@ -359,22 +398,26 @@ def answer_schema(bundle: Bundle) -> dict[str, Any]:
     reason = {"type": "string", "maxLength": _REASON_CHARACTERS}
     boundary = record({"why_not_higher": reason, "why_not_lower": reason})
     decision = {"type": "integer", "enum": [0, 1, 2]}
-    return record({
-        "checklist": record({c.id: decision for c in bundle.checklist}),
-        "evidence": record({t.id: quotes for t in bundle.traits}),
-        "boundary": record({t.id: boundary for t in bundle.traits}),
-    })  # fmt: skip
+    return record(
+        {
+            "checklist": record({c.id: decision for c in bundle.checklist}),
+            "evidence": record({t.id: quotes for t in bundle.traits}),
+            "boundary": record({t.id: boundary for t in bundle.traits}),
+        }
+    )
 
 
 def answer_tokens(bundle: Bundle) -> int:
-    """Return how many tokens an answer may have: what the schema allows, at one character each.
+    """Return how many tokens an answer may have: what the schema allows,
+    at one character each.
 
     Examples
     --------
     >>> answer_tokens(load_bundle("minibench"))
     1825
     """
-    keys = 25  # tokens around a string: its name, quotation marks, brackets, white space
+    # tokens around a string: its name, quotation marks, brackets, white space
+    keys = 25
     quotes = bundle.min_evidence * (QUOTE_CHARACTERS + keys)
     reasons = 2 * (_REASON_CHARACTERS + keys)
     return 15 * len(bundle.checklist) + len(bundle.traits) * (quotes + reasons) + keys
@@ -399,7 +442,8 @@ def record(properties: Mapping[str, Any]) -> dict[str, Any]:
 def first_problem(content: Any, schema: dict[str, Any]) -> str:
     """Return where a document breaks a schema; empty if it does not.
 
-    `maxLength` is a limit for an engine. A longer string does not invalidate the document.
+    `maxLength` is a limit for an engine. A longer string does not invalidate the
+    document.
 
     Examples
     --------
@@ -407,19 +451,23 @@ def first_problem(content: Any, schema: dict[str, Any]) -> str:
     'C01: 3 is not one of [0, 1, 2]'
     """
     found = Draft202012Validator(schema).iter_errors(content)
-    errors = sorted((e for e in found if e.validator != "maxLength"), key=lambda e: list(e.path))
+    errors = sorted(
+        (e for e in found if e.validator != "maxLength"), key=lambda e: list(e.path)
+    )
     if not errors:
         return ""
     first = errors[0]
     message = str(first.message)
-    if len(message) > _MESSAGE_CHARACTERS:  # it repeats the document, and with it a judged text
+    # it repeats the document, and with it a judged text
+    if len(message) > _MESSAGE_CHARACTERS:
         message = f"breaks {first.validator!r} of the schema"
     where = ".".join(map(str, first.path))
     return f"{where}: {message}" if where else message
 
 
 def canonical(content: Any) -> str:
-    """Return the one text of a JSON document that is hashed: no spaces, keys in their order.
+    """Return the one text of a JSON document that is hashed:
+    no spaces, keys in their order.
 
     The order of keys is kept, since it is the order in which the judge reads them.
 
@@ -428,7 +476,9 @@ def canonical(content: Any) -> str:
     >>> canonical({"b": 1, "a": ["é"]})
     '{"b":1,"a":["é"]}'
     """
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return json.dumps(
+        content, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
 
 
 _READER = TypeAdapter(Bundle)
@@ -452,17 +502,21 @@ def _check(bundle: Bundle) -> None:
     for item in bundle.checklist:
         one_of(f"trait of the item {item.id}", item.trait, ids)
     for trait in bundle.traits:
-        named, scores = f"{where}: trait {trait.id} ({trait.name})", sorted(dict(trait.levels))
+        named, scores = (
+            f"{where}: trait {trait.id} ({trait.name})",
+            sorted(dict(trait.levels)),
+        )
         low = 0 if 0 in dict(bundle.traits[0].levels) else 1
         wanted = list(range(low, low + max(2, bundle.levels)))
         if len(scores) != len(trait.levels) or scores != wanted:
             raise ValueError(
-                f"{named} has levels {','.join(map(str, scores)) or 'none'}; every trait needs "
-                f"each of {low}..{wanted[-1]} once"
+                f"{named} has levels {','.join(map(str, scores)) or 'none'}; every "
+                f"trait needs each of {low}..{wanted[-1]} once"
             )
         if not bundle.of_trait(trait):
             raise ValueError(
-                f"{named} has no checklist item, so it has no score; add one, or remove the trait"
+                f"{named} has no checklist item, so it has no score; add one, or "
+                "remove the trait"
             )
 
 
@@ -470,29 +524,33 @@ def _check_lock(bundle: Bundle, path: Path) -> None:
     lock_file = _lock_file(path)
     if not lock_file.is_file():
         raise LockError(
-            f"{path.name} has no lock ({lock_file.name} is missing): review the bundle, then lock "
-            f"it: load_bundle({str(path)!r}, locked=False).save({str(path)!r})"
+            f"{path.name} has no lock ({lock_file.name} is missing): review the "
+            f"bundle, then lock it: load_bundle({str(path)!r}, "
+            f"locked=False).save({str(path)!r})"
         )
     kept = _json(lock_file)
     sha256 = kept.pop("sha256", None)
     if sha256 != _sha256(kept):
         raise LockError(
-            f"{lock_file.name} was edited: its content does not have the SHA-256 it names "
-            f"({sha256}); restore it, or review the bundle and lock it again"
+            f"{lock_file.name} was edited: its content does not have the SHA-256 it "
+            f"names ({sha256}); restore it, or review the bundle and lock it again"
         )
     if sha256 != bundle.lock:
         now = bundle.locked()
         changed = [part for part in now if kept.get(part) != now[part]]
         difference: list[str] = []
         for part in changed:
-            before, after = (_pretty(side.get(part)).splitlines() for side in (kept, now))
+            before, after = (
+                _pretty(side.get(part)).splitlines() for side in (kept, now)
+            )
             difference += unified_diff(
                 before, after, f"locked {part}", f"{part} now", lineterm="", n=1
             )
         raise LockError(
-            f"{path.name} is not what was locked: {' and '.join(changed)} changed. Restore it, or "
-            "review the change and lock it again (load_bundle(…, locked=False).save(…)); earlier "
-            "scores belong to a different rubric.\n" + "\n".join(difference)
+            f"{path.name} is not what was locked: {' and '.join(changed)} changed. "
+            "Restore it, or review the change and lock it again (load_bundle(…, "
+            "locked=False).save(…)); earlier scores belong to a different rubric.\n"
+            + ("\n").join(difference)
         )
 
 
@@ -502,12 +560,15 @@ def _path(name: str | Path) -> Path:
         if not path.is_file():
             raise ValueError(f"there is no bundle {path}: give the path of a JSON file")
         return path
-    ours = sorted(p.stem for p in _BUNDLED.glob("*.json") if not p.stem.endswith(".lock"))
+    ours = sorted(
+        p.stem for p in _BUNDLED.glob("*.json") if not p.stem.endswith(".lock")
+    )
     if str(name) not in ours:
         raise ValueError(
-            f"there is no bundle {str(name)!r}{nearest(name, ours)} Bundled: {', '.join(ours)}; "
-            "for your own rubric, make a bundle (python -m rubricnb compile RUBRIC --judge JUDGE) "
-            "and pass its file (bundle my_bundle.json)"
+            f"there is no bundle {str(name)!r}{nearest(name, ours)} Bundled: "
+            f"{', '.join(ours)}; for your own rubric, make a bundle (python -m "
+            "rubricnb compile RUBRIC --judge JUDGE) and pass its file (bundle "
+            "my_bundle.json)"
         )
     return _BUNDLED / f"{name}.json"
 
@@ -521,7 +582,9 @@ def _json(path: Path) -> Any:
 
 
 def _pretty(content: Any) -> str:
-    """Return indented JSON, with innermost lists and objects on one line, for review and diffs."""
+    """Return indented JSON, with innermost lists and objects on one line,
+    for review and diffs.
+    """
     if isinstance(content, str):
         return content
     text = json.dumps(content, ensure_ascii=False, indent=1)

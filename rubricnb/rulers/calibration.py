@@ -1,4 +1,6 @@
-"""Phase III: from a judge's traits to the labels people use, without leakage and with ties."""
+"""Phase III: from a judge's traits to the labels people use,
+without leakage and with ties.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _ALPHAS = tuple(map(float, np.logspace(-2, 4, 25)))
 
 
 class _LabelMap(BaseEstimator):
-    """Common part of both calibrators: checks, and the names of the calibration items."""
+    """Common part of both calibrators: checks,
+    and the names of the calibration items.
+    """
 
     def fit(self, X: ArrayLike | pd.DataFrame, y: ArrayLike) -> Self:
         """Fit on calibration items.
@@ -27,8 +31,8 @@ class _LabelMap(BaseEstimator):
         Parameters
         ----------
         X
-            Shape (items, features). The index of a frame names the items; rows with a missing
-            feature (the judge gave no score) are left out.
+            Shape (items, features). The index of a frame names the items; rows with a
+            missing feature (the judge gave no score) are left out.
         y
             Their labels by people.
 
@@ -39,18 +43,21 @@ class _LabelMap(BaseEstimator):
         """
         x, labels = _matrix(X), np.asarray(y, dtype=np.float64)
         if np.isnan(labels).any():
-            raise ValueError("a calibration label is missing (NaN): rate the item or leave it out")
+            raise ValueError(
+                "a calibration label is missing (NaN): rate the item or leave it out"
+            )
         scored = ~np.isnan(x).any(axis=1) & (x.shape[1] > 0)
         x, labels = x[scored], labels[scored]
         if len(labels) < MIN_ITEMS:
             raise ValueError(
-                f"{len(labels)} calibration items with a score: the map needs {MIN_ITEMS}, "
-                "and the paper takes 200"
+                f"{len(labels)} calibration items with a score: the map needs "
+                f"{MIN_ITEMS}, and the paper takes 200"
             )
         if np.ptp(labels) == 0:
             raise ValueError(
-                f"all {len(labels)} calibration labels are {labels[0]:g}: the map cannot learn "
-                "from one label; draw calibration items with several labels"
+                f"all {len(labels)} calibration labels are {labels[0]:g}: the map "
+                "cannot learn from one label; draw calibration items with several "
+                "labels"
             )
         self.n_features_in_ = x.shape[1]
         self.items_ = _ids(X)
@@ -69,16 +76,17 @@ class _LabelMap(BaseEstimator):
         x = _matrix(X)
         if x.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"{x.shape[1]} features, but the calibration had {self.n_features_in_}: grade both "
-                "sets with bundles that have the same number of traits"
+                f"{x.shape[1]} features, but the calibration had "
+                f"{self.n_features_in_}: grade both sets with bundles that have the "
+                "same number of traits"
             )
         used = np.isin(_ids(X), self.items_)
         if used.any():
             assert isinstance(X, pd.DataFrame)  # only a frame names its items
             raise ValueError(
                 f"{used.sum()} test items were used for calibration, the first is "
-                f"{X.index[int(used.argmax())]!r}: agreement on them would prove nothing; "
-                "calibrate on other items"
+                f"{X.index[int(used.argmax())]!r}: agreement on them would prove "
+                "nothing; calibrate on other items"
             )
         scored = ~np.isnan(x).any(axis=1)
         out = np.full(len(x), np.nan)
@@ -93,12 +101,14 @@ class _LabelMap(BaseEstimator):
 
 
 class Calibrator(_LabelMap):
-    """RULERS' calibration: ridge regression, then a map of quantiles onto the labels people use.
+    """RULERS' calibration: ridge regression,
+    then a map of quantiles onto the labels people use.
 
-    The latent score z is a ridge regression of the labels on the standardised features, with α
-    chosen once, by leave-one-out error on all calibration items. F_model is the distribution of
-    the leave-one-out z (closed form), so that it is that of new items. A new z at mid-rank u
-    becomes the smallest label with F_human ≥ u: always a label that was seen.
+    The latent score z is a ridge regression of the labels on the standardised features,
+    with α chosen once, by leave-one-out error on all calibration items. F_model is the
+    distribution of the leave-one-out z (closed form), so that it is that of new items.
+    A new z at mid-rank u becomes the smallest label with F_human ≥ u: always a label
+    that was seen.
 
     Parameters
     ----------
@@ -117,11 +127,13 @@ class Calibrator(_LabelMap):
     Raises
     ------
     ValueError
-        On `fit`: fewer than ten items, equal labels. On `predict`: items of the calibration.
+        On `fit`: fewer than ten items, equal labels. On `predict`: items of the
+        calibration.
 
     Notes
     -----
-    arXiv RULERS, §3.3 and Eq. 5. The paper gives neither α nor how ties and leakage are treated.
+    arXiv RULERS, §3.3 and Eq. 5. The paper gives neither α nor how ties and leakage are
+    treated.
 
     Examples
     --------
@@ -156,18 +168,20 @@ class Calibrator(_LabelMap):
         z = self.latent(x)
         below = np.searchsorted(self.latents_, z, side="left")
         up_to = np.searchsorted(self.latents_, z, side="right")
-        # u = (below + up_to) / 2n and F_human = cumulative count / n, compared as integers.
+        # u = (below + up_to) / 2n and F_human = cumulative count / n,
+        # compared as integers.
         label = np.searchsorted(2 * np.cumsum(self.counts_), below + up_to, side="left")
         return np.asarray(self.labels_[label])
 
 
 class IsotonicCalibrator(_LabelMap):
-    """The baselines' calibration: isotonic regression of the labels on the mean score, rounded.
+    """The baselines' calibration: isotonic regression of the labels
+    on the mean score, rounded.
 
     Notes
     -----
-    arXiv RULERS, §4.2 (MTS). The prediction is the nearest label seen in calibration, the upper one
-    of two equally near.
+    arXiv RULERS, §4.2 (MTS). The prediction is the nearest label seen in calibration,
+    the upper one of two equally near.
 
     Examples
     --------
@@ -181,11 +195,14 @@ class IsotonicCalibrator(_LabelMap):
         self.from_, self.to_ = fitted.X_thresholds_, fitted.y_thresholds_
 
     def _predict(self, x: FloatArray) -> FloatArray:
-        return nearest_label(np.interp(x.mean(axis=1), self.from_, self.to_), self.labels_)
+        return nearest_label(
+            np.interp(x.mean(axis=1), self.from_, self.to_), self.labels_
+        )
 
 
 def nearest_label(values: ArrayLike, labels: ArrayLike) -> FloatArray:
-    """Return the nearest label to each value, the upper one of two equally near; NaN for NaN.
+    """Return the nearest label to each value,
+    the upper one of two equally near; NaN for NaN.
 
     Examples
     --------
@@ -194,11 +211,16 @@ def nearest_label(values: ArrayLike, labels: ArrayLike) -> FloatArray:
     """
     scale, x = np.sort(np.asarray(labels, dtype=np.float64)), np.asarray(values)
     middles = (scale[:-1] + scale[1:]) / 2
-    return np.where(np.isnan(x), np.nan, scale[np.searchsorted(middles, x, side="right")])
+    return np.where(
+        np.isnan(x), np.nan, scale[np.searchsorted(middles, x, side="right")]
+    )
 
 
-def _leave_one_out(u: FloatArray, s: FloatArray, y: FloatArray, alphas: FloatArray) -> FloatArray:
-    """(z_i − h_ii y_i)/(1 − h_ii): what ridge predicts for each item from all the others.
+def _leave_one_out(
+    u: FloatArray, s: FloatArray, y: FloatArray, alphas: FloatArray
+) -> FloatArray:
+    """(z_i − h_ii y_i)/(1 − h_ii):
+    what ridge predicts for each item from all the others.
 
     Shape (penalties, items).
     """
@@ -214,7 +236,9 @@ def _matrix(X: ArrayLike | pd.DataFrame) -> FloatArray:
 
 
 def _ids(X: ArrayLike | pd.DataFrame) -> NDArray[np.uint64]:
-    """Hashes of the items' names; none for arrays and frames that merely number their rows."""
+    """Hashes of the items' names; none for arrays and frames
+    that merely number their rows.
+    """
     if isinstance(X, pd.DataFrame) and not isinstance(X.index, pd.RangeIndex):
         return hash64(X.index)
     return np.array([], dtype=np.uint64)

@@ -1,4 +1,6 @@
-"""Phase I: from a natural-language rubric to a bundle, by a judge under a JSON schema."""
+"""Phase I: from a natural-language rubric to a bundle,
+by a judge under a JSON schema.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
-from rubricnb.rulers.bundle import Bundle, CheckItem, Trait, canonical, first_problem, record
+from rubricnb.rulers.bundle import (
+    Bundle,
+    CheckItem,
+    Trait,
+    canonical,
+    first_problem,
+    record,
+)
 from rubricnb.rulers.templates import fill
 
 Criteria = dict[str, tuple[str, tuple[tuple[int, str], ...]]]
@@ -28,7 +37,8 @@ Anchors = Sequence[tuple[str, str]]
 """Scored examples: (text, what it deserves and why)."""
 
 _TEXT_CHARACTERS = 160
-_TOKENS_EACH = 80  # of one definition or checklist item; a judge that writes more is cut
+# of one definition or checklist item; a judge that writes more is cut
+_TOKENS_EACH = 80
 
 
 def compile_rubric(
@@ -50,8 +60,8 @@ def compile_rubric(
 ) -> Bundle:
     """Let a judge compile a rubric into a bundle.
 
-    The judge writes a definition of every trait and the checklist; the levels are the rubric's own,
-    so that no new scale is invented. `Bundle.save` locks the result.
+    The judge writes a definition of every trait and the checklist; the levels are the
+    rubric's own, so that no new scale is invented. `Bundle.save` locks the result.
 
     Parameters
     ----------
@@ -60,23 +70,24 @@ def compile_rubric(
     judge
         From `open_judge`; it must have the readout ``json``.
     name, dataset, input_type
-        Of the bundle: what it is called, for which data it is made (default: `name`), and what is
-        judged ("essays").
+        Of the bundle: what it is called, for which data it is made (default: `name`),
+        and what is judged ("essays").
     traits
-        Figure 4's fixed list of traits; default: the rubric's criteria. A trait that is no
-        criterion has the levels of the only criterion.
+        Figure 4's fixed list of traits; default: the rubric's criteria. A trait that is
+        no criterion has the levels of the only criterion.
     n_items
         M, checklist items in all.
     min_evidence
         m, quotes per trait.
     anchors
-        Figure 4's calibration anchors: scored examples, (text, what it deserves and why). The judge
-        that compiles sees them, and so does the one that scores.
+        Figure 4's calibration anchors: scored examples, (text, what it deserves and
+        why). The judge that compiles sees them, and so does the one that scores.
     variant
-        Wording of the rubric that is compiled: ``standard`` or ``paraphrased``. Saved beside the
-        standard bundle NAME.json as NAME-paraphrased.json, the latter is its variant
-        ``paraphrased`` (`Bundle.in_variant`). Its checklist is compiled anew, as its rubric is a
-        different text; the other variants of §A.3 need no compilation.
+        Wording of the rubric that is compiled: ``standard`` or ``paraphrased``. Saved
+        beside the standard bundle NAME.json as NAME-paraphrased.json, the latter is its
+        variant ``paraphrased`` (`Bundle.in_variant`). Its checklist is compiled anew,
+        as its rubric is a different text; the other variants of §A.3 need no
+        compilation.
     temperature, seed
         Of the sampling; 0 is greedy.
     store, budget
@@ -89,8 +100,9 @@ def compile_rubric(
     Raises
     ------
     ValueError
-        A rubric without levels or without this wording, a trait without a scale, fewer items than
-        traits, or the judge's answer is not a bundle: the message says how it breaks the schema.
+        A rubric without levels or without this wording, a trait without a scale, fewer
+        items than traits, or the judge's answer is not a bundle: the message says how
+        it breaks the schema.
 
     Notes
     -----
@@ -139,8 +151,8 @@ def read_anchors(path: str | Path, rubric: pd.DataFrame) -> list[tuple[str, str]
     Parameters
     ----------
     path
-        A CSV, ``.jsonl`` or ``.parquet`` with the columns ``text`` and ``score``, and, optionally,
-        ``reason``: why it deserves this score.
+        A CSV, ``.jsonl`` or ``.parquet`` with the columns ``text`` and ``score``, and,
+        optionally, ``reason``: why it deserves this score.
     rubric
         The rubrics frame whose scores these are.
 
@@ -165,13 +177,16 @@ def read_anchors(path: str | Path, rubric: pd.DataFrame) -> list[tuple[str, str]
     off = table[~table["score"].isin(levels)]
     if len(off):
         raise ValueError(
-            f"{Path(path).name}: row {off.index[0]} has the score {off['score'].iloc[0]:g}; "
-            f"the rubric's are {', '.join(f'{level:g}' for level in levels)}"
+            f"{Path(path).name}: row {off.index[0]} has the score "
+            f"{off['score'].iloc[0]:g}; the rubric's are "
+            f"{', '.join(f'{level:g}' for level in levels)}"
         )
     reasons = table["reason"] if "reason" in table else [""] * len(table)
     return [
         (text, f"{score:g}: {reason}" if reason else f"{score:g}")
-        for text, score, reason in zip(table["text"], table["score"], reasons, strict=True)
+        for text, score, reason in zip(
+            table["text"], table["score"], reasons, strict=True
+        )
     ]
 
 
@@ -189,8 +204,8 @@ class Compilation:
         """The traits by their id, still without a definition."""
         if self.n_items < len(self.names):
             raise ValueError(
-                f"{self.n_items} checklist items cannot cover {len(self.names)} traits: ask for "
-                f"{3 * len(self.names)} or more (n_items, --n-items)"
+                f"{self.n_items} checklist items cannot cover {len(self.names)} "
+                f"traits: ask for {3 * len(self.names)} or more (n_items, --n-items)"
             )
         ids = {f"T{k}": name for k, name in enumerate(self.names, 1)}
         return {i: Trait(i, name, "", self._levels(name)) for i, name in ids.items()}
@@ -201,7 +216,9 @@ class Compilation:
         return [f"C{k:02d}" for k in range(1, self.n_items + 1)]
 
     def request(self, text: str = "", **options: Any) -> Request:
-        """Return the request; `text`: what is to be scored, for a judge that reads both at once."""
+        """Return the request; `text`: what is to be scored,
+        for a judge that reads both at once.
+        """
         prompt = fill(
             "rulers_compile",
             **self.facts | {"anchors": scored(self.facts["anchors"])},
@@ -214,15 +231,25 @@ class Compilation:
         return json_request(prompt, self.schema(), tokens, **options)
 
     def schema(self) -> dict[str, Any]:
-        """Return the schema of the judge's answer: exactly N traits and M checklist items."""
+        """Return the schema of the judge's answer:
+        exactly N traits and M checklist items.
+        """
         text = {"type": "string", "minLength": 1, "maxLength": _TEXT_CHARACTERS}
-        item = record({"trait": {"type": "string", "enum": list(self.traits)}, "text": text})
-        evidence = {"min_evidence": {"type": "integer", "enum": [self.facts["min_evidence"]]}}
-        return record({
-            "taxonomy": record(dict.fromkeys(self.traits, record({"definition": text}))),
-            "checklist": record(dict.fromkeys(self.items, item)),
-            "evidence_rules": record(evidence),
-        })  # fmt: skip
+        item = record(
+            {"trait": {"type": "string", "enum": list(self.traits)}, "text": text}
+        )
+        evidence = {
+            "min_evidence": {"type": "integer", "enum": [self.facts["min_evidence"]]}
+        }
+        return record(
+            {
+                "taxonomy": record(
+                    dict.fromkeys(self.traits, record({"definition": text}))
+                ),
+                "checklist": record(dict.fromkeys(self.items, item)),
+                "evidence_rules": record(evidence),
+            }
+        )
 
     def read(self, reply: Reply) -> Bundle:
         """Return the bundle that a reply holds."""
@@ -230,15 +257,19 @@ class Compilation:
             content = parse(reply, self.schema())
             return Bundle(
                 **self.facts,
-                traits=tuple(replace(t, **content["taxonomy"][i]) for i, t in self.traits.items()),
-                checklist=tuple(CheckItem(id=i, **content["checklist"][i]) for i in self.items),
+                traits=tuple(
+                    replace(t, **content["taxonomy"][i]) for i, t in self.traits.items()
+                ),
+                checklist=tuple(
+                    CheckItem(id=i, **content["checklist"][i]) for i in self.items
+                ),
             )
         except ValueError as problem:
             raise Unreadable(
                 reply,
-                f"the judge's answer is not a valid bundle for {self.facts['name']!r}: {problem}; "
-                "compile with a different judge, or a different seed at a temperature above 0, or "
-                "write the bundle by hand",
+                f"the judge's answer is not a valid bundle for {self.facts['name']!r}: "
+                f"{problem}; compile with a different judge, or a different seed at a "
+                "temperature above 0, or write the bundle by hand",
             ) from problem
 
     def _levels(self, trait: str) -> tuple[tuple[int, str], ...]:
@@ -247,15 +278,17 @@ class Compilation:
         if len(self.criteria) == 1:
             return next(iter(self.criteria.values()))[1]
         raise ValueError(
-            f"the trait {trait!r} is not a criterion of this rubric ({', '.join(self.criteria)}), "
-            "so it has no levels; use one of these, or write the bundle by hand"
+            f"the trait {trait!r} is not a criterion of this rubric "
+            f"({', '.join(self.criteria)}), so it has no levels; use one of these, or "
+            "write the bundle by hand"
         )
 
 
 def criteria_of(
     rubric: pd.DataFrame, variant: str = "standard", order: Sequence[int] = ()
 ) -> Criteria:
-    """Return criterion → (definition, levels in the order shown; default: the best first).
+    """Return criterion → (definition, levels in the order shown;
+    default: the best first).
 
     Raises
     ------
@@ -279,8 +312,8 @@ def criteria_of(
         scores = sorted(rows["score"])
         if scores != [*range(int(scores[0]), int(scores[0]) + len(scores))]:
             raise ValueError(
-                f"rubric {rubric_id!r}: RULERS needs whole scores without gaps; number the levels "
-                "one by one"
+                f"rubric {rubric_id!r}: RULERS needs whole scores without gaps; number "
+                "the levels one by one"
             )
         levels = dict(zip(rows["score"].astype(int), rows["description"], strict=True))
         shown = order or sorted(levels, reverse=True)
@@ -303,7 +336,9 @@ def rubric_text(criteria: Criteria) -> str:
     Score 1: Rude.
     """
     return "\n\n".join(
-        "\n".join([f"[{name}] {definition}", *(f"Score {s}: {text}" for s, text in levels)])
+        "\n".join(
+            [f"[{name}] {definition}", *(f"Score {s}: {text}" for s, text in levels)]
+        )
         for name, (definition, levels) in criteria.items()
     )
 
@@ -313,7 +348,9 @@ def scored(anchors: Anchors) -> str:
     return "; ".join(f"{example} -> {deserves}" for example, deserves in anchors)
 
 
-def json_request(prompt: str, schema: dict[str, Any], max_tokens: int, **facts: Any) -> Request:
+def json_request(
+    prompt: str, schema: dict[str, Any], max_tokens: int, **facts: Any
+) -> Request:
     """Return a request for a document that conforms to a schema.
 
     Examples
@@ -335,7 +372,8 @@ def json_request(prompt: str, schema: dict[str, Any], max_tokens: int, **facts: 
 
 
 def stating_lengths(requests: Sequence[Request], judge: Judge) -> list[Request]:
-    """State the longest strings of an answer, where a judge's engine cannot hold it to them.
+    """State the longest strings of an answer,
+    where a judge's engine cannot hold it to them.
 
     Examples
     --------
@@ -351,7 +389,9 @@ def stating_lengths(requests: Sequence[Request], judge: Judge) -> list[Request]:
 
 def _with_lengths(request: Request) -> str:
     (message,) = request.messages
-    longest = ", ".join(f"{name} {n}" for name, n in _lengths(json.loads(request.schema)).items())
+    longest = ", ".join(
+        f"{name} {n}" for name, n in _lengths(json.loads(request.schema)).items()
+    )
     stated = f"\n\nLongest strings, in characters: {longest}." if longest else ""
     return message.content + stated
 
@@ -359,14 +399,18 @@ def _with_lengths(request: Request) -> str:
 def _lengths(schema: dict[str, Any], name: str = "") -> dict[str, int]:
     """The longest string of each property, by the property's own name."""
     own = {name: int(schema["maxLength"])} if "maxLength" in schema else {}
-    inner = {name: schema["items"]} if "items" in schema else schema.get("properties", {})
+    inner = (
+        {name: schema["items"]} if "items" in schema else schema.get("properties", {})
+    )
     for part, what in inner.items():
         own |= _lengths(what, part)
     return own
 
 
 class Unreadable(ValueError):
-    """A reply that does not hold the document that was asked for; ``status`` as in judgments."""
+    """A reply that does not hold the document that was asked for;
+    ``status`` as in judgments.
+    """
 
     def __init__(self, reply: Reply, problem: str) -> None:
         super().__init__(problem)

@@ -49,15 +49,16 @@ class Quote(NamedTuple):
 
 
 def split_units(text: str, into: Segmentation = "sentences") -> tuple[str, ...]:
-    r"""Split a text into the units that can be cited: all of it, nothing changed but outer space.
+    r"""Split a text into the units that can be cited: all of it,
+    nothing changed but outer space.
 
     Parameters
     ----------
     text
         The text that is judged.
     into
-        ``sentences``: by nupunkt, within paragraphs. The others show what that choice does:
-        ``naive`` (after every ``.``, ``!`` and ``?``), ``whole``.
+        ``sentences``: by nupunkt, within paragraphs. The others show what that choice
+        does: ``naive`` (after every ``.``, ``!`` and ``?``), ``whole``.
 
     Returns
     -------
@@ -71,8 +72,8 @@ def split_units(text: str, into: Segmentation = "sentences") -> tuple[str, ...]:
 
     Notes
     -----
-    The paper's units are "atomic information units", its template's are sentences (arXiv RULERS,
-    §2.1 and Figure 5).
+    The paper's units are "atomic information units", its template's are sentences
+    (arXiv RULERS, §2.1 and Figure 5).
 
     Examples
     --------
@@ -96,9 +97,9 @@ def verify_quotes(
 ) -> list[Quote]:
     r"""Look up quotes in the units they cite.
 
-    A quote is verified if it is a substring of the cited unit and has `min_characters`, after NFKC
-    and after folding quotation marks, dashes, white space and invisible characters. Letter case
-    counts.
+    A quote is verified if it is a substring of the cited unit and has `min_characters`,
+    after NFKC and after folding quotation marks, dashes, white space and invisible
+    characters. Letter case counts.
 
     Parameters
     ----------
@@ -115,7 +116,8 @@ def verify_quotes(
 
     Notes
     -----
-    arXiv RULERS, §3.2: V(q, u), which the paper does not define; this definition is ours.
+    arXiv RULERS, §3.2: V(q, u), which the paper does not define; this definition is
+    ours.
 
     Examples
     --------
@@ -128,11 +130,14 @@ def verify_quotes(
     """
     folded = [_folded(unit) for unit in units]
     joined = _folded(" ".join(units))
-    return [_look_up(unit, quote, folded, joined, min_characters) for unit, quote in quotes]
+    return [
+        _look_up(unit, quote, folded, joined, min_characters) for unit, quote in quotes
+    ]
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text of at most `most` characters; cut between words, where there are any.
+    """Return a text of at most `most` characters;
+    cut between words, where there are any.
 
     Examples
     --------
@@ -144,7 +149,8 @@ def cut(text: str, most: int) -> str:
 
 
 def count_valid(quotes: Iterable[Quote]) -> int:
-    """Count the evidence: different verified quotes. Evidence is a set, so a repeat adds nothing.
+    """Count the evidence: different verified quotes.
+    Evidence is a set, so a repeat adds nothing.
 
     Examples
     --------
@@ -155,7 +161,8 @@ def count_valid(quotes: Iterable[Quote]) -> int:
 
 
 def fold(text: str) -> str:
-    r"""Return the form in which quotes are compared: NFKC, plain quotes and dashes, single spaces.
+    r"""Return the form in which quotes are compared: NFKC,
+    plain quotes and dashes, single spaces.
 
     Examples
     --------
@@ -192,7 +199,8 @@ class _Folded:
         return self.original[self.spans[at][0] : self.spans[at + len(quote) - 1][1]]
 
 
-@lru_cache(maxsize=1024)  # the traits of a text, and its reads, look into the same units
+# the traits of a text, and its reads, look into the same units
+@lru_cache(maxsize=1024)
 def _folded(text: str) -> _Folded:
     return _Folded(text)
 
@@ -234,7 +242,8 @@ def _clusters(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _continues(character: str) -> bool:
-    # Vowels and finals of decomposed Hangul are no combining marks, yet NFKC composes them.
+    # Vowels and finals of decomposed Hangul are no combining marks,
+    # yet NFKC composes them.
     return unicodedata.combining(character) > 0 or "\u1160" <= character <= "\u11ff"
 
 

@@ -21,7 +21,13 @@ from rubricnb.permutation import Design, code
 from rubricnb.prompts import inert
 from rubricnb.rulers.bundle import Bundle, rewritten
 from rubricnb.rulers.compile import Criteria, criteria_of, stating_lengths
-from rubricnb.rulers.grades import Grades, Reading, joined, recorded_part, with_categories
+from rubricnb.rulers.grades import (
+    Grades,
+    Reading,
+    joined,
+    recorded_part,
+    with_categories,
+)
 from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
 
 Row = dict[str, Any]
@@ -43,20 +49,24 @@ def grade(
     fresh: bool = False,
     budget: Budget | None = None,
 ) -> Grades:
-    """Score texts against a rubric by one or more methods; use recorded scores where they exist.
+    """Score texts against a rubric by one or more methods;
+    use recorded scores where they exist.
 
     Parameters
     ----------
     items
         The items; a text with several criteria is put to the judge once.
     bundle
-        The rubric. Its variant and its order of levels and traits are those of every method.
+        The rubric. Its variant and its order of levels and traits are those of every
+        method.
     judge
-        A spec: texts that are recorded whole (`recorded_grades`) come from there, the others are
-        asked. Or a judge from `open_judge`, which is asked. It must have the readout ``json``.
+        A spec: texts that are recorded whole (`recorded_grades`) come from there, the
+        others are asked. Or a judge from `open_judge`, which is asked. It must have the
+        readout ``json``.
     methods
-        ``rulers``; ``rulers-unlocked`` (the checklist compiled again for every text); and the
-        baselines ``dhs``, ``mts`` and ``autoscore``. Without verification: ``score_ungated``.
+        ``rulers``; ``rulers-unlocked`` (the checklist compiled again for every text);
+        and the baselines ``dhs``, ``mts`` and ``autoscore``. Without verification:
+        ``score_ungated``.
     design
         Orderings of the levels, one case each; default: the bundle's own.
     replicates, temperature, seed
@@ -71,12 +81,13 @@ def grade(
     Raises
     ------
     ValueError
-        An unknown method, items without rubrics, or a rubric with another number of levels than
-        the bundle's.
+        An unknown method, items without rubrics, or a rubric with another number of
+        levels than the bundle's.
 
     Notes
     -----
-    arXiv RULERS, §3.2 and §4.2. What its paper leaves open is ours: `verify_quotes`, `score`.
+    arXiv RULERS, §3.2 and §4.2. What its paper leaves open is ours: `verify_quotes`,
+    `score`.
 
     Examples
     --------
@@ -96,12 +107,15 @@ def grade(
     _check_items(items, bundle)
     if design is not None and (design.name == "placebo" or design.n != bundle.levels):
         raise ValueError(
-            f"the design {design.name}({design.n}) does not reorder {bundle.levels} levels: use "
-            f"balanced({bundle.levels}) or a different design over {bundle.levels}"
+            f"the design {design.name}({design.n}) does not reorder {bundle.levels} "
+            f"levels: use balanced({bundle.levels}) or a different design over "
+            f"{bundle.levels}"
         )
     reading = Reading(bundle, design, replicates, temperature, seed)
     # Recordings were sampled with seed 0.
-    use_recorded = isinstance(judge, str) and not fresh and (seed == 0 or temperature == 0)
+    use_recorded = (
+        isinstance(judge, str) and not fresh and (seed == 0 or temperature == 0)
+    )
     parts: list[Grades] = []
     with judging(judge) as described:
 
@@ -110,7 +124,11 @@ def grade(
             return ask(stating_lengths(requests, engine), engine, store, fresh, budget)
 
         for name in names:
-            known = recorded_part(items, str(judge), name, reading) if use_recorded else None
+            known = (
+                recorded_part(items, str(judge), name, reading)
+                if use_recorded
+                else None
+            )
             rest = items
             if known is not None:
                 parts.append(known)
@@ -120,14 +138,19 @@ def grade(
                 engine = described.opened()
                 about = {"judge": engine.slug, "source": engine.source}
                 found = zip(cases, outcomes(name, cases, put), strict=True)
-                parts.append(_tables([(*one, about | {"method": name}) for one in found]))
+                parts.append(
+                    _tables([(*one, about | {"method": name}) for one in found])
+                )
     return joined(parts)
 
 
 def _tables(found: Sequence[tuple[Case, Outcome, Row]]) -> Grades:
     """Lay out outcomes, each with the judge and method that it is of."""
     graded = [(case, about | case.condition, outcome) for case, outcome, about in found]
-    rows = ([r for one in graded for r in part(*one)] for part in (_scores, _decisions, _evidence))
+    rows = (
+        [r for one in graded for r in part(*one)]
+        for part in (_scores, _decisions, _evidence)
+    )
     return Grades(*(with_categories(pd.DataFrame(own)) for own in rows))
 
 
@@ -139,8 +162,9 @@ def _check_items(items: Items, bundle: Bundle) -> None:
     for rubric_id, levels in rubrics.groupby("rubric_id", observed=True)["score"]:
         if (levels.min(), levels.max()) != scale:
             raise ValueError(
-                f"rubric {rubric_id!r} has the levels {levels.min()}..{levels.max()} and bundle "
-                f"{bundle.name!r} has {scale[0]}..{scale[1]}: use the bundle of these items"
+                f"rubric {rubric_id!r} has the levels {levels.min()}..{levels.max()} "
+                f"and bundle {bundle.name!r} has {scale[0]}..{scale[1]}: use the "
+                "bundle of these items"
             )
 
 
@@ -151,7 +175,9 @@ def _cases(items: Items, reading: Reading) -> Iterator[Case]:
 
     @cache
     def criteria(used: tuple[str, ...], order: tuple[int, ...]) -> Criteria:
-        return _criteria(items.rubrics[items.rubrics["rubric_id"].isin(used)], arranged(order))
+        return _criteria(
+            items.rubrics[items.rubrics["rubric_id"].isin(used)], arranged(order)
+        )
 
     for text_id, rows in items.groupby("text_id", sort=False, observed=True):
         first, used = rows.iloc[0], tuple(rows["rubric_id"].unique())
@@ -219,9 +245,17 @@ def _evidence(case: Case, about: Row, outcome: Outcome) -> Iterator[Row]:
     ids = {name: case.facts[name] for name in ("text_id", "cluster_id")}
     counted = set()
     for number, (trait, quote) in enumerate(outcome.quotes, start=1):
-        valid = quote.status == "verified" and (trait, quote.unit, quote.text) not in counted
+        valid = (
+            quote.status == "verified"
+            and (trait, quote.unit, quote.text) not in counted
+        )
         counted.add((trait, quote.unit, quote.text))
-        facts = {"trait": trait, "number": number, "valid": valid, "characters": len(quote.text)}
+        facts = {
+            "trait": trait,
+            "number": number,
+            "valid": valid,
+            "characters": len(quote.text),
+        }
         yield {"text_id": ids["text_id"], **about, **ids, **facts, **quote._asdict()}
 
 
@@ -235,10 +269,17 @@ def _measures(case: Case, outcome: Outcome) -> dict[str, Any]:
         **({"lowest": case.bundle.scale[0]} if case.bundle.scale[0] != 1 else {}),
         **{
             f"{family}_{k}": values.get(name, np.nan)
-            for family, values in (("trait", outcome.scores), ("ungated", outcome.ungated))
+            for family, values in (
+                ("trait", outcome.scores),
+                ("ungated", outcome.ungated),
+            )
             for k, name in enumerate(names, 1)
         },
-        **{f"invalid_{k}": outcome.invalid[n] for k, n in enumerate(names, 1) if outcome.invalid},
+        **{
+            f"invalid_{k}": outcome.invalid[n]
+            for k, n in enumerate(names, 1)
+            if outcome.invalid
+        },
         "n_units": len(case.units),
         "n_quotes": len(outcome.quotes),
         "n_verified": sum(q.status == "verified" for _, q in outcome.quotes),
@@ -256,7 +297,9 @@ def _feature_names(bundle: Bundle, outcome: Outcome) -> list[str]:
 
 
 def _of(scores: Mapping[str, int], criterion: str) -> float:
-    """Return the score of the trait named like the criterion, else the mean of the traits."""
+    """Return the score of the trait named like the criterion,
+    else the mean of the traits.
+    """
     if not scores:
         return float("nan")
     return float(scores.get(criterion, sum(scores.values()) / len(scores)))

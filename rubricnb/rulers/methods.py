@@ -1,4 +1,6 @@
-"""Phase II and the baselines: what each method asks about a text, and how it reads the answer."""
+"""Phase II and the baselines: what each method asks about a text,
+and how it reads the answer.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from functools import cached_property
 from typing import Any
 
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.rulers.bundle import QUOTE_CHARACTERS, Bundle, answer_schema, answer_tokens, record
+from rubricnb.rulers.bundle import (
+    QUOTE_CHARACTERS,
+    Bundle,
+    answer_schema,
+    answer_tokens,
+    record,
+)
 from rubricnb.rulers.compile import (
     Compilation,
     Criteria,
@@ -24,7 +32,9 @@ from rubricnb.rulers.templates import as_json, fill
 
 Ask = Callable[[Sequence[Request]], list[Reply]]
 Steps = Generator[list[Request], list[Reply], "Outcome"]
-"""What a method does with one text: it yields requests, is sent their replies, and so on."""
+"""What a method does with one text: it yields requests,
+is sent their replies, and so on.
+"""
 
 _RATIONALE_CHARACTERS, _SEGMENT_CHARACTERS, _SEGMENTS = 600, 240, 5
 
@@ -63,7 +73,9 @@ class Case:
         """What can be cited."""
         return split_units(self.text, self.bundle.units)
 
-    def request(self, prompt: str, schema: Any, max_tokens: int, about: Sequence[str]) -> Request:
+    def request(
+        self, prompt: str, schema: Any, max_tokens: int, about: Sequence[str]
+    ) -> Request:
         """Return a request about these criteria or traits."""
         known = self.qualities
         whole = sum(known.values()) / len(known) if known else None
@@ -82,9 +94,9 @@ class Case:
 class Outcome:
     """A method's result for a text; `problem` says why there is none.
 
-    ``scores`` and ``ungated`` are by trait or criterion; ``invalid`` is the share of a trait's
-    quotes that are not verified; ``decisions`` holds (trait, item, decision), ``quotes`` (trait,
-    quote).
+    ``scores`` and ``ungated`` are by trait or criterion; ``invalid`` is the share of a
+    trait's quotes that are not verified; ``decisions`` holds (trait, item, decision),
+    ``quotes`` (trait, quote).
     """
 
     status: str = "ok"
@@ -128,18 +140,24 @@ def rulers(case: Case) -> Steps:
         **_context(case),
         lock=bundle.lock,
         units=as_json({str(k): unit for k, unit in enumerate(case.units, start=1)}),
-        traits=as_json([
-            {"id": t.id, "name": t.name, "definition": t.definition,
-             "levels": [{"score": s, "description": d} for s, d in t.levels]}
-            for t in bundle.traits
-        ]),
-        checklist=as_json([
-            {"id": c.id, "trait": c.trait, "text": c.text} for c in bundle.checklist
-        ]),
+        traits=as_json(
+            [
+                {
+                    "id": t.id,
+                    "name": t.name,
+                    "definition": t.definition,
+                    "levels": [{"score": s, "description": d} for s, d in t.levels],
+                }
+                for t in bundle.traits
+            ]
+        ),
+        checklist=as_json(
+            [{"id": c.id, "trait": c.trait, "text": c.text} for c in bundle.checklist]
+        ),
         anchors=scored(bundle.anchors),
         n_items=len(bundle.checklist),
         min_evidence=bundle.min_evidence,
-    )  # fmt: skip
+    )
     about = [t.name for t in bundle.traits]
     (reply,) = yield [case.request(prompt, schema, answer_tokens(bundle), about)]
     try:
@@ -149,22 +167,30 @@ def rulers(case: Case) -> Steps:
 
 
 def unlocked(case: Case) -> Steps:
-    """Execute a bundle that is compiled again for every text (§4.6: "runtime interpretation").
+    """Execute a bundle that is compiled again for every text (§4.6:
+    "runtime interpretation").
 
-    The judge that compiles sees the text, as one does that reads rubric and text at once.
+    The judge that compiles sees the text, as one does that reads rubric and text at
+    once.
     """
     bundle = case.bundle
     kept = ("name", "dataset", "input_type", "min_evidence", "anchors")
     facts = {name: getattr(bundle, name) for name in kept} | {"variant": bundle.wording}
     names = tuple(t.name for t in bundle.traits)
     task = Compilation(case.criteria, len(bundle.checklist), facts, names)
-    (reply,) = yield [task.request(case.text, criteria=tuple(case.qualities), **case.facts)]
+    (reply,) = yield [
+        task.request(case.text, criteria=tuple(case.qualities), **case.facts)
+    ]
     return (yield from rulers(replace(case, bundle=task.read(reply))))
 
 
 def holistic(case: Case) -> Steps:
-    """Direct Holistic Scoring: the whole rubric in one call, a rationale first (§4.2)."""
-    schema = record({"rationale": _text(_RATIONALE_CHARACTERS), "scores": _scores(case)})
+    """Direct Holistic Scoring: the whole rubric in one call,
+    a rationale first (§4.2).
+    """
+    schema = record(
+        {"rationale": _text(_RATIONALE_CHARACTERS), "scores": _scores(case)}
+    )
     prompt = fill(
         "rulers_holistic",
         **_context(case),
@@ -183,7 +209,11 @@ def traits(case: Case) -> Steps:
     schema = record({"rationale": _text(_RATIONALE_CHARACTERS), "score": _levels(case)})
     requests = {}
     for trait in case.bundle.traits:
-        own = {trait.name: case.criteria[trait.name]} if trait.name in case.criteria else None
+        own = (
+            {trait.name: case.criteria[trait.name]}
+            if trait.name in case.criteria
+            else None
+        )
         prompt = fill(
             "rulers_trait",
             **_context(case),
@@ -195,16 +225,24 @@ def traits(case: Case) -> Steps:
         )
         requests[trait.name] = case.request(prompt, schema, 320, [trait.name])
     replies = yield list(requests.values())
-    return _bare({
-        name: parse(reply, schema, f"{name}: ")["score"]
-        for name, reply in zip(requests, replies, strict=True)
-    })  # fmt: skip
+    return _bare(
+        {
+            name: parse(reply, schema, f"{name}: ")["score"]
+            for name, reply in zip(requests, replies, strict=True)
+        }
+    )
 
 
 def autoscore(case: Case) -> Steps:
-    """AutoScore: one agent extracts, another scores and sees only what was extracted (§4.2)."""
+    """AutoScore: one agent extracts,
+    another scores and sees only what was extracted (§4.2).
+    """
     names = list(case.criteria)
-    segments = {"type": "array", "items": _text(_SEGMENT_CHARACTERS), "maxItems": _SEGMENTS}
+    segments = {
+        "type": "array",
+        "items": _text(_SEGMENT_CHARACTERS),
+        "maxItems": _SEGMENTS,
+    }
     schema = record({"segments": record(dict.fromkeys(names, segments))})
     shared = {**_context(case), "rubric": rubric_text(case.criteria), "criteria": names}
     prompt = fill("rulers_extract", **shared, text=case.text)
@@ -214,7 +252,9 @@ def autoscore(case: Case) -> Steps:
         for name, texts in parse(reply, schema)["segments"].items()
     }
     scale = case.bundle.scale
-    prompt = fill("rulers_from_evidence", **shared, evidence=as_json(found), scale=scale)
+    prompt = fill(
+        "rulers_from_evidence", **shared, evidence=as_json(found), scale=scale
+    )
     schema = record({"scores": _scores(case)})
     (reply,) = yield [case.request(prompt, schema, 20 + 20 * len(names), names)]
     return _bare(parse(reply, schema)["scores"])
@@ -230,14 +270,19 @@ def _read(case: Case, content: Any) -> Outcome:
         own = [(c.id, content["checklist"][c.id]) for c in bundle.of_trait(trait)]
         decisions = [decision for _, decision in own]
         cited = [
-            (q["sent_id"], cut(q["quote"], QUOTE_CHARACTERS)) for q in content["evidence"][trait.id]
+            (q["sent_id"], cut(q["quote"], QUOTE_CHARACTERS))
+            for q in content["evidence"][trait.id]
         ]
         quotes = verify_quotes(cited, case.units, bundle.min_characters)
         valid = count_valid(quotes)
-        gated, free = (score(decisions, bundle.levels, *gate) for gate in ((valid, needed), ()))
+        gated, free = (
+            score(decisions, bundle.levels, *gate) for gate in ((valid, needed), ())
+        )
         outcome.scores[trait.name] = above + gated
         outcome.ungated[trait.name] = above + free
-        outcome.invalid[trait.name] = 1 - sum(q.status == "verified" for q in quotes) / len(quotes)
+        outcome.invalid[trait.name] = 1 - sum(
+            q.status == "verified" for q in quotes
+        ) / len(quotes)
         outcome.decisions += [(trait.name, item, decision) for item, decision in own]
         outcome.quotes += [(trait.name, quote) for quote in quotes]
         outcome.ties += is_tie(decisions, bundle.levels)

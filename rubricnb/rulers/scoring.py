@@ -1,4 +1,6 @@
-"""Scores: computed from checklist decisions in exact integers, capped without evidence."""
+"""Scores: computed from checklist decisions in exact integers,
+capped without evidence.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,15 @@ def score(
 ) -> int:
     """Compute a trait's score from its checklist.
 
-    s = 1 + ((S − 1)·D + J) // (2J), with S levels, J decisions and D their sum: the mean decision
-    on the scale 1…S, halves rounded up. With fewer than `n_needed` valid quotes the score is at
-    most τ − 1, τ = `gate_threshold`.
+    s = 1 + ((S − 1)·D + J) // (2J), with S levels, J decisions and D their sum: the
+    mean decision on the scale 1…S, halves rounded up. With fewer than `n_needed` valid
+    quotes the score is at most τ − 1, τ = `gate_threshold`.
 
     Parameters
     ----------
     decisions
-        0 (not present), 1 (partially) or 2 (clearly), one per checklist item of the trait.
+        0 (not present), 1 (partially) or 2 (clearly), one per checklist item of the
+        trait.
     levels
         S, 2 or more.
     n_valid
@@ -52,7 +55,8 @@ def score(
 
 
 def gate_threshold(levels: int) -> int:
-    """Return τ: the lowest score that needs evidence, the first above the middle of the scale.
+    """Return τ: the lowest score that needs evidence,
+    the first above the middle of the scale.
 
     Examples
     --------
@@ -63,7 +67,8 @@ def gate_threshold(levels: int) -> int:
 
 
 def is_tie(decisions: Sequence[int], levels: int) -> bool:
-    """Tell whether the mean decision lies half-way between two scores, so that rounding decides.
+    """Tell whether the mean decision lies half-way between two scores,
+    so that rounding decides.
 
     Examples
     --------

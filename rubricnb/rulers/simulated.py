@@ -1,19 +1,21 @@
-"""A simulated grader: answers every prompt of RULERS and its baselines, with known weaknesses.
+"""A simulated grader: answers every prompt of RULERS and its baselines,
+with known weaknesses.
 
-It reads what a real judge would read (the sentence bank, the traits, the checklist) and knows the
-human rating, so that everything downstream can be run, and checked, without a model. It says
-nothing about any real judge.
+It reads what a real judge would read (the sentence bank, the traits, the checklist) and
+knows the human rating, so that everything downstream can be run, and checked, without a
+model. It says nothing about any real judge.
 
 The model
 ---------
-Text t has quality q on 0…1 under trait k: the human rating, or a draw where nobody rated. The
-grader sees x = ½ + w (q − ½) + a + σ_T T_t + σ_K K_tk. A checklist item j of difficulty b_j is
-decided round(2x + b_j + p·d + σ_J J_tj), within 0…2; b_j hangs on the item's wording alone, so a
-locked checklist has the same difficulties for every text and one that is compiled anew has not. A
-bare score on S levels is round(1 + (S − 1)·(½ + h (x − ½) + r·d + σ_H H)), within 1…S: h < 1 is
-central tendency, and d is 1 where the best level is shown first and −1 where it is last. T, K, J, H
-and b are normal, from hashes, so an answer depends on nothing else that is asked; at a temperature
-above 0 a share of the noise is drawn anew for every replicate.
+Text t has quality q on 0…1 under trait k: the human rating, or a draw where nobody
+rated. The grader sees x = ½ + w (q − ½) + a + σ_T T_t + σ_K K_tk. A checklist item j of
+difficulty b_j is decided round(2x + b_j + p·d + σ_J J_tj), within 0…2; b_j hangs on the
+item's wording alone, so a locked checklist has the same difficulties for every text and
+one that is compiled anew has not. A bare score on S levels is round(1 + (S − 1)·(½ + h
+(x − ½) + r·d + σ_H H)), within 1…S: h < 1 is central tendency, and d is 1 where the
+best level is shown first and −1 where it is last. T, K, J, H and b are normal, from
+hashes, so an answer depends on nothing else that is asked; at a temperature above 0 a
+share of the noise is drawn anew for every replicate.
 """
 
 from __future__ import annotations
@@ -53,9 +55,11 @@ class SimulatedGrader:
     order_pull
         r, on 0…1: how far a bare score follows the level that is shown first.
     checklist_pull
-        How far a decision does, in decisions; 0: a checklist is decided without the levels.
+        How far a decision does, in decisions; 0: a checklist is decided without the
+        levels.
     invented, misplaced, short
-        Shares of quotes that are invented, cite a different unit, or have two characters.
+        Shares of quotes that are invented, cite a different unit, or have two
+        characters.
     seed
         Another seed is another grader with the same parameters.
 
@@ -102,22 +106,32 @@ class SimulatedGrader:
         """Nothing to let go of."""
 
     def _quality(self, request: Request, trait: int) -> float:
-        """Return x, the quality the grader sees in the trait of this number (from 0)."""
+        """Return x, the quality the grader sees in the trait
+        of this number (from 0).
+        """
         name = request.criteria[trait]
         known = request.qualities[trait] if trait < len(request.qualities) else None
         own = self._normal(request, "quality", request.text_id, name, still=True)
         q = 0.5 + 0.25 * own if known is None else known
         x = 0.5 + self.human_weight * (q - 0.5) + self.severity
         x += self.text_error * self._normal(request, "text", request.text_id)
-        return x + self.trait_error * self._normal(request, "trait", request.text_id, name)
+        return x + self.trait_error * self._normal(
+            request, "trait", request.text_id, name
+        )
 
     def _filled_in(
-        self, request: Request, asked: dict[str, Any], schema: dict[str, Any], *path: str
+        self,
+        request: Request,
+        asked: dict[str, Any],
+        schema: dict[str, Any],
+        *path: str,
     ) -> Any:
         """Fill in the part at this path of the document that is asked for."""
         if "properties" in schema:
             parts = schema["properties"].items()
-            return {n: self._filled_in(request, asked, part, *path, n) for n, part in parts}
+            return {
+                n: self._filled_in(request, asked, part, *path, n) for n, part in parts
+            }
         prompt = request.messages[0].content
         match path:
             case ["taxonomy", trait, _]:
@@ -125,34 +139,54 @@ class SimulatedGrader:
             case ["checklist", name, "trait"]:
                 return schema["enum"][(int(name[1:]) - 1) % len(schema["enum"])]
             case ["checklist", name, _]:
-                # A different wording for every prompt: each compilation is a different checklist.
+                # A different wording for every prompt:
+                # each compilation is a different checklist.
                 wording = int(self._uniform(request, "wording", prompt) * 10**6)
                 return f"Point {name} in wording {wording} is there."
             case ["checklist", name]:
-                item = next(c for c in _json_after(prompt, _CHECKLIST) if c["id"] == name)
+                item = next(
+                    c for c in _json_after(prompt, _CHECKLIST) if c["id"] == name
+                )
                 number = list(asked["evidence"]["properties"]).index(item["trait"])
                 return self._decision(request, number, item["text"])
             case ["evidence", trait]:
                 units = _json_after(prompt, _BANK)
-                return [self._quote(request, units, trait, k) for k in range(schema["minItems"])]
+                return [
+                    self._quote(request, units, trait, k)
+                    for k in range(schema["minItems"])
+                ]
             case ["boundary", _, why]:
-                return "Something is missing." if why == "why_not_higher" else "Much is there."
+                return (
+                    "Something is missing."
+                    if why == "why_not_higher"
+                    else "Much is there."
+                )
             case ["segments", _]:
                 return [" ".join(prompt.rpartition(_RAW_TEXT)[2].split()[:12])]
             case ["score"]:
                 return self._bare(request, 0, schema["enum"], "trait")
             case ["scores", name]:
                 what = "text" if "rationale" in asked else "evidence"
-                return self._bare(request, request.criteria.index(name), schema["enum"], what)
+                return self._bare(
+                    request, request.criteria.index(name), schema["enum"], what
+                )
             case ["rationale"]:
                 return "A simulated grader gives no reasons."
         return schema["enum"][0]
 
-    def _bare(self, request: Request, trait: int, levels: Sequence[int], seen: str) -> int:
+    def _bare(
+        self, request: Request, trait: int, levels: Sequence[int], seen: str
+    ) -> int:
         """A score without a checklist: hedged, and pulled to the level shown first."""
         hedged = 0.5 + self.hedging * (self._quality(request, trait) - 0.5)
-        noise = self._normal(request, seen, request.text_id, request.criteria[trait], "bare")
-        value = hedged + self.order_pull * _shown_first(request) + self.holistic_error * noise
+        noise = self._normal(
+            request, seen, request.text_id, request.criteria[trait], "bare"
+        )
+        value = (
+            hedged
+            + self.order_pull * _shown_first(request)
+            + self.holistic_error * noise
+        )
         low, high = min(levels), max(levels)
         return int(np.clip(np.floor(low + (high - low) * value + 0.5), low, high))
 
@@ -164,7 +198,9 @@ class SimulatedGrader:
         value += self.checklist_pull * _shown_first(request)
         return int(np.clip(np.floor(value + 0.5), 0, 2))
 
-    def _quote(self, request: Request, units: Any, trait: str, number: int) -> dict[str, Any]:
+    def _quote(
+        self, request: Request, units: Any, trait: str, number: int
+    ) -> dict[str, Any]:
         unit, start, fault = (
             self._uniform(request, what, request.text_id, trait, str(number))
             for what in ("unit", "start", "fault")
@@ -183,16 +219,22 @@ class SimulatedGrader:
         return {"sent_id": cited, "quote": quote}
 
     def _normal(self, request: Request, *what: str, still: bool = False) -> float:
-        """Return a standard normal draw; part of it is redrawn if hot, unless `still`."""
+        """Return a standard normal draw; part of it is redrawn if hot,
+        unless `still`.
+        """
         fixed = float(ndtri(self._fixed(*what)))
         if still or request.temperature == 0:
             return fixed
         share = min(1.0, 0.5 * request.temperature)
-        again = float(ndtri(self._fixed(*what, f"replicate {request.replicate} {request.seed}")))
+        again = float(
+            ndtri(self._fixed(*what, f"replicate {request.replicate} {request.seed}"))
+        )
         return float(np.sqrt(1 - share) * fixed + np.sqrt(share) * again)
 
     def _uniform(self, request: Request, *what: str) -> float:
-        again = "" if request.temperature == 0 else f"{request.replicate} {request.seed}"
+        again = (
+            "" if request.temperature == 0 else f"{request.replicate} {request.seed}"
+        )
         return self._fixed(*what, again)
 
     def _fixed(self, *what: str) -> float:

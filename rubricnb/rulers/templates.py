@@ -1,4 +1,6 @@
-"""The prompts of RULERS and of its baselines: templates under ``prompts/templates/rulers_*``."""
+"""The prompts of RULERS and of its baselines:
+templates under ``prompts/templates/rulers_*``.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,14 @@ def source(name: str) -> str:
     >>> "LOCKED BUNDLE HASH" in source("rulers_score")
     True
     """
-    return (files("rubricnb.prompts") / "templates" / f"{name}.jinja").read_text(encoding="utf-8")
+    return (files("rubricnb.prompts") / "templates" / f"{name}.jinja").read_text(
+        encoding="utf-8"
+    )
 
 
 def fill(name: str, /, **values: Any) -> str:
-    """Render a template; control tokens in texts are made inert, numbers and lists are not texts.
+    """Render a template; control tokens in texts are made inert,
+    numbers and lists are not texts.
 
     Examples
     --------

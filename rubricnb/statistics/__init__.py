@@ -1,12 +1,14 @@
-"""Statistics of judgments. ``rubricnb/__init__.py`` lists the names that ``rubricnb`` has too.
+"""Statistics of judgments. ``rubricnb/__init__.py`` lists the names
+that ``rubricnb`` has too.
 
-Every statistic returns a frame whose columns are named by one rule (`intervals.Estimate`). Beside
-an estimate ``r`` stand the ends of its 95 % interval, ``r_low, r_high``; its p against 0, ``r_p``,
-where that is a question; and what both were computed from, ``r_se, r_df``: the standard error and
-the degrees of freedom of its t. The estimate that a table is about has them as ``low, high, p, se,
-df``. The standard error of a correlation is on Fisher's z scale, as its interval is:
-``tanh(artanh(r) ± t · se)``. Intervals of shares near 0 and 1 are Wilson's, and those of V and of
-τ have no standard error. ``reason`` says in words what is unknown or doubtful, ``codes`` to a
+Every statistic returns a frame whose columns are named by one rule
+(`intervals.Estimate`). Beside an estimate ``r`` stand the ends of its 95 % interval,
+``r_low, r_high``; its p against 0, ``r_p``, where that is a question; and what both
+were computed from, ``r_se, r_df``: the standard error and the degrees of freedom of its
+t. The estimate that a table is about has them as ``low, high, p, se, df``. The standard
+error of a correlation is on Fisher's z scale, as its interval is: ``tanh(artanh(r) ± t
+· se)``. Intervals of shares near 0 and 1 are Wilson's, and those of V and of τ have no
+standard error. ``reason`` says in words what is unknown or doubtful, ``codes`` to a
 program (`reasons`).
 """
 
@@ -22,7 +24,9 @@ from rubricnb.statistics.criterion import criterion_order as criterion_order
 from rubricnb.statistics.error_budget import design_for as design_for
 from rubricnb.statistics.error_budget import error_budget as error_budget
 from rubricnb.statistics.intervals import noncentrality as noncentrality
-from rubricnb.statistics.kappa import quadratic_weighted_kappa as quadratic_weighted_kappa
+from rubricnb.statistics.kappa import (
+    quadratic_weighted_kappa as quadratic_weighted_kappa,
+)
 from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
 from rubricnb.statistics.labels import systems_with_labels as systems_with_labels
@@ -30,7 +34,9 @@ from rubricnb.statistics.position import at_reads as at_reads
 from rubricnb.statistics.position import position_bias as position_bias
 from rubricnb.statistics.position import score_position as score_position
 from rubricnb.statistics.probabilities import at_temperature as at_temperature
-from rubricnb.statistics.probabilities import option_probabilities as option_probabilities
+from rubricnb.statistics.probabilities import (
+    option_probabilities as option_probabilities,
+)
 from rubricnb.statistics.probabilities import position_prior as position_prior
 from rubricnb.statistics.probabilities import remove_prior as remove_prior
 from rubricnb.statistics.ranking import prompt_measures as prompt_measures

@@ -1,15 +1,16 @@
 """The permutation distribution of position counts, in closed form.
 
-If a judge's sensitivity to the ordering is not aligned with position, then the answer it gave
-under one ordering might as well have come under another one of the same item. A *placement*
-A[j, k] counts, by position, where the answers given under ordering j would stand if they had been
-given under ordering k; the observed counts are its diagonal. Hoeffding's combinatorial central
-limit theorem (1951) gives mean and variance of the sum over a random permutation of the orderings
-without drawing one.
+If a judge's sensitivity to the ordering is not aligned with position, then the answer
+it gave under one ordering might as well have come under another one of the same item. A
+*placement* A[j, k] counts, by position, where the answers given under ordering j would
+stand if they had been given under ordering k; the observed counts are its diagonal.
+Hoeffding's combinatorial central limit theorem (1951) gives mean and variance of the
+sum over a random permutation of the orderings without drawing one.
 
-The unit of permutation is the cluster: what shares a text also shares how it reacts to an
-ordering. Repeats of an ordering stay together, and forward and reverse rotations are permuted
-separately, so that neither copies nor a taste for a direction can pass for a taste for a position.
+The unit of permutation is the cluster: what shares a text also shares how it reacts to
+an ordering. Repeats of an ordering stay together, and forward and reverse rotations are
+permuted separately, so that neither copies nor a taste for a direction can pass for a
+taste for a position.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ class Block:
     Attributes
     ----------
     shown
-        Shape (1 or items, slots, n): the score at each position of the ordering of each slot.
+        Shape (1 or items, slots, n): the score at each position of the ordering of each
+        slot.
     count
         Shape (items, slots): parsed reads.
     profile
-        Shape (items, slots, n): the mean answer, as shares of the scores 1…n; 0 without reads.
+        Shape (items, slots, n): the mean answer, as shares of the scores 1…n; 0 without
+        reads.
     cell
         Shape (items, reads): the slot of each read, -1 for reads of other blocks.
     """
@@ -56,9 +59,9 @@ class Placement:
     variance
         Shape (n, n): permutation covariance of the counts summed over items.
     sight
-        Shape (n, n): the deviation per read that the orderings show, per deviation that a balanced
-        design would; of rank n - 1 where every two positions can be compared, and 0 where nothing
-        can be permuted.
+        Shape (n, n): the deviation per read that the orderings show, per deviation that
+        a balanced design would; of rank n - 1 where every two positions can be
+        compared, and 0 where nothing can be permuted.
     """
 
     count: FloatArray
@@ -78,16 +81,20 @@ class Placement:
 
     @property
     def comparable(self) -> int:
-        """How many independent comparisons of positions the orderings allow: n - 1 is all."""
+        """How many independent comparisons of positions the orderings allow:
+        n - 1 is all.
+        """
         return int((np.linalg.svd(self.sight, compute_uv=False) > 1e-9).sum())
 
     def as_if_balanced(self) -> Placement:
-        """Scale the deviations to the size that they would have under a balanced design.
+        """Scale the deviations to the size that they would
+        have under a balanced design.
 
-        The permutation mean of few orderings contains part of a preference, which then shows too
-        small: by a half for two drawn orderings an item, by a tenth for ten. To first order in the
-        preference this undoes it, if all scores are equally probable; under a balanced design
-        without losses nothing changes. (eq-visible-share: d becomes W⁻ d.)
+        The permutation mean of few orderings contains part of a preference, which then
+        shows too small: by a half for two drawn orderings an item, by a tenth for ten.
+        To first order in the preference this undoes it, if all scores are equally
+        probable; under a balanced design without losses nothing changes.
+        (eq-visible-share: d becomes W⁻ d.)
         """
         widen = np.linalg.pinv(self.sight, rcond=1e-9)
         deviation, variance = self.deviation @ widen.T, widen @ self.variance @ widen.T
@@ -116,7 +123,8 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
     asked = reads.order >= 0
     n_orderings, n_reads = len(reads.orderings), reads.value.shape[1]
     turn = directions(reads.orderings)
-    orderings_per_item = n_orderings > n_reads  # drawn for each: its reads are the slots
+    # drawn for each: its reads are the slots
+    orderings_per_item = n_orderings > n_reads
     # Of three scores, drawn orderings are rotations too.
     if 0 in turn or (orderings_per_item and reads.n_options == 3):
         turn = np.zeros_like(turn)
@@ -124,21 +132,25 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
     for direction in np.unique(turn)[::-1]:
         if orderings_per_item:
             shown = reads.orderings[reads.order]
-            # Repeats of an ordering are one slot, that of its first read: they move together.
+            # Repeats of an ordering are one slot, that of its first read:
+            # they move together.
             first = (reads.order[:, :, None] == reads.order[:, None, :]).argmax(axis=2)
             cell = np.where(asked & (turn[reads.order] == direction), first, -1)
         else:
             slots = np.flatnonzero(turn == direction)
             shown = reads.orderings[slots][None]
             number = np.full(n_orderings + 1, -1)
-            number[slots] = np.arange(len(slots))  # the last entry serves reads never asked
+            # the last entry serves reads never asked
+            number[slots] = np.arange(len(slots))
             cell = number[reads.order]
         out.append(_block(reads, shown, cell, score))
     return out
 
 
 def directions(orderings: IntArray) -> IntArray:
-    """1 for rotations of 1…n, -1 for rotations of n…1, 0 for other orderings and for n = 2."""
+    """1 for rotations of 1…n, -1 for rotations of n…1,
+    0 for other orderings and for n = 2.
+    """
     n = orderings.shape[1]
     if n < 3:
         return np.zeros(len(orderings), dtype=np.int64)
@@ -148,16 +160,22 @@ def directions(orderings: IntArray) -> IntArray:
 
 
 def by_score(reads: Reads) -> FloatArray:
-    """Return each read's answer, score by score: 1 and 0, or probabilities; (items, reads, n)."""
+    """Return each read's answer, score by score: 1 and 0,
+    or probabilities; (items, reads, n).
+    """
     if reads.probability is None:
-        return (reads.option[..., None] == np.arange(1, reads.n_options + 1)).astype(np.float64)
+        return (reads.option[..., None] == np.arange(1, reads.n_options + 1)).astype(
+            np.float64
+        )
     place_of = np.argsort(reads.orderings, axis=1)[reads.order]
     found = np.take_along_axis(reads.probability, place_of, axis=2)
     return np.asarray(np.where(reads.parsed[..., None], found, 0.0))
 
 
 def read_profiles(reads: Reads) -> FloatArray:
-    """Return each read's answer as shares of the scores 1…n: shape (items, reads, n)."""
+    """Return each read's answer as shares of the scores 1…n:
+    shape (items, reads, n).
+    """
     found = by_score(reads)
     total = found.sum(axis=2, keepdims=True)
     return np.asarray(found / np.where(total > 0, total, 1.0))
@@ -174,7 +192,11 @@ def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> 
         total[flat] = answers
     else:
         total = np.stack(
-            [np.bincount(flat, weights=a, minlength=n_items * n_slots) for a in answers.T], axis=1
+            [
+                np.bincount(flat, weights=a, minlength=n_items * n_slots)
+                for a in answers.T
+            ],
+            axis=1,
         )
     if score is not None:
         total[:, np.arange(reads.n_options) != score - 1] = 0.0
@@ -184,7 +206,9 @@ def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> 
 
 def _at_positions(by_score: FloatArray, shown: IntArray) -> FloatArray:
     """Rearrange (items, slots, scores) to (items, slots, positions)."""
-    return np.take_along_axis(by_score, np.broadcast_to(shown - 1, by_score.shape), axis=2)
+    return np.take_along_axis(
+        by_score, np.broadcast_to(shown - 1, by_score.shape), axis=2
+    )
 
 
 def _permutation_mean(block: Block) -> FloatArray:
@@ -195,16 +219,23 @@ def _permutation_mean(block: Block) -> FloatArray:
 
 
 def _visible_share(block: Block) -> FloatArray:
-    """How much of a preference the reads show: M W of eq-visible-share, Σ m_ik (I − P_ik P̄_iᵀ)."""
+    """How much of a preference the reads show: M W of eq-visible-share,
+    Σ m_ik (I − P_ik P̄_iᵀ).
+    """
     n = block.shown.shape[2]
     place_of = (block.shown[..., None] == np.arange(1, n + 1)).astype(np.float64)
     has = (block.count > 0).astype(np.float64)
-    weights = np.stack([block.count, has / np.maximum(has.sum(axis=1, keepdims=True), 1)])
+    weights = np.stack(
+        [block.count, has / np.maximum(has.sum(axis=1, keepdims=True), 1)]
+    )
     if len(place_of) == 1:
-        total, mean = np.tensordot(weights, place_of[0], axes=1)  # (items, positions, scores)
+        # (items, positions, scores)
+        total, mean = np.tensordot(weights, place_of[0], axes=1)
     else:
         total, mean = np.einsum("wik,ikps->wips", weights, place_of)
-    return np.asarray(block.count.sum() * np.eye(n) - np.tensordot(total, mean, ((0, 2), (0, 2))))
+    return np.asarray(
+        block.count.sum() * np.eye(n) - np.tensordot(total, mean, ((0, 2), (0, 2)))
+    )
 
 
 def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
@@ -212,8 +243,9 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     if n_slots < 2:
         return np.zeros((n, n))
     count, profile, shown, owner = _pool(block, cluster)
-    # eq-placement: A[r, j, k, p], what was answered under slot j, placed under slot k, times the
-    # reads of k. Worked on in place: with a cluster an item, this array is most of the test's time.
+    # eq-placement: A[r, j, k, p], what was answered under slot j, placed under slot k,
+    # times the reads of k. Worked on in place: with a cluster an item, this array is
+    # most of the test's time.
     if len(shown) == 1:
         placed = np.take(profile, shown[0] - 1, axis=2)
     else:
@@ -226,23 +258,33 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     overall = over_j.sum(axis=1) / occupied[:, 0]
     placed -= over_j[:, None]
     placed -= (over_k - overall[:, None])[:, :, None]
-    # An item that lost reads permutes those it has; the factor turns 1/(slots - 1) into 1/(its
-    # own slots - 1). It is 1 without losses, exact where the items of a cluster have the same slots
-    # left, and an approximation where they have lost different ones.
+    # An item that lost reads permutes those it has; the factor turns 1/(slots - 1) into
+    # 1/(its own slots - 1). It is 1 without losses, exact where the items of a cluster
+    # have the same slots left, and an approximation where they have lost different
+    # ones.
     weight = np.sqrt((n_slots - 1) / np.maximum(occupied - 1, 1))
     placed *= (has[:, :, None] * has[:, None, :] * weight)[..., None]
     flat = _sum_sorted(placed, owner).reshape(-1, n)
     return np.asarray(flat.T @ flat / (n_slots - 1))  # V of eq-permutation-moments
 
 
-def _pool(block: Block, cluster: IntArray) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-    """Sum the items of a cluster that have the same reads, since they are permuted together.
+def _pool(
+    block: Block, cluster: IntArray
+) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+    """Sum the items of a cluster that have the same reads,
+    since they are permuted together.
 
-    Returns counts, profiles, what was shown and the cluster of each row, sorted by cluster.
+    Returns counts, profiles, what was shown and the cluster of each row, sorted by
+    cluster.
     """
     if len(block.shown) > 1:  # orderings differ between items: nothing to add up
         order = np.argsort(cluster, kind="stable")
-        return block.count[order], block.profile[order], block.shown[order], cluster[order]
+        return (
+            block.count[order],
+            block.profile[order],
+            block.shown[order],
+            cluster[order],
+        )
     pattern = np.zeros(len(cluster), dtype=np.int64)
     if (block.count != block.count[0]).any():
         pattern = np.unique(block.count, axis=0, return_inverse=True)[1].ravel()
@@ -254,4 +296,6 @@ def _pool(block: Block, cluster: IntArray) -> tuple[FloatArray, FloatArray, IntA
 
 def _sum_sorted(values: FloatArray, owner: IntArray) -> FloatArray:
     starts = np.flatnonzero(np.r_[True, np.diff(owner) > 0])
-    return values if len(starts) == len(owner) else np.add.reduceat(values, starts, axis=0)
+    return (
+        values if len(starts) == len(owner) else np.add.reduceat(values, starts, axis=0)
+    )

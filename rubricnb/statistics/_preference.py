@@ -1,12 +1,14 @@
-"""Log-preference for each position: a conditional logit with item × score conditioned out.
+"""Log-preference for each position:
+a conditional logit with item × score conditioned out.
 
-If P(score | item, ordering) ∝ exp(α[item, score] + γ[position of the score]), then given *which*
-scores an item received, the orderings under which it received them depend on γ only: the terms α
-and the normalisers cancel. The denominator sums over all assignments of those scores to the
-orderings (a permanent), by dynamic programming over how many of each score are still to place.
+If P(score | item, ordering) ∝ exp(α[item, score] + γ[position of the score]), then
+given *which* scores an item received, the orderings under which it received them depend
+on γ only: the terms α and the normalisers cancel. The denominator sums over all
+assignments of those scores to the orderings (a permanent), by dynamic programming over
+how many of each score are still to place.
 
-With probabilities instead of single answers the same model is fitted to them directly: α is then
-estimated without error, so it need not be conditioned out.
+With probabilities instead of single answers the same model is fitted to them directly:
+α is then estimated without error, so it need not be conditioned out.
 """
 
 from __future__ import annotations
@@ -24,12 +26,15 @@ from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
 from rubricnb.statistics.reasons import Reason, Reasons
 
-_LARGEST = 12.0  # a log-preference beyond this, or with this share of its information at 0 left,
+# a log-preference beyond this, or with this share of its information at 0 left,
+_LARGEST = 12.0
 _SEPARATED = 1e-4  # is on its way to infinity, not an estimate
-_SMALL = 2_000  # rows that are computed at once: in fewer, calls and not numbers take the time
+# rows that are computed at once: in fewer, calls and not numbers take the time
+_SMALL = 2_000
 _FLAT = 1e-7  # gradient a row below which a maximum is reached
 _MOST_STEPS = 100
-_MOST_STATES = 50_000  # of the dynamic programme; 18 reads of 9 scores, two each, make 19,683
+# of the dynamic programme; 18 reads of 9 scores, two each, make 19,683
+_MOST_STATES = 50_000
 
 
 class Preference(NamedTuple):
@@ -40,20 +45,24 @@ class Preference(NamedTuple):
 
 
 def log_preferences(groups: Sequence[Reads]) -> list[Preference]:
-    """Estimate γ of each group, summing to 0, with 95 % jackknife-t intervals over clusters.
+    """Estimate γ of each group, summing to 0,
+    with 95 % jackknife-t intervals over clusters.
 
-    Small groups are fitted together, each at its own γ: a table may have hundreds of them, and then
-    the calls, and not the numbers, take the time.
+    Small groups are fitted together, each at its own γ: a table may have hundreds of
+    them, and then the calls, and not the numbers, take the time.
     """
     fits: dict[int, tuple[Any, IntArray]] = {}
-    counted: dict[int, list[int]] = {}  # groups of single answers, by their number of options
+    # groups of single answers, by their number of options
+    counted: dict[int, list[int]] = {}
     for k, reads in enumerate(groups):
         if reads.probability is None:
             counted.setdefault(reads.n_options, []).append(k)
         else:
             fits[k] = _fit_probabilities(reads, _contrasts(reads.n_options))
     for n, own in counted.items():
-        likelihoods, clusters = zip(*(_conditional(groups[k]) for k in own), strict=True)
+        likelihoods, clusters = zip(
+            *(_conditional(groups[k]) for k in own), strict=True
+        )
         found = _fit_conditional(likelihoods, _contrasts(n))
         fits |= dict(zip(own, zip(found, clusters, strict=True), strict=True))
     return [_preference(reads, *fits[k]) for k, reads in enumerate(groups)]
@@ -82,9 +91,9 @@ def _preference(reads: Reads, fit: Any, cluster: IntArray) -> Preference:
 class _Pattern:
     """Rows whose scores repeat alike, say (3, 2): one score thrice, another twice.
 
-    ``position[k, d, c]``: where the d-th score of case c stood under its k-th ordering. Rows of a
-    group whose scores stood alike, in whatever order of reads or scores, are one case: ``case`` of
-    each row, ``group`` of each case.
+    ``position[k, d, c]``: where the d-th score of case c stood under its k-th ordering.
+    Rows of a group whose scores stood alike, in whatever order of reads or scores, are
+    one case: ``case`` of each row, ``group`` of each case.
     """
 
     counts: tuple[int, ...]
@@ -96,7 +105,9 @@ class _Pattern:
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """The conditional likelihood of γ, of one group or of several, each with its own γ."""
+    """The conditional likelihood of γ, of one group or of several,
+    each with its own γ.
+    """
 
     observed: FloatArray  # (rows, n): position counts
     patterns: list[_Pattern]
@@ -108,12 +119,16 @@ class _Likelihood:
         return int(self.group[-1]) + 1
 
     def __call__(self, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return each group's log-likelihood at its γ (groups, n), and each row's gradient."""
+        """Return each group's log-likelihood at its γ (groups,
+        n), and each row's gradient.
+        """
         values, gradients = self.at(gamma[None])
         return values[0], gradients[0]
 
     def at(self, gammas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same at several γ (several, groups, n): (several, groups) and (several, rows, n)."""
+        """The same at several γ (several, groups, n): (several,
+        groups) and (several, rows, n).
+        """
         of_row = (gammas[:, self.group] * self.observed).sum(axis=2)
         log_z = of_row.copy()  # a row with one score only is certain
         expected = np.tile(self.observed, (len(gammas), 1, 1))
@@ -153,7 +168,9 @@ def _together(parts: Sequence[_Likelihood]) -> _Likelihood:
             )
         )
     group = np.repeat(np.arange(len(parts)), np.diff(first_row))
-    return _Likelihood(np.concatenate([part.observed for part in parts]), patterns, group)
+    return _Likelihood(
+        np.concatenate([part.observed for part in parts]), patterns, group
+    )
 
 
 def _conditional(reads: Reads) -> tuple[_Likelihood, IntArray]:
@@ -163,7 +180,8 @@ def _conditional(reads: Reads) -> tuple[_Likelihood, IntArray]:
     parts = [_block_rows(block, score, reads) for block in blocks(reads)]
     width = max(p.shape[1] for p in parts)
     parts = [np.pad(p, ((0, 0), (0, width - p.shape[1]), (0, 0))) for p in parts]
-    rows = np.concatenate(parts)  # (items × blocks, reads, 2): score (0: none), ordering
+    # (items × blocks, reads, 2): score (0: none), ordering
+    rows = np.concatenate(parts)
     return _likelihood(rows, reads.orderings), np.tile(reads.cluster, len(parts))
 
 
@@ -172,7 +190,9 @@ def _block_rows(block: Block, score: IntArray, reads: Reads) -> IntArray:
     order = np.where(kept > 0, reads.order, 0)
     # Parsed reads first, in the order of the design.
     first = np.argsort(kept == 0, axis=1, kind="stable")
-    packed = np.stack([np.take_along_axis(a, first, axis=1) for a in (kept, order)], axis=2)
+    packed = np.stack(
+        [np.take_along_axis(a, first, axis=1) for a in (kept, order)], axis=2
+    )
     longest = int((kept > 0).sum(axis=1).max(initial=1))
     return packed[:, : max(longest, 1)]
 
@@ -185,7 +205,8 @@ def _likelihood(rows: IntArray, orderings: IntArray) -> _Likelihood:
     at = position_of[order, np.maximum(score - 1, 0)]
     index = np.nonzero(given)
     observed = np.bincount(index[0] * n + at[index], minlength=len(rows) * n)
-    count = (score[..., None] == np.arange(1, n + 1)).sum(axis=1)  # (rows, n): of each score
+    # (rows, n): of each score
+    count = (score[..., None] == np.arange(1, n + 1)).sum(axis=1)
     by_frequency = np.argsort(-count, axis=1, kind="stable")
     shape = np.take_along_axis(count, by_frequency, axis=1)
     patterns = []
@@ -203,7 +224,9 @@ def _likelihood(rows: IntArray, orderings: IntArray) -> _Likelihood:
 
 
 def _cases(position: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Distinct cases (k, d, cases) of positions (rows, k, d), and the case of each row."""
+    """Distinct cases (k, d, cases) of positions (rows,
+    k, d), and the case of each row.
+    """
     base = n ** np.arange(position.shape[2])
     codes = np.sort(position @ base, axis=1)  # the order of the reads does not matter
     distinct, case = np.unique(codes, axis=0, return_inverse=True)
@@ -219,7 +242,9 @@ def _alike(shape: IntArray) -> list[tuple[tuple[int, ...], IntArray]]:
     ]
 
 
-def _permanents(pattern: _Pattern, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _permanents(
+    pattern: _Pattern, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Sum over assignments of scores to orderings, and the expected position counts.
 
     Shapes, of `weights` (several, groups, n): (several, cases) and (several, cases, n).
@@ -238,20 +263,27 @@ def _permanents(pattern: _Pattern, weights: FloatArray) -> tuple[FloatArray, Flo
         backward[states] = (backward[after[states]] * w[read]).sum(axis=1)
     z = forward[n_states - 1]
     chosen = np.stack(
-        [(forward[states, None] * backward[after[states]]).sum(axis=0) for states in layers[:-1]]
+        [
+            (forward[states, None] * backward[after[states]]).sum(axis=0)
+            for states in layers[:-1]
+        ]
     )
     chosen *= w / z
     cell = np.tile(pattern.position, several) + n * np.arange(several * n_cases)
-    weighted = np.bincount(cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n)
+    weighted = np.bincount(
+        cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n
+    )
     expected = np.asarray(weighted, np.float64)
     return z.reshape(several, n_cases), expected.reshape(several, n_cases, n)
 
 
 @cache
 def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray, int]:
-    """States of the dynamic programme (how often each score is used up), by number of reads.
+    """States of the dynamic programme (how often each score is used up),
+    by number of reads.
 
-    With them, for every state and score, the state before and after one more read of that score.
+    With them, for every state and score, the state before and after one more read of
+    that score.
     """
     shape = tuple(c + 1 for c in counts)
     used = np.indices(shape).reshape(len(shape), -1).T
@@ -261,10 +293,17 @@ def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray
     before = np.where(used == 0, n_states, states - stride)
     after = np.where(used == counts, n_states, states + stride)
     reads = used.sum(axis=1)
-    return [np.flatnonzero(reads == k) for k in range(sum(counts) + 1)], before, after, n_states
+    return (
+        [np.flatnonzero(reads == k) for k in range(sum(counts) + 1)],
+        before,
+        after,
+        n_states,
+    )
 
 
-def _fit_conditional(likelihoods: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
+def _fit_conditional(
+    likelihoods: Sequence[_Likelihood], contrasts: FloatArray
+) -> list[Any]:
     """Maximise each: (θ, each row's score, each row's information), or why not."""
     found: list[Any] = [Reason("log_preference.many_reads")] * len(likelihoods)
     able = [k for k, one in enumerate(likelihoods) if _most_states(one) <= _MOST_STATES]
@@ -279,8 +318,12 @@ def _most_states(likelihood: _Likelihood) -> int:
     return max((prod(c + 1 for c in p.counts) for p in likelihood.patterns), default=0)
 
 
-def _in_chunks(names: Sequence[int], sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Yield the names in turn, several at once while their sizes add up to no more than `most`."""
+def _in_chunks(
+    names: Sequence[int], sizes: Sequence[int], most: int
+) -> Iterator[list[int]]:
+    """Yield the names in turn, several at once while their sizes add up
+    to no more than `most`.
+    """
     chunk: list[int] = []
     total = 0
     for name, size in zip(names, sizes, strict=True):
@@ -324,8 +367,8 @@ def _maxima(parts: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
 def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:
     """Climb to the maximum of each, (groups, size), from 0; or to where it is infinite.
 
-    The likelihoods are concave. A step that is too long, so that it loses, is halved; a group that
-    has arrived is not computed again.
+    The likelihoods are concave. A step that is too long, so that it loses, is halved; a
+    group that has arrived is not computed again.
     """
     theta, step = np.zeros((2, len(parts), contrasts.shape[1]))
     best = np.full(len(parts), -np.inf)
@@ -346,7 +389,9 @@ def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:
             some = _together([parts[k] for k in moving.tolist()])
             total = some.summed(_information(some, theta[moving], contrasts))
             step[moving] = np.linalg.solve(total, score[goes_on, :, None])[..., 0]
-            step[moving] /= np.maximum(np.abs(step[moving]).max(axis=1, keepdims=True), 1.0)
+            step[moving] /= np.maximum(
+                np.abs(step[moving]).max(axis=1, keepdims=True), 1.0
+            )
             theta[moving] += step[moving]
         active = active[goes_on | has_lost]
         if not len(active):
@@ -354,24 +399,34 @@ def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:
     return theta
 
 
-def _scores(likelihood: _Likelihood, theta: FloatArray, contrasts: FloatArray) -> FloatArray:
+def _scores(
+    likelihood: _Likelihood, theta: FloatArray, contrasts: FloatArray
+) -> FloatArray:
     """Gradient of each row in θ: (rows, size)."""
     return likelihood(theta @ contrasts.T)[1] @ contrasts
 
 
-def _information(likelihood: _Likelihood, theta: FloatArray, contrasts: FloatArray) -> FloatArray:
-    """Minus the second derivative of each row, by differences of gradients: (rows, size, size)."""
+def _information(
+    likelihood: _Likelihood, theta: FloatArray, contrasts: FloatArray
+) -> FloatArray:
+    """Minus the second derivative of each row,
+    by differences of gradients: (rows, size, size).
+    """
     h, size = 1e-4, contrasts.shape[1]
     ends = theta + h * np.concatenate([-np.eye(size), np.eye(size)])[:, None]
     # All ends at once; of large groups one after the other, for the sake of memory.
     parts = np.array_split(ends, 1 if len(likelihood.observed) <= _SMALL else len(ends))
-    found = np.concatenate([likelihood.at(part @ contrasts.T)[1] @ contrasts for part in parts])
+    found = np.concatenate(
+        [likelihood.at(part @ contrasts.T)[1] @ contrasts for part in parts]
+    )
     steps = (found[:size] - found[size:]) / (2 * h)
     return np.moveaxis(steps, 0, -1)
 
 
 def _fit_probabilities(reads: Reads, contrasts: FloatArray) -> tuple[Any, IntArray]:
-    """Fit P(s) ∝ exp(α[row, s] + γ[position of s]) to the probabilities by Newton's method."""
+    """Fit P(s) ∝ exp(α[row, s] + γ[position of s])
+    to the probabilities by Newton's method.
+    """
     p, x, cluster = _probability_rows(reads, contrasts)
     size = contrasts.shape[1]
     alpha, theta = np.zeros((len(p), p.shape[2])), np.zeros(size)
@@ -400,12 +455,17 @@ def _fit_probabilities(reads: Reads, contrasts: FloatArray) -> tuple[Any, IntArr
 def _probability_rows(
     reads: Reads, contrasts: FloatArray
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Rows are item × block: probabilities (rows, reads, scores), contrasts of their positions."""
+    """Rows are item × block: probabilities (rows, reads,
+    scores), contrasts of their positions.
+    """
     answers = np.maximum(read_profiles(reads), 1e-6)
     answers = np.where(reads.parsed[..., None], answers, 0.0)
     answers = answers / np.maximum(answers.sum(axis=2, keepdims=True), 1e-300)
-    x = contrasts[np.argsort(reads.orderings, axis=1)][reads.order]  # (items, reads, scores, size)
-    p = [np.where((block.cell >= 0)[..., None], answers, 0.0) for block in blocks(reads)]
+    # (items, reads, scores, size)
+    x = contrasts[np.argsort(reads.orderings, axis=1)][reads.order]
+    p = [
+        np.where((block.cell >= 0)[..., None], answers, 0.0) for block in blocks(reads)
+    ]
     rows = np.concatenate(p)
     x = np.concatenate([x] * len(p))
     cluster = np.tile(reads.cluster, len(p))
@@ -418,8 +478,12 @@ def _softmax(eta: FloatArray, p: FloatArray) -> FloatArray:
     return np.asarray(mu / mu.sum(axis=2, keepdims=True) * p.sum(axis=2, keepdims=True))
 
 
-def _profile(p: FloatArray, mu: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray, Any]:
-    """Score and information of θ per row once α is solved for, and the step of α given θ's."""
+def _profile(
+    p: FloatArray, mu: FloatArray, x: FloatArray
+) -> tuple[FloatArray, FloatArray, Any]:
+    """Score and information of θ per row once α is solved for,
+    and the step of α given θ's.
+    """
     rest = p - mu
     g_theta = np.einsum("rks,rksc->rc", rest, x)
     g_alpha = rest.sum(axis=1)
@@ -431,7 +495,9 @@ def _profile(p: FloatArray, mu: FloatArray, x: FloatArray) -> tuple[FloatArray, 
     h_theta = np.einsum("rks,rksc,rksd->rcd", mu, x, x, optimize=True) - np.einsum(
         "rkc,rkd->rcd", mean_x, mean_x
     )
-    solved = np.linalg.solve(h_alpha, np.concatenate([h_cross, g_alpha[..., None]], axis=2))
+    solved = np.linalg.solve(
+        h_alpha, np.concatenate([h_cross, g_alpha[..., None]], axis=2)
+    )
     cross, base = solved[..., :-1], solved[..., -1]
     score = g_theta - np.einsum("rsc,rs->rc", h_cross, base)
     information = h_theta - np.einsum("rsc,rsd->rcd", h_cross, cross)

@@ -19,13 +19,17 @@ _PARTS = ("forward", "reverse", "half-1", "half-2")
 
 
 def sides(
-    judgments: pd.DataFrame, names: Sequence[Any], by: By, value: Value, column: str | None = None
+    judgments: pd.DataFrame,
+    names: Sequence[Any],
+    by: By,
+    value: Value,
+    column: str | None = None,
 ) -> Iterator[tuple[dict[str, Any], list[Reads | None]]]:
     """Yield, for each group, the reads of every side; None for one without judgments.
 
-    Sides are values of one `column`; by default the one that has the first two, the design if it
-    can be. A design may be followed by ``/forward``, ``/reverse``, ``/half-1`` or ``/half-2``:
-    these of its reads.
+    Sides are values of one `column`; by default the one that has the first two, the
+    design if it can be. A design may be followed by ``/forward``, ``/reverse``,
+    ``/half-1`` or ``/half-2``: these of its reads.
     """
     wanted = [_split(name) for name in names]
     column = column or _compared_column(judgments, wanted[0][0], wanted[1][0])
@@ -36,7 +40,13 @@ def sides(
         for name in dict.fromkeys(name for name, _ in wanted):
             if (own := label == name).any():
                 found[name] = arrays.reads(part[own], value)
-        yield key, [take(found[name], piece) if name in found else None for name, piece in wanted]
+        yield (
+            key,
+            [
+                take(found[name], piece) if name in found else None
+                for name, piece in wanted
+            ],
+        )
 
 
 def compared(
@@ -72,8 +82,8 @@ def _compared_column(judgments: pd.DataFrame, a: Any, b: Any) -> str:
     several = {name: values for name, values in known.items() if len(values) > 1}
     said = "; ".join(f"{name}: {', '.join(values)}" for name, values in several.items())
     raise ValueError(
-        f"no column of the judgments holds both {a!r} and {b!r}; columns with several values: "
-        f"{said or 'none'}"
+        f"no column of the judgments holds both {a!r} and {b!r}; columns with several "
+        f"values: {said or 'none'}"
     )
 
 
@@ -86,12 +96,13 @@ def take(side: Reads, piece: str | None) -> Reads:
         first = np.arange(n_reads) < n_reads // 2
         kept = np.broadcast_to(first if piece == "half-1" else ~first, side.value.shape)
     else:
-        turn = np.r_[directions(side.orderings), 0][side.order]  # -1, never asked, finds the 0
+        # -1, never asked, finds the 0
+        turn = np.r_[directions(side.orderings), 0][side.order]
         kept = turn == (1 if piece == "forward" else -1)
         if side.criteria is not None or not kept.any():
             raise ValueError(
-                f"'/{piece}': no {piece} rotations of the scores 1…n were asked; use a design that "
-                "has them, such as 'balanced', or /half-1 and /half-2"
+                f"'/{piece}': no {piece} rotations of the scores 1…n were asked; use a "
+                "design that has them, such as 'balanced', or /half-1 and /half-2"
             )
     value, order = np.where(kept, side.value, np.nan), np.where(kept, side.order, -1)
     return replace(side, value=value, order=order)
@@ -106,8 +117,12 @@ def only(side: Reads, items: NDArray[np.bool_]) -> Reads:
 
 def shared_items(a: Reads, b: Reads) -> tuple[IntArray, IntArray]:
     """Rows of the items that both sides have, in the order of `a`."""
-    names = [c for c in ("dataset", "item_id", "criterion") if c in a.items and c in b.items]
-    index_a, index_b = (pd.MultiIndex.from_frame(s.items[names].astype(object)) for s in (a, b))
+    names = [
+        c for c in ("dataset", "item_id", "criterion") if c in a.items and c in b.items
+    ]
+    index_a, index_b = (
+        pd.MultiIndex.from_frame(s.items[names].astype(object)) for s in (a, b)
+    )
     rows_b = index_b.get_indexer(index_a)
     rows_a = np.flatnonzero(rows_b >= 0)
     return rows_a.astype(np.int64), rows_b[rows_a].astype(np.int64)

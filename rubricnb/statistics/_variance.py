@@ -1,7 +1,7 @@
 """The decomposition of the variance of scores that all statistics share.
 
-Henderson's (1953) method 1: sums of squares of the means over every source, equated with their
-expectations. For balanced data this is the analysis of variance.
+Henderson's (1953) method 1: sums of squares of the means over every source, equated
+with their expectations. For balanced data this is the analysis of variance.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from rubricnb.statistics.reasons import Reason
 
 
 def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
-    """Variances between items, between columns and of the rest, of a table without gaps.
+    """Variances between items, between columns and of the rest,
+    of a table without gaps.
 
-    The variance between items is all that texts differ by, whether it is shared by a prompt's or
-    by a candidate's texts or not. Shape (1 + clusters, 3): of all items, then without each cluster.
+    The variance between items is all that texts differ by, whether it is shared by a
+    prompt's or by a candidate's texts or not. Shape (1 + clusters, 3): of all items,
+    then without each cluster.
     """
     n, k = x.shape
     item, column = (a.ravel() for a in np.indices(x.shape))
@@ -31,7 +33,8 @@ def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
 def noise_ratio(parts: FloatArray) -> FloatArray:
     """φ, noise of one read over the variance between texts, from `crossed_variances`.
 
-    Shape (1 + clusters,): of all items, then without each cluster; NaN where texts do not differ.
+    Shape (1 + clusters,): of all items, then without each cluster; NaN where texts do
+    not differ.
     """
     item, _, noise = parts.T
     return np.asarray(np.maximum(noise, 0.0) / np.where(item > 0, item, np.nan))
@@ -45,7 +48,8 @@ def gain_of_averaging(phi: FloatArray, k: int) -> FloatArray:
 def henderson(
     sources: list[IntArray], cluster: IntArray, x: FloatArray
 ) -> tuple[FloatArray, Reason | None]:
-    """Variances of the sources: of all reads, then without each cluster; and the reason for none.
+    """Variances of the sources: of all reads, then without each cluster;
+    and the reason for none.
 
     NaN where sources cannot be told apart, with all clusters or without one of few.
     """
@@ -63,11 +67,16 @@ def henderson(
 def _squares(
     codes: list[IntArray], cluster: IntArray, x: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Sum of squared totals over sizes by source, and the weights of the variances in it.
+    """Sum of squared totals over sizes by source,
+    and the weights of the variances in it.
 
-    Shapes (1 + clusters, sources) and (1 + clusters, sources, sources - 1): all, then without each.
+    Shapes (1 + clusters, sources) and (1 + clusters, sources, sources - 1): all, then
+    without each.
     """
-    g, codes = int(cluster.max()) + 1, [np.unique(c, return_inverse=True)[1] for c in codes]
+    g, codes = (
+        int(cluster.max()) + 1,
+        [np.unique(c, return_inverse=True)[1] for c in codes],
+    )
     square = np.zeros((1 + g, len(codes)))
     expected = np.zeros((1 + g, len(codes), len(codes) - 1))
 
@@ -79,7 +88,10 @@ def _squares(
     local = [_pairs(code, cluster)[1].max() == code.max() for code in codes]
     for a, code in enumerate(codes):
         if local[a]:  # each level within a cluster: a sum over clusters
-            size, home = np.bincount(code), cluster[np.unique(code, return_index=True)[1]]
+            size, home = (
+                np.bincount(code),
+                cluster[np.unique(code, return_index=True)[1]],
+            )
             zero = np.zeros_like(home)
             square[:, [a]] = without(home, zero, np.bincount(code, x) ** 2 / size)
         else:
@@ -95,7 +107,9 @@ def _squares(
                     without(cluster[first], of, np.square(n, dtype=np.float64)) / sizes
                 ).sum(axis=1)
             else:
-                expected[:, a, b] = (without(cluster, pair) ** 2 / sizes[:, of]).sum(axis=1)
+                expected[:, a, b] = (without(cluster, pair) ** 2 / sizes[:, of]).sum(
+                    axis=1
+                )
     return square, expected
 
 

@@ -43,30 +43,34 @@ def advise(
     Parameters
     ----------
     judgments
-        Judgments so far. Two or more balanced orders of each text tell what orders are worth,
-        option probabilities what another readout is worth.
+        Judgments so far. Two or more balanced orders of each text tell what orders are
+        worth, option probabilities what another readout is worth.
     labels
         Human ratings as for `mean_with_labels`, of texts drawn at random.
     price
-        ``{"call": …, "item": …, "label": …}``: as for `design_for`, and of a human rating.
+        ``{"call": …, "item": …, "label": …}``: as for `design_for`, and of a human
+        rating.
     precision
-        What is to be told apart, in points of people's ratings: the half width of a mean with
-        labels, and the difference of two candidates. Without labels this difference is one of the
-        judge's own points.
+        What is to be told apart, in points of people's ratings: the half width of a
+        mean with labels, and the difference of two candidates. Without labels this
+        difference is one of the judge's own points.
     by
-        Columns to group by; by default judge, dataset and every condition column present.
+        Columns to group by; by default judge, dataset and every condition column
+        present.
 
     Returns
     -------
     DataFrame
         Six rows a group: its columns, and
 
-        * ``step``: ``judge``, ``texts``, ``orders``, ``direction``, ``readout``, ``labels``;
-          ``do``: what to do, in words. ``judge`` asks whether its scores agree with people's, or
-          without labels, whether they tell texts apart. If not, it is the group's only row;
+        * ``step``: ``judge``, ``texts``, ``orders``, ``direction``, ``readout``,
+          ``labels``; ``do``: what to do, in words. ``judge`` asks whether its scores
+          agree with people's, or without labels, whether they tell texts apart. If not,
+          it is the group's only row;
         * ``gain`` with ``low, high`` (95 %), in the unit that ``gain_is`` names;
         * ``cost`` in the unit of `price`, NaN if that does not say what a label costs;
-        * ``chapter`` that explains it; ``reason``: what the judgments cannot tell, or why to doubt.
+        * ``chapter`` that explains it; ``reason``: what the judgments cannot tell, or
+          why to doubt.
 
     Raises
     ------
@@ -86,7 +90,9 @@ def advise(
     if labels is not None:
         arrays.require(labels, ["item_id", "human"], "labels")
         arrays.refuse_ambiguous(judgments, labels, "labels")
-        arrays.matched(judgments.drop_duplicates(arrays.unit_columns(judgments)), labels, "human")
+        arrays.matched(
+            judgments.drop_duplicates(arrays.unit_columns(judgments)), labels, "human"
+        )
     require_prices(price)
     judgments = arrays.without_placebo(judgments)
     rows = [
@@ -94,16 +100,34 @@ def advise(
         for key, part in arrays.groups(judgments, names)
         for row in _steps(part, labels, price, precision)
     ]
-    columns = [*names, "step", "do", "gain", "low", "high", "gain_is", "cost", "chapter",
-               "reason", "codes"]  # fmt: skip
+    columns = [
+        *names,
+        "step",
+        "do",
+        "gain",
+        "low",
+        "high",
+        "gain_is",
+        "cost",
+        "chapter",
+        "reason",
+        "codes",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _steps(
-    part: pd.DataFrame, labels: pd.DataFrame | None, price: Mapping[str, float], precision: float
+    part: pd.DataFrame,
+    labels: pd.DataFrame | None,
+    price: Mapping[str, float],
+    precision: float,
 ) -> Iterator[_Row]:
     part = pd.DataFrame(part)
-    crossed = part[part["design"].isin(["balanced", "williams"])] if "design" in part else part[:0]
+    crossed = (
+        part[part["design"].isin(["balanced", "williams"])]
+        if "design" in part
+        else part[:0]
+    )
     budget, people = error_budget(part, by=[]), _against_people(part, labels)
     judge, goes_on = _judge(budget, people)
     yield judge
@@ -125,12 +149,20 @@ def _row(
     why: Why = None,
     **known: Any,
 ) -> _Row:
-    row = {"step": step, "do": "", "cost": np.nan, "gain_is": gain_is, "chapter": chapter}
+    row = {
+        "step": step,
+        "do": "",
+        "cost": np.nan,
+        "gain_is": gain_is,
+        "chapter": chapter,
+    }
     return row | {"gain": gain, "low": ends[0], "high": ends[1]} | because(why) | known
 
 
 class _People(NamedTuple):
-    """Correlation of the rated texts' scores with the ratings, or the reason why it is unknown."""
+    """Correlation of the rated texts' scores with the ratings,
+    or the reason why it is unknown.
+    """
 
     r: float = np.nan
     r_ends: tuple[float, float] = (np.nan, np.nan)
@@ -173,7 +205,9 @@ def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     elif np.isnan(ends[0]):
         why = Reason("no_interval.r")
     slope_ends = (bias["slope_low"], bias["slope_high"])
-    return _People(r, ends, bias["slope"], slope_ends, len(y), collect(why, bias["codes"]))
+    return _People(
+        r, ends, bias["slope"], slope_ends, len(y), collect(why, bias["codes"])
+    )
 
 
 def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
@@ -181,10 +215,14 @@ def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
     if people.agree != "unknown":
         do = {
             "yes": f"go on: its scores rise with people's ratings (r = {people.r:.2f})",
-            "no": f"stop: {people.n} ratings do not show that it agrees with people; have more "
-            "texts rated, or take a different judge",
-            "reversed": "stop: its scores fall where people's ratings rise; check whether the "
-            "scale runs the other way",
+            "no": (
+                f"stop: {people.n} ratings do not show that it agrees with people; "
+                "have more texts rated, or take a different judge"
+            ),
+            "reversed": (
+                "stop: its scores fall where people's ratings rise; check whether the "
+                "scale runs the other way"
+            ),
         }[people.agree]
         about = "judge", "22_may_a_judge_replace_people", "r with people's ratings"
         row = _row(*about, people.r, people.r_ends, people.why, do=do)
@@ -192,9 +230,13 @@ def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
     share, ends = _share_of_texts(budget)
     apart = "unknown" if np.isnan(ends[0]) else "yes" if ends[0] > 0 else "no"
     do = {
-        "yes": f"{ASK_PEOPLE}: a judge that tells texts apart need not agree with people",
-        "no": "stop: its scores of one text differ as much as those of different texts; take a "
-        "different judge",
+        "yes": (
+            f"{ASK_PEOPLE}: a judge that tells texts apart need not agree with people"
+        ),
+        "no": (
+            "stop: its scores of one text differ as much as those of different texts; "
+            "take a different judge"
+        ),
         "unknown": f"stop: ask twenty texts in rb.balanced(n), and {ASK_PEOPLE}",
     }[apart]
     told = Reason("apart.unknown") if apart == "unknown" else None
@@ -203,7 +245,8 @@ def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
 
 
 def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
-    """Share of a read's variance that lies between texts, and its interval over clusters.
+    """Share of a read's variance that lies between texts,
+    and its interval over clusters.
 
     NaN where no text was read twice: then noise is part of what looks like texts.
     """
@@ -228,22 +271,29 @@ def _texts(
     on_scale = people.agree == "yes"
     slope = people.slope if on_scale else 1.0
     plan = design_for(budget, precision * slope, price).iloc[0]
-    about, why = ("texts", "23_error_budget", "prompts for this difference"), plan["codes"]
+    about, why = (
+        ("texts", "23_error_budget", "prompts for this difference"),
+        plan["codes"],
+    )
     if np.isnan(plan["items"]):
         return _row(*about, why=why)
     how = ", ".join(
         f"{plan[c]:.0f} {c}" for c in ("reads", "orders", "forms") if plan.get(c, 1) > 1
     )
     low, high = plan["items_low"], plan["items_high"]
-    if on_scale:  # prompts go with the square of the points that one of people's is worth
+    # prompts go with the square of the points that one of people's is worth
+    if on_scale:
         flat, steep = people.slope_ends
-        low, high = low * (slope / steep) ** 2, np.inf if flat <= 0 else high * (slope / flat) ** 2
+        low, high = (
+            low * (slope / steep) ** 2,
+            np.inf if flat <= 0 else high * (slope / flat) ** 2,
+        )
         ends = "" if np.isnan(flat) else f" [{flat:.2f}, {steep:.2f}]"
         why = collect(why, Reason("slope_of_people", slope=slope, ends=ends))
     points = "of people's ratings" if on_scale else "of the judge's scores"
     do = (
-        f"compare two candidates on {plan['items']:.0f} prompts, {how or 'one read each'}, "
-        f"to tell {precision:g} points {points} apart"
+        f"compare two candidates on {plan['items']:.0f} prompts, "
+        f"{how or 'one read each'}, to tell {precision:g} points {points} apart"
     )
     return _row(*about, plan["items"], (low, high), why, cost=plan["cost"], do=do)
 
@@ -272,7 +322,10 @@ def _orders(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
     do, cost = {
         "go": (f"average {ORDERS} balanced orders of each text", cost),
         "stop": ("ask one order, the same for all that you compare", 0.0),
-        "unsure": ("ask the pilot's orders of more texts before you pay for them all", np.nan),
+        "unsure": (
+            "ask the pilot's orders of more texts before you pay for them all",
+            np.nan,
+        ),
     }[found["verdict"]]
     return _measured(found, "gain") | {"do": do, "cost": cost}
 
@@ -282,9 +335,11 @@ def _direction(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
     if np.isnan(row["low"]):
         return row
     moves = row["low"] > 0 or row["high"] < 0
-    do = "never compare scores of different orders; average both directions" if moves else (
-        "no shift by direction is seen: keep one order for all that you compare"
-    )  # fmt: skip
+    do = (
+        "never compare scores of different orders; average both directions"
+        if moves
+        else ("no shift by direction is seen: keep one order for all that you compare")
+    )
     return row | {"do": do, "cost": 0.0}
 
 
@@ -298,21 +353,34 @@ def _readout(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
         return because(Reason("few_read_fully", n=int(used.sum())))
     cluster = score.cluster[used]
     one, other = (
-        noise_ratio(crossed_variances(side.value[used], cluster)) for side in (score, expected)
+        noise_ratio(crossed_variances(side.value[used], cluster))
+        for side in (score, expected)
     )
     gain = np.sqrt((1 + one) / (1 + other))
     low, high = infer.jackknife_t(float(gain[0]), gain[1:]).ends
     row = {"gain": float(gain[0]), "low": low, "high": high}
     if np.isnan(gain[0]):
         return row | because(Reason("texts_alike"))
-    do = "use the expected score" if low > 1 else "the expected score is not shown to help"
+    do = (
+        "use the expected score"
+        if low > 1
+        else "the expected score is not shown to help"
+    )
     return row | {"do": do, "cost": 0.0} | because(infer.few_clusters(cluster))
 
 
 _OF_ORDERS = {
     ("orders", "08_how_many_orderings", f"r of {ORDERS} orders over r of one"): _orders,
-    ("direction", "11_rank_reversal", "mean score, ascending minus descending"): _direction,
-    ("readout", "04_judges_and_prompts", "r of the expected score over r of the score"): _readout,
+    (
+        "direction",
+        "11_rank_reversal",
+        "mean score, ascending minus descending",
+    ): _direction,
+    (
+        "readout",
+        "04_judges_and_prompts",
+        "r of the expected score over r of the score",
+    ): _readout,
 }
 
 
@@ -334,7 +402,10 @@ def _labels(
     half = found["high"] - found["mean"]
     more = 0.0 if half <= precision else max(1.0, needed["needed"] - needed["n_labels"])
     ends = gain_interval(found["gain"], found["r"], people.r_ends)
-    do = f"the labels suffice for {precision:g} points: report their mean with the judge's"
+    do = (
+        f"the labels suffice for {precision:g} points: report their mean with the "
+        "judge's"
+    )
     if more:
         do = f"have {more:.0f} more rated (texts drawn at random) for a mean within "
         do += f"{precision:g} points"
@@ -342,8 +413,12 @@ def _labels(
     return _row(*about, found["gain"], ends, why, do=do, cost=cost)
 
 
-def gain_interval(gain: float, r: float, r_ends: tuple[float, float]) -> tuple[float, float]:
-    """Interval of a gain of labels with a judge, which grows as 1 / (1 − r²), from that of r."""
+def gain_interval(
+    gain: float, r: float, r_ends: tuple[float, float]
+) -> tuple[float, float]:
+    """Interval of a gain of labels with a judge,
+    which grows as 1 / (1 − r²), from that of r.
+    """
     ends = np.square(r_ends)
     least = 0.0 if r_ends[0] < 0 < r_ends[1] else ends.min()
     low, high = gain * (1 - r**2) / (1 - np.array([least, ends.max()]))

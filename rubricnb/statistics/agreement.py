@@ -1,4 +1,6 @@
-"""How well do a judge's scores agree with people's, and one strategy's better than another's?"""
+"""How well do a judge's scores agree with people's,
+and one strategy's better than another's?
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,11 @@ def agreement(
     judgments
         Judgments; an item's score is the mean of its parsed reads.
     items
-        Items with the column ``human``, matched by item_id and, where both frames have them,
-        dataset and criterion (Setting 2: text_id and criterion).
+        Items with the column ``human``, matched by item_id and, where both frames have
+        them, dataset and criterion (Setting 2: text_id and criterion).
     by
-        Columns to group by; by default judge, dataset, design and every condition column present.
+        Columns to group by; by default judge, dataset, design and every condition
+        column present.
     value
         ``score`` or ``expected_score``.
 
@@ -55,18 +58,18 @@ def agreement(
         One row a group: its columns, and
 
         * ``n_items`` (with a score and a rating), ``n_clusters, n_reads, n_criteria``;
-        * ``r`` (Pearson, pooled over criteria) with ``r_low, r_high`` and ``p`` (against 0);
-          ``rho`` (Spearman) with ``rho_low, rho_high, rho_p``: 95 % cluster jackknife-t on
-          Fisher's z scale;
+        * ``r`` (Pearson, pooled over criteria) with ``r_low, r_high`` and ``p``
+          (against 0); ``rho`` (Spearman) with ``rho_low, rho_high, rho_p``: 95 %
+          cluster jackknife-t on Fisher's z scale;
         * ``r_macro``: mean over criteria, with ``_low, _high, _p``;
-        * ``r_paper_low, r_paper_high``: the papers' interval, an item percentile bootstrap (1,000
-          resamples; those with a constant side are dropped). It is too narrow where items share a
-          text: 72–90 % instead of 95 %;
-        * ``k_effective``: reads per item, copies of an answer left out and repeats of an ordering
-          that all agree counted once: they add nothing to the item's mean;
-        * ``ceiling``: √reliability of the mean human rating, the r of a judge that knew every
-          text's true quality, from the items' single ``human_ratings``: ICC(C, k) if all have as
-          many, else ICC(1, k); ``ceiling_reason``, why there is none;
+        * ``r_paper_low, r_paper_high``: the papers' interval, an item percentile
+          bootstrap (1,000 resamples; those with a constant side are dropped). It is too
+          narrow where items share a text: 72–90 % instead of 95 %;
+        * ``k_effective``: reads per item, copies of an answer left out and repeats of
+          an ordering that all agree counted once: they add nothing to the item's mean;
+        * ``ceiling``: √reliability of the mean human rating, the r of a judge that knew
+          every text's true quality, from the items' single ``human_ratings``: ICC(C, k)
+          if all have as many, else ICC(1, k); ``ceiling_reason``, why there is none;
         * ``reason``: what could not be computed and why.
 
     Raises
@@ -76,8 +79,8 @@ def agreement(
 
     Notes
     -----
-    arXiv:2602.02219v2, §4.4. r pooled over criteria mixes agreement within criteria with the
-    criteria's different means; v2's Setting 2 uses the macro mean.
+    arXiv:2602.02219v2, §4.4. r pooled over criteria mixes agreement within criteria
+    with the criteria's different means; v2's Setting 2 uses the macro mean.
 
     Examples
     --------
@@ -106,7 +109,9 @@ def row_with_people(
     row: Callable[[Reads, FloatArray], Any],
     what: str = "items",
 ) -> pd.DataFrame:
-    """Append to each group's columns the result of `row` on its reads and their human ratings."""
+    """Append to each group's columns the result of `row`
+    on its reads and their human ratings.
+    """
     arrays.refuse_ambiguous(judgments, items, what)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: row(reads, human_of(reads, items, what))
@@ -118,19 +123,27 @@ def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArr
     arrays.require(items, ["item_id", "human"], what)
     human = arrays.floats(arrays.matched(reads.items, items, "human"))
     if np.isinf(human).any():
-        raise ValueError(f"{what} hold an infinite human rating; leave it empty or drop its row")
+        raise ValueError(
+            f"{what} hold an infinite human rating; leave it empty or drop its row"
+        )
     return human
 
 
-def rated(reads: Reads, human: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-    """Which items have a score and a rating, and the scores and the ratings of these."""
+def rated(
+    reads: Reads, human: FloatArray
+) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    """Which items have a score and a rating,
+    and the scores and the ratings of these.
+    """
     score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
     return used, score[used], human[used]
 
 
 def unscored(reads: Reads, human: FloatArray) -> Reasons:
-    """Return how many rated items, or reads of them, have no score, and how people rate these."""
+    """Return how many rated items, or reads of them,
+    have no score, and how people rate these.
+    """
     scored, rated = reads.parsed.any(axis=1), ~np.isnan(human)
     lost, kept = rated & ~scored, rated & scored
     found: Reasons = ()
@@ -162,12 +175,21 @@ def _agreement(reads: Reads, human: FloatArray) -> dict[str, Any]:
     cluster, criterion = reads.cluster[used], criterion_of(reads)[used]
     found = correlations(x[None], y, cluster, criterion, infer.fisher_jackknife_t)
     row: dict[str, Any] = infer.counted(used, reads.cluster)
-    row |= {"n_reads": int(reads.parsed[used].sum()), "n_criteria": len(np.unique(criterion))}
+    row |= {
+        "n_reads": int(reads.parsed[used].sum()),
+        "n_criteria": len(np.unique(criterion)),
+    }
     row |= found["r"].named("r", *infer.UNTESTED) | {"p": found["r"].p}
     row |= found["rho"].named("rho") | found["r_macro"].named("r_macro")
-    paper = papers_interval(x[None], y, PAPER_RESAMPLES, 0) if len(y) > 1 else (np.nan, np.nan)
+    paper = (
+        papers_interval(x[None], y, PAPER_RESAMPLES, 0)
+        if len(y) > 1
+        else (np.nan, np.nan)
+    )
     row |= dict(zip(("r_paper_low", "r_paper_high"), paper, strict=True))
-    row["k_effective"] = infer.mean_of((reads.parsed & ~arrays.echoes(reads))[used].sum(axis=1))
+    row["k_effective"] = infer.mean_of(
+        (reads.parsed & ~arrays.echoes(reads))[used].sum(axis=1)
+    )
     return row | because(*_why_unsure(x, y, cluster, row), unscored(reads, human))
 
 
@@ -178,7 +200,8 @@ def correlations(
     criterion: IntArray,
     interval: Callable[[float, FloatArray], Estimate],
 ) -> dict[str, Estimate]:
-    """r, ρ and the mean over criteria of r, with intervals, of the scores `x` (sides, items).
+    """r, ρ and the mean over criteria of r, with intervals,
+    of the scores `x` (sides, items).
 
     Of two sides: the first one's minus the second one's.
     """
@@ -205,7 +228,9 @@ def _pooled(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArray:
-    """The same within each criterion, in its column: shape (items, sides, criteria, 6)."""
+    """The same within each criterion, in its column:
+    shape (items, sides, criteria, 6).
+    """
     found = np.unique(criterion)
     parts = np.zeros((len(y), len(x), len(found), 6))
     for column, c in enumerate(found):
@@ -220,20 +245,29 @@ def pooled_correlation(sums: FloatArray) -> FloatArray:
 
 
 def macro_correlation(sums: FloatArray) -> FloatArray:
-    """Mean over criteria of r, or its difference, from summed moments (…, sides, criteria, 6)."""
+    """Mean over criteria of r, or its difference,
+    from summed moments (…, sides, criteria, 6).
+    """
     return _difference(infer.correlation(sums).mean(axis=-1))
 
 
-def papers_interval(x: FloatArray, y: FloatArray, resamples: int, seed: int) -> tuple[float, float]:
-    """The papers' interval of r, or of Δr, of the scores `x` (sides, items): items are drawn.
+def papers_interval(
+    x: FloatArray, y: FloatArray, resamples: int, seed: int
+) -> tuple[float, float]:
+    """The papers' interval of r, or of Δr, of the scores `x` (sides,
+    items): items are drawn.
 
-    It is the 95 % percentile interval of the resamples in which the statistic is defined.
+    It is the 95 % percentile interval of the resamples in which the statistic is
+    defined.
     """
     return _bootstrap(_pooled(x, y), pooled_correlation, resamples, seed)
 
 
 def _bootstrap(
-    sums: FloatArray, statistic: Callable[[FloatArray], FloatArray], resamples: int, seed: int
+    sums: FloatArray,
+    statistic: Callable[[FloatArray], FloatArray],
+    resamples: int,
+    seed: int,
 ) -> tuple[float, float]:
     """Draw rows of `sums`, independently of their order."""
     draws = infer.resampled(sums[infer.content_order(sums)], resamples, seed, statistic)
@@ -250,7 +284,9 @@ def _why_unsure(
     if len(x) == 1:
         yield Reason("one_item")
     elif np.isnan(row["r"]):
-        sides = [name for name, v in (("scores", x), ("human ratings", y)) if np.ptp(v) == 0]
+        sides = [
+            name for name, v in (("scores", x), ("human ratings", y)) if np.ptp(v) == 0
+        ]
         yield Reason("equal_sides", sides=" and ".join(sides))
     else:
         if several and np.isnan(row["r_low"]):
@@ -263,7 +299,9 @@ def _why_unsure(
 
 
 def why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> Reason:
-    """Say why the jackknife gives no interval of r, or Δr, of the scores `x` (sides, items)."""
+    """Say why the jackknife gives no interval of r, or Δr,
+    of the scores `x` (sides, items).
+    """
     sums = arrays.by_cluster(_pooled(x, y), cluster)
     left = infer.correlation(sums.sum(axis=0) - sums)
     if len(x) == 1 and abs(infer.correlation(sums.sum(axis=0)))[0] == 1:
@@ -278,15 +316,19 @@ def why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> Reason:
 def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
     """√reliability of the mean of the single ratings of the judged items.
 
-    ICC(C, k) where all have as many: what a rater adds to all of them does not matter to r. With
-    raters who differ from item to item it estimates the same as ICC(1, k), which serves for ratings
-    of unequal number.
+    ICC(C, k) where all have as many: what a rater adds to all of them does not matter
+    to r. With raters who differ from item to item it estimates the same as ICC(1, k),
+    which serves for ratings of unequal number.
     """
     if "human_ratings" not in items:
         return {"ceiling": np.nan, "ceiling_reason": join(Reason("ceiling.no_ratings"))}
     ratings = ratings_of(reads, items, "human_ratings")
     ratings = ratings[(~np.isnan(ratings)).sum(axis=1) > 1]
-    n, count, mean = len(ratings), (~np.isnan(ratings)).sum(axis=1), arrays.item_means(ratings)
+    n, count, mean = (
+        len(ratings),
+        (~np.isnan(ratings)).sum(axis=1),
+        arrays.item_means(ratings),
+    )
     if n < 2:
         few = Reason("ceiling.single_ratings")
         return {"ceiling": np.nan, "ceiling_reason": join(few)}
@@ -308,7 +350,9 @@ def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> FloatArray:
 
     Shape (items, raters): a rater keeps the place; NaN where there is no rating.
     """
-    listed = [numbers_of(ratings) for ratings in arrays.matched(reads.items, items, column)]
+    listed = [
+        numbers_of(ratings) for ratings in arrays.matched(reads.items, items, column)
+    ]
     out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
     for row, ratings in zip(out, listed, strict=True):
         row[: len(ratings)] = ratings
@@ -327,7 +371,8 @@ def numbers_of(ratings: Any) -> FloatArray:
         return np.array(parts, dtype=np.float64)
     except ValueError:
         raise ValueError(
-            f"the ratings {ratings!r} are not all numbers; use tuples, or text such as '3, 4, 4'"
+            f"the ratings {ratings!r} are not all numbers; use tuples, or text such as "
+            "'3, 4, 4'"
         ) from None
 
 
@@ -346,8 +391,9 @@ def strategy_contrast(
     judgments, items, value
         As in `agreement`.
     a, b
-        Two designs, or two values of another condition column (say temperature 0.0 and 1.0). A
-        design may be narrowed: ``balanced/forward``, ``/reverse``, ``placebo/half-1``, ``/half-2``.
+        Two designs, or two values of another condition column (say temperature 0.0 and
+        1.0). A design may be narrowed: ``balanced/forward``, ``/reverse``,
+        ``placebo/half-1``, ``/half-2``.
     by
         Columns to group by; by default every condition column but the compared one.
 
@@ -357,19 +403,20 @@ def strategy_contrast(
         One row a group: its columns, ``a, b, n_items, n_clusters``, and
 
         * ``r_a, r_b, delta_r`` with 95 % ``low, high`` and ``p``: cluster jackknife-t;
-          ``p_adjusted`` (Benjamini–Hochberg over the returned rows); ``standard_error``; ``mde``
-          (what 80 % power detects: 4.3 standard errors at 4 clusters, 3.0 at 20, by noncentral t);
-          ``p_equivalent`` (TOST, ±0.02);
+          ``p_adjusted`` (Benjamini–Hochberg over the returned rows);
+          ``standard_error``; ``mde`` (what 80 % power detects: 4.3 standard errors at 4
+          clusters, 3.0 at 20, by noncentral t); ``p_equivalent`` (TOST, ±0.02);
         * ``paper_low, paper_high``: the paper's paired item percentile bootstrap (2,000
           resamples). It is too narrow where items share a text;
-        * ``delta_rho`` and ``delta_r_macro`` (mean over criteria) with ``_low, _high, _p``; in
-          Setting 2 also ``paper_macro_low, paper_macro_high``: the paper's paired percentile
-          bootstrap of the latter over texts (2,000 resamples), too narrow where texts share a
-          cluster;
-        * ``r_single_a, r_single_b``: r of one read, averaged over the strategy's reads, and
-          ``delta_single`` with ``_low, _high, _p``: like for like, without averaging;
-        * ``k_effective_a, k_effective_b``: variance of one read over variance of the mean, within
-          items. Ten copies of a greedy answer are one read;
+        * ``delta_rho`` and ``delta_r_macro`` (mean over criteria) with ``_low, _high,
+          _p``; in Setting 2 also ``paper_macro_low, paper_macro_high``: the paper's
+          paired percentile bootstrap of the latter over texts (2,000 resamples), too
+          narrow where texts share a cluster;
+        * ``r_single_a, r_single_b``: r of one read, averaged over the strategy's reads,
+          and ``delta_single`` with ``_low, _high, _p``: like for like, without
+          averaging;
+        * ``k_effective_a, k_effective_b``: variance of one read over variance of the
+          mean, within items. Ten copies of a greedy answer are one read;
         * ``reason``.
 
     Raises
@@ -379,9 +426,10 @@ def strategy_contrast(
 
     Notes
     -----
-    arXiv:2602.02219v2, §4.4, §5.2, §5.5, Tables 3 and 6. ``k_effective`` takes the variance of one
-    read from the side that shows several orderings, since repeats of one ordering cannot show it.
-    Near 1 it is firm; a value near the number of reads needs some hundred items.
+    arXiv:2602.02219v2, §4.4, §5.2, §5.5, Tables 3 and 6. ``k_effective`` takes the
+    variance of one read from the side that shows several orderings, since repeats of
+    one ordering cannot show it. Near 1 it is firm; a value near the number of reads
+    needs some hundred items.
 
     Examples
     --------
@@ -425,7 +473,9 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
     row |= found["rho"].named("delta_rho") | found["r_macro"].named("delta_r_macro")
     if a.criteria is not None:
         text = arrays.combine(
-            a.items[c].iloc[rows_a][used] for c in ("dataset", "item_id") if c in a.items
+            a.items[c].iloc[rows_a][used]
+            for c in ("dataset", "item_id")
+            if c in a.items
         )
         # The paper (v2, Table 6) draws texts once for all correlations.
         sums = arrays.by_cluster(per_criterion(x, y, criterion), text)
@@ -440,13 +490,16 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
 
 
 def _lost_besides(a: Reads, b: Reads, items: pd.DataFrame) -> Reasons:
-    """Return which rated items one side was not asked about, and which reads have no score."""
+    """Return which rated items one side was not asked about,
+    and which reads have no score.
+    """
     a, b = (only(side, ~np.isnan(human_of(side, items))) for side in (a, b))
     return lost_reads(a, b) + absent(a, b, what="rated items")
 
 
 def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:
-    """Return what a contrast loses: rated items that one side scored, and r over all of each.
+    """Return what a contrast loses: rated items that one side scored,
+    and r over all of each.
 
     `x`: (sides, items).
     """
@@ -463,7 +516,9 @@ def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:
     r = [r_of(side, kept) for side, kept in zip(x, scored, strict=True)]
     both = [r_of(side, scored.all(axis=0)) for side in x]
     delta = r[0] - r[1]
-    turned = (Reason("r_turned", delta=delta),) if delta * (both[0] - both[1]) < 0 else ()
+    turned = (
+        (Reason("r_turned", delta=delta),) if delta * (both[0] - both[1]) < 0 else ()
+    )
     return (*found, Reason("r_of_all", a=r[0], b=r[1]), *turned)
 
 
@@ -481,7 +536,9 @@ def _delta_r(
         reasons.append(Reason("r_undefined"))
     elif len(sums) > 1 and np.isnan(found.p):
         same = (x[0] == x[1]).all()
-        reasons.append(Reason("same_scores") if same else why_no_interval(x, y, cluster))
+        reasons.append(
+            Reason("same_scores") if same else why_no_interval(x, y, cluster)
+        )
     else:
         reasons += infer.few_clusters(cluster, scores=(*x, y))
     row = {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta}
@@ -500,13 +557,17 @@ def _single_reads(
         sides = np.split(infer.correlation(sums), [a.shape[1]], axis=-1)
         return np.stack([arrays.item_means(side) for side in sides], axis=-1)
 
-    single = dict(zip(("r_single_a", "r_single_b"), means(parts.sum(axis=0)), strict=True))
+    single = dict(
+        zip(("r_single_a", "r_single_b"), means(parts.sum(axis=0)), strict=True)
+    )
     found = infer.jackknife(parts, cluster, lambda sums: _difference(means(sums)))
     return single | found.named("delta_single")
 
 
 def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
-    """Moments of each read with y: shape (items, reads, 6); 0 where a read is missing."""
+    """Moments of each read with y: shape (items, reads,
+    6); 0 where a read is missing.
+    """
     parsed = ~np.isnan(value)
     x = np.where(parsed, value - infer.mean_known(value), 0.0)
     y = np.where(parsed, (y - y.mean())[:, None], 0.0)
@@ -516,13 +577,16 @@ def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
 def effective_reads(a: Reads, b: Reads, reasons: list[Reason]) -> dict[str, float]:
     """Return the effective number of reads in each side's mean.
 
-    A read varies within an item by σ²₁. Repeats of one ordering vary less among themselves, by w;
-    what they have in common, σ²₁ − w, no averaging removes: K_eff = σ²₁ / (σ²₁ − w + w / K).
+    A read varies within an item by σ²₁. Repeats of one ordering vary less among
+    themselves, by w; what they have in common, σ²₁ − w, no averaging removes: K_eff =
+    σ²₁ / (σ²₁ − w + w / K).
     """
     found = [(_shows_orderings(side), *_noise(side)) for side in (a, b)]
     single = max((within for shows, within, _ in found if shows), default=float("nan"))
     out = {}
-    for name, (shows, within, k) in zip(("k_effective_a", "k_effective_b"), found, strict=True):
+    for name, (shows, within, k) in zip(
+        ("k_effective_a", "k_effective_b"), found, strict=True
+    ):
         shared = 0.0 if shows else max(single - within, 0.0)
         mean_variance = shared + (single if shows else within) / k
         out[name] = float(single / mean_variance) if mean_variance > 0 else float("nan")
@@ -540,7 +604,9 @@ def _shows_orderings(side: Reads) -> bool:
 
 
 def _noise(side: Reads) -> tuple[float, float]:
-    """Mean variance (ddof 1) of an item's reads that are not copies, and their mean number."""
+    """Mean variance (ddof 1) of an item's reads that are not copies,
+    and their mean number.
+    """
     own = np.where(arrays.copies(side), np.nan, side.value)
     count = (~np.isnan(own)).sum(axis=1)
     within = infer.mean_known(arrays.item_variance(own))

@@ -13,7 +13,11 @@ import pandas as pd
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import blocks
-from rubricnb.statistics._variance import crossed_variances, gain_of_averaging, noise_ratio
+from rubricnb.statistics._variance import (
+    crossed_variances,
+    gain_of_averaging,
+    noise_ratio,
+)
 from rubricnb.statistics.agreement import row_with_people
 from rubricnb.statistics.intervals import (
     Estimate,
@@ -31,7 +35,17 @@ MOST_WORK = 8_000_000  # clusters × subsets behind the intervals of a curve
 VERDICT = 0.90  # level of an interval whose ends are two one-sided tests at 5 %
 MIN_CLUSTERS = 10  # of a pilot that gets a verdict
 _NUMBERS = (
-    *("r_mean", "spread_low", "spread_high", "low", "high", "se", "df", "r_expected", "gain"),
+    *(
+        "r_mean",
+        "spread_low",
+        "spread_high",
+        "low",
+        "high",
+        "se",
+        "df",
+        "r_expected",
+        "gain",
+    ),
 )
 
 
@@ -46,24 +60,26 @@ def budget_curve(
     Parameters
     ----------
     judgments, items, by, value
-        As in `agreement`. Only items with every read parsed are used, the same for every K.
+        As in `agreement`. Only items with every read parsed are used, the same for
+        every K.
 
     Returns
     -------
     DataFrame
-        One row a group and K: ``k``, ``n_subsets`` (beyond 12 reads at most 1,000), ``n_items``,
-        ``n_clusters``; ``r_mean`` over the subsets of K reads; ``spread_low, spread_high`` (2.5 and
-        97.5 % of the subsets: how much the choice matters, *not* a confidence band; of width 0 at
-        the largest K); ``low, high`` (95 % cluster jackknife-t interval of r_mean, of thousands of
-        clusters from some of the subsets); ``r_expected`` (what averaging alone predicts:
-        r_∞ / √(1 + φ/K), φ from the variances within and between items, through the last
-        r_mean); ``gain`` (share of the rise from K = 1 to the largest K); ``reason``.
+        One row a group and K: ``k``, ``n_subsets`` (beyond 12 reads at most 1,000),
+        ``n_items``, ``n_clusters``; ``r_mean`` over the subsets of K reads;
+        ``spread_low, spread_high`` (2.5 and 97.5 % of the subsets: how much the choice
+        matters, *not* a confidence band; of width 0 at the largest K); ``low, high``
+        (95 % cluster jackknife-t interval of r_mean, of thousands of clusters from some
+        of the subsets); ``r_expected`` (what averaging alone predicts: r_∞ / √(1 +
+        φ/K), φ from the variances within and between items, through the last r_mean);
+        ``gain`` (share of the rise from K = 1 to the largest K); ``reason``.
 
     Notes
     -----
-    arXiv:2602.02219v2, §5.3, Figure 9. In a balanced design a subset gives all items the same
-    orderings, so a shift common to all items cancels in r; with `shuffled` it does not. The curves
-    of the two are not comparable at K = 1.
+    arXiv:2602.02219v2, §5.3, Figure 9. In a balanced design a subset gives all items
+    the same orderings, so a shift common to all items cancels in r; with `shuffled` it
+    does not. The curves of the two are not comparable at K = 1.
 
     Examples
     --------
@@ -87,7 +103,9 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     n_reads = reads.value.shape[1]
     k = np.arange(1, n_reads + 1)
     sets, size = subsets(n_reads)
-    out = pd.DataFrame({"k": k, "n_subsets": np.bincount(size, minlength=n_reads + 1)[1:]})
+    out = pd.DataFrame(
+        {"k": k, "n_subsets": np.bincount(size, minlength=n_reads + 1)[1:]}
+    )
     rated_items = ~np.isnan(human)
     lost = left_out(reads.value[rated_items], used[rated_items], "rated items")
     cluster = reads.cluster[used]
@@ -101,7 +119,9 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     spread = np.array([np.quantile(r[size == i], [0.025, 0.975]) for i in k])
     intervals = _intervals(gram, sets, size, r_mean)
     rise = r_mean[-1] - r_mean[0]
-    gain = (r_mean - r_mean[0]) / rise if abs(rise) > 1e-12 else np.full(n_reads, np.nan)
+    gain = (
+        (r_mean - r_mean[0]) / rise if abs(rise) > 1e-12 else np.full(n_reads, np.nan)
+    )
     expected = _expected(reads, used, r_mean[-1])
     out = out.assign(r_mean=r_mean, spread_low=spread[:, 0], spread_high=spread[:, 1])
     out = out.assign(**intervals, r_expected=expected, gain=gain)
@@ -113,7 +133,9 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
 
 
 def _r_of_one_read(value: FloatArray, human: FloatArray) -> float:
-    """Mean over the reads of r with people, each over all rated items that it scored."""
+    """Mean over the reads of r with people,
+    each over all rated items that it scored.
+    """
     scored = ~np.isnan(value) & ~np.isnan(human)[:, None]
     r = [
         correlation(infer.moments(v[kept], human[kept]).sum(axis=0))
@@ -155,7 +177,9 @@ def subsets(n_reads: int) -> tuple[FloatArray, IntArray]:
 
 
 def _grams(value: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
-    """Cross-products of (1, y, reads), summed by cluster: all that r of any subset needs."""
+    """Cross-products of (1, y, reads), summed by cluster:
+    all that r of any subset needs.
+    """
     columns = np.column_stack([np.ones_like(y), y - y.mean(), value - value.mean()])
     order = np.argsort(cluster, kind="stable")
     bounds = np.flatnonzero(np.diff(cluster[order])) + 1
@@ -168,7 +192,10 @@ def _subset_correlations(gram: FloatArray, sets: FloatArray) -> FloatArray:
     weights = sets / sets.sum(axis=1, keepdims=True)
     x, xy = gram[:, 0, 2:] @ weights.T, gram[:, 1, 2:] @ weights.T
     xx = ((weights @ gram[:, 2:, 2:]) * weights).sum(axis=2)
-    n, y, yy = (np.broadcast_to(gram[:, i, j, None], x.shape) for i, j in ((0, 0), (0, 1), (1, 1)))
+    n, y, yy = (
+        np.broadcast_to(gram[:, i, j, None], x.shape)
+        for i, j in ((0, 0), (0, 1), (1, 1))
+    )
     return correlation(np.stack([n, x, y, xx, yy, xy], axis=-1))
 
 
@@ -182,28 +209,39 @@ def _intervals(
     step = max(1, 2_000_000 // len(sets))
     starts = range(0, len(gram), step)
     left = np.concatenate(
-        [_subset_correlations(total - gram[s : s + step], sets) @ member.T for s in starts]
+        [
+            _subset_correlations(total - gram[s : s + step], sets) @ member.T
+            for s in starts
+        ]
     )
-    # Some of the subsets tell how r varies over clusters, about the mean over all of them.
+    # Some of the subsets tell how r varies over clusters,
+    # about the mean over all of them.
     left += r_mean - _subset_correlations(total[None], sets)[0] @ member.T
     found = [fisher_jackknife_t(r, own) for r, own in zip(r_mean, left.T, strict=True)]
     return pd.DataFrame([one.columns(*infer.UNTESTED) for one in found])
 
 
-def _some_of_each(sets: FloatArray, size: IntArray, most: int) -> tuple[FloatArray, IntArray]:
+def _some_of_each(
+    sets: FloatArray, size: IntArray, most: int
+) -> tuple[FloatArray, IntArray]:
     """Evenly spaced subsets of each size: at most so many, but at least twenty."""
     own = (np.flatnonzero(size == k) for k in range(1, sets.shape[1] + 1))
     most = max(most, 20)
-    kept = np.concatenate([
-        i[np.linspace(0, len(i) - 1, min(len(i), most)).round().astype(int)] for i in own
-    ])  # fmt: skip
+    kept = np.concatenate(
+        [
+            i[np.linspace(0, len(i) - 1, min(len(i), most)).round().astype(int)]
+            for i in own
+        ]
+    )
     return sets[kept], size[kept]
 
 
 def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArray:
-    """r_∞ / √(1 + φ/K) with φ = variance within over variance between items, through `last`.
+    """r_∞ / √(1 + φ/K) with φ = variance within over variance between items,
+    through `last`.
 
-    Where all items see the same orderings, shifts common to all items are taken out first.
+    Where all items see the same orderings, shifts common to all items are taken out
+    first.
     """
     value = reads.value[used]
     n_items, n_reads = value.shape
@@ -219,11 +257,12 @@ def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArr
 def will_permuting_help(
     pilot: pd.DataFrame, k: int = 10, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Predict from a pilot without labels whether the mean of k orders agrees better than one read.
+    """Predict from a pilot without labels whether the mean
+    of k orders agrees better than one read.
 
-    Reads that waver from order to order gain by averaging; reads that repeat themselves do not.
-    It is the judge's agreement with itself that is measured: one that cannot read may waver too,
-    and averages to a steadier nothing.
+    Reads that waver from order to order gain by averaging; reads that repeat themselves
+    do not. It is the judge's agreement with itself that is measured: one that cannot
+    read may waver too, and averages to a steadier nothing.
 
     Parameters
     ----------
@@ -232,7 +271,8 @@ def will_permuting_help(
     k
         Orders to be averaged.
     by
-        Columns to group by; by default judge, dataset, design and every condition column present.
+        Columns to group by; by default judge, dataset, design and every condition
+        column present.
     value
         ``score`` or ``expected_score``.
 
@@ -242,15 +282,15 @@ def will_permuting_help(
         One row a group: its columns, and
 
         * ``n_items, n_clusters, n_reads`` (of an item);
-        * ``phi``: noise of a single read over the variance between texts, order means removed
-          (`variance_components`, of the items that have every read);
-        * ``gain``: predicted r of the mean of k reads over r of one, √((1 + φ)/(1 + φ/k)), with
-          ``gain_low, gain_high``: 95 % cluster jackknife-t interval;
-        * ``gain_congeneric``: the same without assuming that all orders are equally good, for the
-          pilot's own number of reads only (NaN for another k);
-        * ``verdict``: ``go`` if the gain is above 1.05, ``stop`` if it is below, each by a
-          one-sided test at 5 %; ``unsure`` otherwise, below ten clusters, and where the texts are
-          not shown to differ; ``reason``.
+        * ``phi``: noise of a single read over the variance between texts, order means
+          removed (`variance_components`, of the items that have every read);
+        * ``gain``: predicted r of the mean of k reads over r of one, √((1 + φ)/(1 +
+          φ/k)), with ``gain_low, gain_high``: 95 % cluster jackknife-t interval;
+        * ``gain_congeneric``: the same without assuming that all orders are equally
+          good, for the pilot's own number of reads only (NaN for another k);
+        * ``verdict``: ``go`` if the gain is above 1.05, ``stop`` if it is below, each
+          by a one-sided test at 5 %; ``unsure`` otherwise, below ten clusters, and
+          where the texts are not shown to differ; ``reason``.
 
     Raises
     ------
@@ -259,7 +299,8 @@ def will_permuting_help(
 
     Notes
     -----
-    Spearman (1910) and Brown (1910) for parallel reads; Jöreskog (1971) for congeneric ones.
+    Spearman (1910) and Brown (1910) for parallel reads; Jöreskog (1971) for congeneric
+    ones.
 
     Examples
     --------
@@ -285,7 +326,12 @@ def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
     used = np.asarray(~np.isnan(value).any(axis=1))
     whole, cluster = value[used], cluster[used]
     (n, reads), n_clusters = whole.shape, len(np.unique(cluster))
-    row: dict[str, Any] = {"n_items": n, "n_clusters": n_clusters, "n_reads": reads, "phi": np.nan}
+    row: dict[str, Any] = {
+        "n_items": n,
+        "n_clusters": n_clusters,
+        "n_reads": reads,
+        "phi": np.nan,
+    }
     row |= Estimate().named("gain", *infer.UNTESTED)
     row |= {"gain_congeneric": np.nan, "verdict": "unsure"}
     lost = left_out(value, used)
@@ -307,7 +353,9 @@ def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
 
 
 def _verdict(gain: FloatArray) -> str:
-    """Two one-sided tests at 5 %; a judge that never changed its mind has no reads to average."""
+    """Two one-sided tests at 5 %; a judge that never changed its mind
+    has no reads to average.
+    """
     if (gain == 1).all():
         return "stop"
     low, high = infer.jackknife_t(float(gain[0]), gain[1:], VERDICT).ends
@@ -330,7 +378,9 @@ def _why_unsure(
 
 
 def _congeneric(centred: FloatArray) -> float:
-    """Covariance of the mean with what reads share, over that of a single read on average."""
+    """Covariance of the mean with what reads share,
+    over that of a single read on average.
+    """
     sd = centred.std(axis=0, ddof=1)
     kept = centred[:, sd > 0]
     reads = kept.shape[1]
@@ -341,4 +391,8 @@ def _congeneric(centred: FloatArray) -> float:
     shared = (kept * others).sum(axis=0) / (len(kept) - 1)
     one = float((shared / sd[sd > 0]).mean())
     mean_sd = float(kept.mean(axis=1).std(ddof=1))
-    return float(shared.mean()) / mean_sd / one if one > 0 and mean_sd > 0 else float("nan")
+    return (
+        float(shared.mean()) / mean_sd / one
+        if one > 0 and mean_sd > 0
+        else float("nan")
+    )

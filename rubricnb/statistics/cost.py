@@ -1,4 +1,6 @@
-"""Bias Cost: how far an ordering puts scores where the judge likes to select them (v1, §5.2)."""
+"""Bias Cost: how far an ordering puts scores where the judge likes
+to select them (v1, §5.2).
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,24 @@ from rubricnb.statistics.reads import FloatArray, IntArray
 from rubricnb.statistics.reasons import Reason, because_each
 
 _TABLE_COLUMNS = (
-    *("score", "position", "share", "n", "share_null", "share_null_sd", "reason", "codes"),
+    *(
+        "score",
+        "position",
+        "share",
+        "n",
+        "share_null",
+        "share_null_sd",
+        "reason",
+        "codes",
+    ),
 )
 
 
 def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.DataFrame:
     """Compute the Bias Cost of orderings from a table of P(position | score).
 
-    ``Cost(π) = Σ_p |P(p | π_p) − 1/n|``: 0 if every score is selected at its position in π as
-    often as at any other.
+    ``Cost(π) = Σ_p |P(p | π_p) − 1/n|``: 0 if every score is selected at its position
+    in π as often as at any other.
 
     Parameters
     ----------
@@ -34,21 +45,22 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
     Returns
     -------
     DataFrame
-        One row a group and ordering: ``ordering`` (its code), ``cost`` (the paper prints ×100),
-        ``cost_null`` (its mean for a judge without any preference: the noise floor), ``n_least``
-        (reads of the score with the fewest; the floor is 0.16 at 100, 0.05 at 1,000 for n = 5),
-        ``reason``.
-        The floor follows from the permutation distribution, where the table has it.
+        One row a group and ordering: ``ordering`` (its code), ``cost`` (the paper
+        prints ×100), ``cost_null`` (its mean for a judge without any preference: the
+        noise floor), ``n_least`` (reads of the score with the fewest; the floor is 0.16
+        at 100, 0.05 at 1,000 for n = 5), ``reason``. The floor follows from the
+        permutation distribution, where the table has it.
 
     Raises
     ------
     ValueError
-        The table has no row for some score and position, or an ordering is not a permutation.
+        The table has no row for some score and position, or an ordering is not a
+        permutation.
 
     Notes
     -----
-    arXiv:2602.02219v1, §5.2, Table 6. The least of several costs is biased down: choose the
-    ordering on some clusters, report its cost on others.
+    arXiv:2602.02219v1, §5.2, Table 6. The least of several costs is biased down: choose
+    the ordering on some clusters, report its cost on others.
 
     Examples
     --------
@@ -76,7 +88,9 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
                 "n_least": fewest,
             }
         )
-        result = result.assign(**because_each(*[_why_unknown(share, null)] * len(result)))
+        result = result.assign(
+            **because_each(*[_why_unknown(share, null)] * len(result))
+        )
         rows.append(arrays.keyed(key, result))
     return pd.concat(rows, ignore_index=True)
 
@@ -92,7 +106,9 @@ def _mean_deviation(part: pd.DataFrame, n: int) -> FloatArray:
         return np.full((n, n), np.nan)
     sd, off = _square(part, "share_null_sd"), _square(part, "share_null") - 1 / n
     ratio = off / np.where(sd > 0, sd, 1.0)
-    folded = sd * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + off * special.erf(ratio / 2**0.5)
+    folded = sd * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + off * special.erf(
+        ratio / 2**0.5
+    )
     return np.asarray(np.where(sd > 0, folded, np.abs(off)))
 
 
@@ -113,14 +129,19 @@ def _square(part: pd.DataFrame, column: str) -> FloatArray:
         or list(wide.columns.sort_values()) != expected
     ):
         raise ValueError(
-            f"the table has scores {list(wide.index)} and positions {list(wide.columns)}; "
-            "a Bias Cost needs each of n scores at each position 1…n"
+            f"the table has scores {list(wide.index)} and positions "
+            f"{list(wide.columns)}; a Bias Cost needs each of n scores at each "
+            "position 1…n"
         )
     return wide[expected].to_numpy(dtype=np.float64)
 
 
 def _checked(orderings: ArrayLike | None, n: int) -> IntArray:
-    shown = balanced(n).orderings() if orderings is None else np.atleast_2d(np.asarray(orderings))
+    shown = (
+        balanced(n).orderings()
+        if orderings is None
+        else np.atleast_2d(np.asarray(orderings))
+    )
     if shown.shape[1] != n or (np.sort(shown, axis=1) != np.arange(1, n + 1)).any():
         raise ValueError(f"orderings must be permutations of 1..{n}, shape (k, {n})")
     return shown.astype(np.int64)

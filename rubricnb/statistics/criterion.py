@@ -25,12 +25,14 @@ _STATISTICS = (
 def criterion_order(
     judgments: pd.DataFrame, by: By = None, value: Value = "score", seed: int = 0
 ) -> pd.DataFrame:
-    """Test and measure, for each criterion, the effect of its position among the criteria.
+    """Test and measure, for each criterion,
+    the effect of its position among the criteria.
 
     Parameters
     ----------
     judgments
-        Judgments of Setting 2 (the template ``criteria``), with the column ``criterion_position``.
+        Judgments of Setting 2 (the template ``criteria``), with the column
+        ``criterion_position``.
     by
         Columns to group by, besides the criterion; by default every condition column.
     value
@@ -41,21 +43,24 @@ def criterion_order(
     Returns
     -------
     DataFrame
-        One row a group and criterion. A block is a text; its reads with the criterion at one
-        position (forward and reverse) are averaged first. Blocks without every position are dropped
-        (``n_dropped``).
+        One row a group and criterion. A block is a text; its reads with the criterion
+        at one position (forward and reverse) are averaged first. Blocks without every
+        position are dropped (``n_dropped``).
 
-        * ``delta_pos``: largest minus smallest mean score over positions, in score points;
-          ``delta_pos_null``: its mean when positions are permuted within clusters (1,000 draws; it
-          is never 0), ``delta_pos_p``: share of draws with as large a gap;
+        * ``delta_pos``: largest minus smallest mean score over positions, in score
+          points; ``delta_pos_null``: its mean when positions are permuted within
+          clusters (1,000 draws; it is never 0), ``delta_pos_p``: share of draws with as
+          large a gap;
         * ``mean_1…k``: mean score at each position;
-        * ``friedman, df, p``: the paper's test over blocks; ``p_adjusted`` (Benjamini–Hochberg over
-          the returned rows); ``kendall_w`` from 0 to 1;
-        * ``friedman_cluster, p_cluster``: the same with the blocks of a cluster averaged first;
-        * ``q, p_within``: within-cluster permutation test of the means, in closed form, which holds
-          when blocks share a text; ``p_within_adjusted``;
-        * ``p_equivalent`` (TOST: every two positions within ±0.1 points); ``mde`` (the gap between
-          two positions, the others half-way, that p_within finds with 80 % power at 5 %);
+        * ``friedman, df, p``: the paper's test over blocks; ``p_adjusted``
+          (Benjamini–Hochberg over the returned rows); ``kendall_w`` from 0 to 1;
+        * ``friedman_cluster, p_cluster``: the same with the blocks of a cluster
+          averaged first;
+        * ``q, p_within``: within-cluster permutation test of the means, in closed form,
+          which holds when blocks share a text; ``p_within_adjusted``;
+        * ``p_equivalent`` (TOST: every two positions within ±0.1 points); ``mde`` (the
+          gap between two positions, the others half-way, that p_within finds with 80 %
+          power at 5 %);
         * ``n_blocks, n_dropped, n_clusters, n_reads``, ``reason``.
 
     Raises
@@ -65,8 +70,9 @@ def criterion_order(
 
     Notes
     -----
-    arXiv:2602.02219v2, §4.4, §5.5, Table 5. In cyclic orders a criterion always has the same
-    neighbour before it, so "position" is position in that context; `williams` separates the two.
+    arXiv:2602.02219v2, §4.4, §5.5, Table 5. In cyclic orders a criterion always has the
+    same neighbour before it, so "position" is position in that context; `williams`
+    separates the two.
 
     Examples
     --------
@@ -80,7 +86,9 @@ def criterion_order(
     0  coherence        1.0       3.0       0.75
     """
     parts = _groups(judgments, by, [value], ["criterion"])
-    result = pd.DataFrame([{**key, **_criterion(key, part, value, seed)} for key, part in parts])
+    result = pd.DataFrame(
+        [{**key, **_criterion(key, part, value, seed)} for key, part in parts]
+    )
     return infer.adjust(infer.adjust(result, "p"), "p_within")
 
 
@@ -94,16 +102,18 @@ def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     judgments
         As in `criterion_order`. Places beyond the highest score are left out.
     by
-        Columns to group by; by default every condition column. Criteria are taken together.
+        Columns to group by; by default every condition column. Criteria are taken
+        together.
 
     Returns
     -------
     DataFrame
-        One row a group: ``share`` of the reads whose score is the number of the place, with a 95 %
-        Wilson interval ``share_low, share_high``; ``chance``, the mean of that share when the
-        places of each text and criterion are permuted (exact, nothing is drawn: each read's score
-        is replaced by the scores that the text got at all places); ``excess``, share minus chance,
-        with ``excess_low, excess_high`` and ``p`` (against 0); ``n_reads, n_clusters``, ``reason``.
+        One row a group: ``share`` of the reads whose score is the number of the place,
+        with a 95 % Wilson interval ``share_low, share_high``; ``chance``, the mean of
+        that share when the places of each text and criterion are permuted (exact,
+        nothing is drawn: each read's score is replaced by the scores that the text got
+        at all places); ``excess``, share minus chance, with ``excess_low, excess_high``
+        and ``p`` (against 0); ``n_reads, n_clusters``, ``reason``.
 
     Raises
     ------
@@ -141,8 +151,8 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     place, score = arrays.floats(part["criterion_position"]), arrays.values_of(part)
     if pd.Series(place).groupby(block).nunique().max() < 2:
         raise ValueError(
-            "every criterion is always at the same position, so no position effect can be seen; "
-            "pass judgments of a design that moves the criteria"
+            "every criterion is always at the same position, so no position effect can "
+            "be seen; pass judgments of a design that moves the criteria"
         )
     highest = int(part["n_options"].max())
     known = ~np.isnan(score) & ~np.isnan(place)
@@ -159,20 +169,31 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     row["chance"] = infer.mean_of(chance)
     row |= infer.named_mean("excess", equal - chance, cluster)
     row["p"] = row.pop("excess_p")
-    few = infer.few_clusters(cluster, {"share": equal}) if len(equal) else Reason("no_read")
+    few = (
+        infer.few_clusters(cluster, {"share": equal})
+        if len(equal)
+        else Reason("no_read")
+    )
     return row | because(few)
 
 
-def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int) -> dict[str, Any]:
-    positions, column = np.unique(arrays.floats(part["criterion_position"]), return_inverse=True)
+def _criterion(
+    key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int
+) -> dict[str, Any]:
+    positions, column = np.unique(
+        arrays.floats(part["criterion_position"]), return_inverse=True
+    )
     if len(positions) < 2:
         raise ValueError(
-            f"criterion {key['criterion']!r} is always at position {positions[0]:.0f}, so its "
-            "position has no effect to measure; pass judgments of a design that moves it"
+            f"criterion {key['criterion']!r} is always at position {positions[0]:.0f}, "
+            "so its position has no effect to measure; pass judgments of a design that "
+            "moves it"
         )
     block = arrays.combine(part[c] for c in ("dataset", "item_id") if c in part)
     scores = arrays.values_of(part, value)
-    cells = arrays.cell_means(block, column, scores, (int(block.max()) + 1, len(positions)))
+    cells = arrays.cell_means(
+        block, column, scores, (int(block.max()) + 1, len(positions))
+    )
     complete = np.asarray(~np.isnan(cells).any(axis=1))
     cluster = arrays.clusters_of(part)[np.unique(block, return_index=True)[1]][complete]
     kept = np.isin(block, np.flatnonzero(complete)) & ~np.isnan(scores)
@@ -191,10 +212,13 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
 
 
 def _reads_left_out(block: IntArray, scores: FloatArray, complete: Mask) -> Reasons:
-    """Return how many reads of complete blocks lack a score: their cell has another one."""
+    """Return how many reads of complete blocks lack a score:
+    their cell has another one.
+    """
     n = len(complete)
     counts = [
-        np.bincount(block[known], minlength=n) for known in (np.isnan(scores), ~np.isnan(scores))
+        np.bincount(block[known], minlength=n)
+        for known in (np.isnan(scores), ~np.isnan(scores))
     ]
     mean = arrays.cell_means(block, np.zeros_like(block), scores, (n, 1))[:, 0]
     return reads_left_out(counts[0][complete], counts[1][complete], mean[complete])
@@ -207,7 +231,9 @@ def _position_tests(
     row: dict[str, Any] = {"df": k - 1} | dict.fromkeys(_STATISTICS, np.nan)
     if len(cells) == 0:
         return row | because(Reason("incomplete_texts"))
-    row |= {f"mean_{p:.0f}": m for p, m in zip(positions, cells.mean(axis=0), strict=True)}
+    row |= {
+        f"mean_{p:.0f}": m for p, m in zip(positions, cells.mean(axis=0), strict=True)
+    }
     sums = arrays.by_cluster(cells, cluster)
     reasons: list[Reason] = []
     row |= infer.permuted_spread("delta_pos", cells, cluster, PERMUTATIONS, seed)
@@ -232,12 +258,14 @@ def _position_tests(
 def friedman(cells: FloatArray) -> tuple[float, float]:
     """Friedman's χ² with the correction for ties, and its p: blocks × positions.
 
-    NaN where every block is tied throughout. Unlike scipy's it takes two positions as well.
+    NaN where every block is tied throughout. Unlike scipy's it takes two positions as
+    well.
     """
     n, k = cells.shape
     # Means of a few integers can differ in the last digit where they are equal.
     ranks = stats.rankdata(np.round(cells, 9), axis=1)
-    spread = ((ranks - (k + 1) / 2) ** 2).sum() / (k - 1)  # n k (k + 1) / 12 without ties
+    # n k (k + 1) / 12 without ties
+    spread = ((ranks - (k + 1) / 2) ** 2).sum() / (k - 1)
     if spread <= 0:
         return float("nan"), float("nan")
     statistic = float(((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2).sum() / spread)
@@ -247,8 +275,8 @@ def friedman(cells: FloatArray) -> tuple[float, float]:
 def _permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, float]:
     """Hoeffding's variance makes Q = (k - 1) Σ_p (T_p - T̄)² / Σ_g Σ_p (x_gp - x̄_g)².
 
-    Returns Q, its p, and the gap between two positions, the others half-way, that this finds with
-    80 % power. Where no score changes nothing shows how much one could.
+    Returns Q, its p, and the gap between two positions, the others half-way, that this
+    finds with 80 % power. Where no score changes nothing shows how much one could.
     """
     k = sums.shape[1]
     rest = sums - sums.mean(axis=1, keepdims=True)
@@ -261,7 +289,9 @@ def _permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, fl
 
 
 def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
-    """TOST for every two positions; the largest p serves for all (intersection–union)."""
+    """TOST for every two positions;
+    the largest p serves for all (intersection–union).
+    """
     total = sums.sum(axis=0) / size.sum()
     left = (sums.sum(axis=0) - sums) / (size.sum() - size)
     first, second = np.triu_indices(sums.shape[1], 1)

@@ -19,9 +19,11 @@ from rubricnb.statistics.reasons import Reason, Reasons, because, collect
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
 _FACETS = {
-    "judge": ("judge",), "form": FORMS, "order": ("ordering", "criterion_ordering"),
+    "judge": ("judge",),
+    "form": FORMS,
+    "order": ("ordering", "criterion_ordering"),
     "rater": ("rater",),
-}  # fmt: skip
+}
 _AGAIN = "re-read"
 _NUMBERS = (
     *("variance", "low", "high", "se", "df"),
@@ -34,18 +36,21 @@ _MOST = 10_000_000
 _OF_PLANS = ("few_clusters", "few_clusters_alike", "no_interval.not_crossed")
 
 
-def error_budget(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
-    """Split the variance of a score by its sources: texts, re-reading, order, form, judge, rater.
+def error_budget(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
+    """Split the variance of a score by its sources: texts,
+    re-reading, order, form, judge, rater.
 
     Parameters
     ----------
     judgments
-        Judgments, crossed or not, complete or not; a placebo design is left out. Of people: their
-        ratings as scores, one row a rating, with the column ``rater``.
+        Judgments, crossed or not, complete or not; a placebo design is left out. Of
+        people: their ratings as scores, one row a rating, with the column ``rater``.
     by
-        Columns to group by. By default the judge, the dataset and every condition column but those
-        of the prompt's form: these, and the order of the options, are sources. ``["dataset"]``
-        makes the judge one as well.
+        Columns to group by. By default the judge, the dataset and every condition
+        column but those of the prompt's form: these, and the order of the options, are
+        sources. ``["dataset"]`` makes the judge one as well.
     value
         ``score`` or ``expected_score``.
 
@@ -54,23 +59,25 @@ def error_budget(judgments: pd.DataFrame, by: By = None, value: Value = "score")
     DataFrame
         One row a group and ``source``:
 
-        * ``prompt`` (what all answers to one prompt share), ``candidate``, ``item`` (the rest);
-          ``form`` and the like: a shift of all scores, ``form × candidate``, ``form × prompt``,
-          ``form × item``; ``re-read``: what is left when the same is asked again;
-        * ``variance``: in squared points, untruncated (an estimate of a small one can be negative),
-          with ``low, high``: 95 % cluster jackknife-t, over texts like these and these very forms,
-          orders and judges;
-        * ``share`` of the variance of a single score, components below 0 taken as 0, with ``_low``
-          and ``_high``;
-        * ``n_levels, n_reads, n_items, n_clusters``; ``reason``: what the design cannot tell, and
-          what a row therefore contains.
+        * ``prompt`` (what all answers to one prompt share), ``candidate``, ``item``
+          (the rest); ``form`` and the like: a shift of all scores, ``form ×
+          candidate``, ``form × prompt``, ``form × item``; ``re-read``: what is left
+          when the same is asked again;
+        * ``variance``: in squared points, untruncated (an estimate of a small one can
+          be negative), with ``low, high``: 95 % cluster jackknife-t, over texts like
+          these and these very forms, orders and judges;
+        * ``share`` of the variance of a single score, components below 0 taken as 0,
+          with ``_low`` and ``_high``;
+        * ``n_levels, n_reads, n_items, n_clusters``; ``reason``: what the design cannot
+          tell, and what a row therefore contains.
 
     Notes
     -----
-    Henderson's (1953) method 1: sums of squares of the means over every source, equated with their
-    expectations. For balanced data this is the analysis of variance. Criteria are separate texts;
-    ``candidate`` is a candidate's mean on a criterion. A source is left out where it coincides with
-    another one (one read of each text: ``item`` is part of ``re-read``).
+    Henderson's (1953) method 1: sums of squares of the means over every source, equated
+    with their expectations. For balanced data this is the analysis of variance.
+    Criteria are separate texts; ``candidate`` is a candidate's mean on a criterion. A
+    source is left out where it coincides with another one (one read of each text:
+    ``item`` is part of ``re-read``).
 
     Examples
     --------
@@ -93,16 +100,21 @@ def error_budget(judgments: pd.DataFrame, by: By = None, value: Value = "score")
         for key, part in arrays.groups(judgments, names)
     ]
     table = pd.concat(found, ignore_index=True)
-    # As text: pandas copies and compares attributes at every step, and writes them to parquet.
+    # As text: pandas copies and compares attributes at every step,
+    # and writes them to parquet.
     table.attrs["left"] = {str(row): text for row, text in table.pop("left").items()}
     return table
 
 
 def _asked(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Leave out copies: reads of a text that share the key of everything that changes an answer."""
+    """Leave out copies: reads of a text that share the key
+    of everything that changes an answer.
+    """
     if "key" not in judgments or judgments["key"].nunique() < 2:
         return judgments
-    names = [n for n in ("judge", "dataset", "item_id", "criterion", "key") if n in judgments]
+    names = [
+        n for n in ("judge", "dataset", "item_id", "criterion", "key") if n in judgments
+    ]
     known = judgments["key"].notna() & (judgments["key"] != "")
     return judgments[~(known & judgments.duplicated(names))]
 
@@ -113,10 +125,14 @@ def _facets(part: pd.DataFrame, names: list[str]) -> dict[str, IntArray]:
         facet: [part[c] for c in columns if c in part and c not in names]
         for facet, columns in _FACETS.items()
     }
-    return {facet: arrays.combine(columns) for facet, columns in found.items() if columns}
+    return {
+        facet: arrays.combine(columns) for facet, columns in found.items() if columns
+    }
 
 
-def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict[str, Any]]:
+def _budget(
+    part: pd.DataFrame, names: list[str], value: Value
+) -> Iterator[dict[str, Any]]:
     x = arrays.values_of(part, value)
     part, x = part[~np.isnan(x)], x[~np.isnan(x)]
     cluster = arrays.clusters_of(part)
@@ -137,19 +153,33 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict
     columns = {source: k for k, source in enumerate(kept)}
     for source, code in sources.items():
         row: dict[str, Any] = {"source": source, **dict.fromkeys(_NUMBERS, np.nan)}
-        row |= {"n_levels": _levels(code), **count, **because(why.get(source)), "left": ""}
+        row |= {
+            "n_levels": _levels(code),
+            **count,
+            **because(why.get(source)),
+            "left": "",
+        }
         if source in columns:
             column = columns[source]
             row |= _kept_row(estimates[:, column], shares[:, column])
-            parts = [n for n, r in why.items() if r == "part_of" and r.numbers["source"] == source]
+            parts = [
+                n
+                for n, r in why.items()
+                if r == "part_of" and r.numbers["source"] == source
+            ]
             contains = Reason("contains", sources=", ".join(parts)) if parts else None
-            unknown = () if equal or alias else _why_no_interval(row, estimates[1:], shares[1:])
+            unknown = (
+                ()
+                if equal or alias
+                else _why_no_interval(row, estimates[1:], shares[1:])
+            )
             row |= because(contains, whole, unknown)
         yield row
 
 
 def _kept_row(variance: FloatArray, share: FloatArray) -> dict[str, Any]:
-    """The numbers of a source, from its variance and its share: of all, then without each cluster.
+    """The numbers of a source, from its variance and its share:
+    of all, then without each cluster.
 
     ``left`` keeps the variances, for `design_for`.
     """
@@ -157,13 +187,19 @@ def _kept_row(variance: FloatArray, share: FloatArray) -> dict[str, Any]:
     row: dict[str, Any] = {"variance": v.value, **v.columns(*infer.UNTESTED)}
     row |= s.named("share", *infer.UNTESTED)
     low, high = np.clip(s.ends, 0, 1)
-    return row | {"share_low": low, "share_high": high, "left": variance.tobytes().hex()}
+    return row | {
+        "share_low": low,
+        "share_high": high,
+        "left": variance.tobytes().hex(),
+    }
 
 
 def _why_no_interval(
     row: dict[str, Any], estimates: FloatArray, shares: FloatArray
 ) -> Iterator[Reason]:
-    """Yield why a source has no interval, from what is known without each of the clusters."""
+    """Yield why a source has no interval,
+    from what is known without each of the clusters.
+    """
     n = len(estimates)
     if n < 2:
         return
@@ -198,11 +234,15 @@ def _sources(
         out[facet] = code
         if _levels(code) > 1:
             for name, text in texts.items():
-                out[f"{facet} × {name}"] = arrays.combine([pd.Series(code), pd.Series(text)])
+                out[f"{facet} × {name}"] = arrays.combine(
+                    [pd.Series(code), pd.Series(text)]
+                )
     return out | {_AGAIN: np.arange(len(part))}
 
 
-def _distinct(sources: dict[str, IntArray]) -> tuple[dict[str, IntArray], dict[str, Reason]]:
+def _distinct(
+    sources: dict[str, IntArray],
+) -> tuple[dict[str, IntArray], dict[str, Reason]]:
     """Keep the sources that can be separated; give the reason for every other one."""
     kept: dict[str, IntArray] = {}
     why = {}
@@ -222,42 +262,46 @@ def design_for(
     difference: float,
     price: Mapping[str, float] = CALLS,
 ) -> pd.DataFrame:
-    """Say how many prompts each way of asking needs to detect a difference, and what it costs.
+    """Say how many prompts each way of asking needs to detect a difference,
+    and what it costs.
 
     Parameters
     ----------
     budget
         Of `error_budget`, fresh: a budget read back from a file gives no intervals.
     difference
-        Between two candidates that answer the same prompts and are asked in the same forms, in
-        points of the score. Where the budget knows one text a prompt only: between two sets.
+        Between two candidates that answer the same prompts and are asked in the same
+        forms, in points of the score. Where the budget knows one text a prompt only:
+        between two sets.
     price
-        ``{"call": …, "item": …}``: of a call, and of one more prompt with its two answers (0 if
-        not named). A ``label``, which `advise` also knows, has no price here.
+        ``{"call": …, "item": …}``: of a call, and of one more prompt with its two
+        answers (0 if not named). A ``label``, which `advise` also knows, has no price
+        here.
 
     Returns
     -------
     DataFrame
         One row a group and way of asking, the cheapest first: ``reads`` of the same
-        (more than 1 only where the budget saw re-reads), ``orders``, ``forms``, ``judges``,
-        ``raters`` (as far as there are several); ``items``: prompts for 80 % power of a two-sided
-        t test at 5 %, with ``items_low, items_high`` (95 %, from the budget's clusters; inf: no
-        number is enough); ``calls`` for both candidates with ``_low, _high``; ``cost``;
-        ``reason``.
+        (more than 1 only where the budget saw re-reads), ``orders``, ``forms``,
+        ``judges``, ``raters`` (as far as there are several); ``items``: prompts for 80
+        % power of a two-sided t test at 5 %, with ``items_low, items_high`` (95 %, from
+        the budget's clusters; inf: no number is enough); ``calls`` for both candidates
+        with ``_low, _high``; ``cost``; ``reason``.
 
     Raises
     ------
     ValueError
-        `difference` is not positive, `price` names something else or a number below 0, or `budget`
-        is not of `error_budget`.
+        `difference` is not positive, `price` names something else or a number below 0,
+        or `budget` is not of `error_budget`.
 
     Notes
     -----
-    The variance of the difference is 2[(σ²(item) + Σ σ²(f × item)/k + σ²(re-read)/calls)/n +
-    Σ σ²(f × candidate)/k] over the facets f, k levels of each, and all calls about a text: the last
-    sum does not fall with n.
-    It is planned with only where its interval lies above 0: noise would otherwise buy orders, or
-    call every number of prompts too small. `reason` says what its upper end would leave undetected.
+    The variance of the difference is 2[(σ²(item) + Σ σ²(f × item)/k +
+    σ²(re-read)/calls)/n + Σ σ²(f × candidate)/k] over the facets f, k levels of each,
+    and all calls about a text: the last sum does not fall with n. It is planned with
+    only where its interval lies above 0: noise would otherwise buy orders, or call
+    every number of prompts too small. `reason` says what its upper end would leave
+    undetected.
 
     Examples
     --------
@@ -272,18 +316,24 @@ def design_for(
     4      10  143.0  2860.0
     """
     if not difference > 0:
-        raise ValueError(f"difference is {difference}: give a positive number of points")
+        raise ValueError(
+            f"difference is {difference}: give a positive number of points"
+        )
     require_prices(price)
     arrays.require(budget, ["source", "variance"], "the budget")
     names = list(budget.columns[: budget.columns.get_loc("source")])
     rows: list[dict[str, Any]] = []
     for key, part in arrays.groups(budget, names):
         found = [row | key for row in _designs(part, difference, price)]
-        rows += sorted(found, key=lambda row: (np.isnan(row["cost"]), row["cost"], row["calls"]))
+        rows += sorted(
+            found, key=lambda row: (np.isnan(row["cost"]), row["cost"], row["calls"])
+        )
     table = pd.DataFrame(rows)
     asked = [c for c in table if c in ("reads", *(f"{f}s" for f in _FACETS))]
     table[asked] = table[asked].fillna(1).astype(int)
-    return table[[*names, *asked, *table.columns.difference([*names, *asked], sort=False)]]
+    return table[
+        [*names, *asked, *table.columns.difference([*names, *asked], sort=False)]
+    ]
 
 
 def _designs(
@@ -300,12 +350,16 @@ def _designs(
         calls = int(np.prod(ks)) * reads
         one, floor = variance_of_difference(sources, variances, k, calls)
         n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
-        # One ratio for both parts: the interval is of their sum at the n that is planned.
+        # One ratio for both parts: the interval is of their sum
+        # at the n that is planned.
         ends = _ratios(one / np.minimum(n, _MOST) + floor)
         low, high = (_prompts(one[0] * r, floor[0] * r, difference) for r in ends)
         row: dict[str, Any] = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
         row |= {"items": n, "items_low": low, "items_high": high}
-        row |= {f"calls{end}": 2 * calls * row[f"items{end}"] for end in ("", "_low", "_high")}
+        row |= {
+            f"calls{end}": 2 * calls * row[f"items{end}"]
+            for end in ("", "_low", "_high")
+        }
         row["cost"] = _cost(row["calls"], n, price)
         why = (_left_undetected(source, *ends, k) for source, ends in doubtful.items())
         yield row | because(_why_no_design(n, part, variances.shape[1]), *why)
@@ -315,7 +369,9 @@ def require_prices(price: Mapping[str, float]) -> None:
     """Refuse prices of what has none, and those below 0."""
     for name, each in price.items():
         if name not in PRICED:
-            raise ValueError(f"price of {name!r}: there are prices of {', '.join(PRICED)}")
+            raise ValueError(
+                f"price of {name!r}: there are prices of {', '.join(PRICED)}"
+            )
         if not each >= 0:
             raise ValueError(f"price of {name!r} is {each}: give a number of 0 or more")
 
@@ -328,14 +384,24 @@ def _cost(calls: float, prompts: float, price: Mapping[str, float]) -> float:
     return float(sum(amount * each for amount, each in amounts if each != 0))
 
 
-def _not_shown(part: pd.DataFrame, sources: list[str]) -> dict[str, tuple[float, float]]:
-    """Preferences of a form, order or judge for a candidate that may be 0, and their intervals."""
+def _not_shown(
+    part: pd.DataFrame, sources: list[str]
+) -> dict[str, tuple[float, float]]:
+    """Preferences of a form, order or judge for a candidate that may be 0,
+    and their intervals.
+    """
     known = part[part["source"].isin(sources)].set_index("source")[["low", "high"]]
-    ends = {s: (known["low"][s], known["high"][s]) for s in sources if s.endswith(" × candidate")}
+    ends = {
+        s: (known["low"][s], known["high"][s])
+        for s in sources
+        if s.endswith(" × candidate")
+    }
     return {source: own for source, own in ends.items() if not own[0] > 0}
 
 
-def _left_undetected(source: str, low: float, high: float, k: Mapping[str, int]) -> Reason | None:
+def _left_undetected(
+    source: str, low: float, high: float, k: Mapping[str, int]
+) -> Reason | None:
     if not high > 0:
         return None
     most = _multiplier(10_000) * np.sqrt(2 * high / k[source.partition(" × ")[0]])
@@ -343,19 +409,24 @@ def _left_undetected(source: str, low: float, high: float, k: Mapping[str, int])
 
 
 def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
-    """Sources of one group, and in a row each: its variance, then without each cluster if kept."""
+    """Sources of one group, and in a row each: its variance,
+    then without each cluster if kept.
+    """
     known = budget[budget["variance"].notna()]
     stored = [budget.attrs.get("left", {}).get(str(i), "") for i in known.index]
     kept = [np.frombuffer(bytes.fromhex(text)) for text in stored]
     own = known["variance"].to_numpy(np.float64)[:, None]
-    whole = len(kept) and all(len(v) and v[0] == e for v, e in zip(kept, own, strict=True))
+    whole = len(kept) and all(
+        len(v) and v[0] == e for v, e in zip(kept, own, strict=True)
+    )
     return known["source"].tolist(), np.array(kept) if whole else own.copy()
 
 
 def variance_of_difference(
     sources: list[str], variances: FloatArray, k: Mapping[str, int], calls: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Variance of the difference of two candidates: what n prompts divide, and what they do not.
+    """Variance of the difference of two candidates:
+    what n prompts divide, and what they do not.
 
     What both share, prompts and the shift of a form, cancels from their difference.
     """
@@ -379,7 +450,9 @@ def _ratios(variance: FloatArray) -> tuple[float, float]:
 
 
 def _prompts(one: float, floor: float, difference: float) -> float:
-    """Smallest number of prompts whose t test detects the difference; inf if none does."""
+    """Smallest number of prompts whose t test detects the difference;
+    inf if none does.
+    """
     if np.isnan(one):
         return float("nan")
 

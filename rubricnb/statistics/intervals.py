@@ -1,8 +1,9 @@
-"""Intervals and p-values from clusters: t, jackknife-t, weighted correlations, bootstrap.
+"""Intervals and p-values from clusters: t, jackknife-t,
+weighted correlations, bootstrap.
 
-A statistic yields an `Estimate`: the value with its interval and p, and the standard error and
-degrees of freedom that both were computed from. Tables keep all of these as columns, so that
-nothing has to guess a standard error from a width again.
+A statistic yields an `Estimate`: the value with its interval and p, and the standard
+error and degrees of freedom that both were computed from. Tables keep all of these as
+columns, so that nothing has to guess a standard error from a width again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from rubricnb.statistics.reasons import Reason, Reasons
 LEVEL = 0.95
 POWER = 0.80
 ALPHA = 0.05
-FEW_CLUSTERS, FEW_EVENTS, MOST_ALIKE = 20, 10, 0.75  # coverage falls beyond these (chapter 06)
+# coverage falls beyond these (chapter 06)
+FEW_CLUSTERS, FEW_EVENTS, MOST_ALIKE = 20, 10, 0.75
 _AT_ONCE = 100_000  # permuted numbers that are held: more would leave the cache
 _NONE = 1e-12  # a standard error below this is rounding
 MARGINS = {"share": 0.02, "delta_r": 0.02, "delta_pos": 0.1, "flips": 0.05}
@@ -42,9 +44,10 @@ class Estimate:
     p
         Two-sided, against 0.
     se, df
-        Standard error, and the degrees of freedom of its t: one less than the clusters, or fewer
-        where some carry most of the variance (`freedom`). In the units of the value, except for
-        correlations: theirs are on Fisher's z scale, on which the interval is computed.
+        Standard error, and the degrees of freedom of its t: one less than the clusters,
+        or fewer where some carry most of the variance (`freedom`). In the units of the
+        value, except for correlations: theirs are on Fisher's z scale, on which the
+        interval is computed.
 
     Examples
     --------
@@ -72,8 +75,12 @@ class Estimate:
         return {part: getattr(self, part) for part in parts or PARTS}
 
     def named(self, name: str, *parts: str) -> dict[str, float]:
-        """Return the value as `name`, and some parts, or all, as ``{name}_low`` and so on."""
-        return {name: self.value} | {f"{name}_{k}": v for k, v in self.columns(*parts).items()}
+        """Return the value as `name`, and some parts, or all,
+        as ``{name}_low`` and so on.
+        """
+        return {name: self.value} | {
+            f"{name}_{k}": v for k, v in self.columns(*parts).items()
+        }
 
 
 PARTS = ("low", "high", "p", "se", "df")
@@ -82,7 +89,9 @@ UNTESTED = ("low", "high", "se", "df")
 
 
 def t_quantile(n_clusters: float, level: float = LEVEL) -> float:
-    """Two-sided quantile of t with n_clusters - 1 degrees of freedom; NaN below two clusters."""
+    """Two-sided quantile of t with n_clusters - 1 degrees of freedom;
+    NaN below two clusters.
+    """
     if n_clusters < 2:
         return float("nan")
     return float(special.stdtrit(n_clusters - 1, 0.5 + level / 2))
@@ -96,10 +105,12 @@ def t_p_value(statistic: float, n_clusters: float) -> float:
 
 
 def freedom(rest: FloatArray) -> FloatArray:
-    """Satterthwaite's degrees of freedom of Σ rest², from the kurtosis of the clusters on axis 0.
+    """Satterthwaite's degrees of freedom of Σ rest²,
+    from the kurtosis of the clusters on axis 0.
 
-    One less than the clusters if these are normal, fewer where some carry most of the variance
-    (large ones, or rare events). Fewer than eight clusters do not show a kurtosis.
+    One less than the clusters if these are normal, fewer where some carry most of the
+    variance (large ones, or rare events). Fewer than eight clusters do not show a
+    kurtosis.
     """
     n = len(rest)
     full = np.full(rest.shape[1:], n - 1.0)
@@ -107,14 +118,17 @@ def freedom(rest: FloatArray) -> FloatArray:
         return full
     square = (rest**2).mean(axis=0)
     kurtosis = (rest**4).mean(axis=0) / np.where(square > 0, square, 1.0) ** 2
-    excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * (kurtosis - 3) + 6)  # unbiased if normal
+    # unbiased if normal
+    excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * (kurtosis - 3) + 6)
     return np.asarray(1 / (1 / full + np.maximum(excess, 0.0) / (2 * n)))
 
 
 def detectable(se: float, df: float) -> float:
-    """Effect that a two-sided t test at 5 % finds with 80 % power; NaN without a standard error.
+    """Effect that a two-sided t test at 5 % finds with 80 % power;
+    NaN without a standard error.
 
-    From the noncentral t: 4.26, 3.51, 3.15, 2.95 standard errors at 4, 6, 10, 20 clusters.
+    From the noncentral t: 4.26, 3.51, 3.15, 2.95 standard errors at 4, 6, 10, 20
+    clusters.
     """
     if not (se > _NONE and df > 0):
         return float("nan")
@@ -141,28 +155,38 @@ def few_clusters(
 ) -> Reasons:
     """Return why these clusters give no interval, or a doubtful one; empty if neither.
 
-    `rates`: values in 0…1 of the items, by the name of the rate that is their mean. `scores` that
-    are nearly all alike need that many `times` as many clusters. `unit`: what they are called.
+    `rates`: values in 0…1 of the items, by the name of the rate that is their mean.
+    `scores` that are nearly all alike need that many `times` as many clusters. `unit`:
+    what they are called.
     """
     effective = effective_clusters(cluster)
     if len(np.unique(cluster)) < 2:
         return (Reason("one_cluster"),)
     why = []
     most = max(
-        (np.unique(np.round(s), return_counts=True)[1].max() / len(s) for s in scores), default=0
+        (np.unique(np.round(s), return_counts=True)[1].max() / len(s) for s in scores),
+        default=0,
     )
     skewed = most > MOST_ALIKE
     if round(effective, 6) < FEW_CLUSTERS * (times if skewed else 1):
-        code, skew = ("few_clusters_alike", {"alike": most}) if skewed else ("few_clusters", {})
+        code, skew = (
+            ("few_clusters_alike", {"alike": most}) if skewed else ("few_clusters", {})
+        )
         why.append(Reason(code, n=effective, unit=unit, **skew))
-    rare = [k for k, v in (rates or {}).items() if min((v > 0).sum(), (v < 1).sum()) < FEW_EVENTS]
+    rare = [
+        k
+        for k, v in (rates or {}).items()
+        if min((v > 0).sum(), (v < 1).sum()) < FEW_EVENTS
+    ]
     if rare:
         why.append(Reason("rare_events", names=", ".join(rare), least=FEW_EVENTS))
     return tuple(why)
 
 
 def alike(row: Mapping[str, Any]) -> Reasons:
-    """Return which estimates of a row have no interval although there are several clusters."""
+    """Return which estimates of a row have no interval although there
+    are several clusters.
+    """
     if row["n_clusters"] < 2:
         return ()
     ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
@@ -206,13 +230,14 @@ def mean_t(
 ) -> Estimate:
     """Mean with its interval and p (against 0) over clusters.
 
-    The standard error is CR3, which is the jackknife's: a cluster draws the mean towards itself by
-    its share of the items, so that what it lies off the mean is too small by that share. With
-    clusters of one size this is the t interval of the mean of their means. Where all clusters are
-    alike there is none: no variance is not certainty. With the `bounds` that values can reach it
-    is Wilson's, of the size that the standard error is worth (that of the clusters if all are
-    alike), so that a rate of rare events, or of none, has one. A value of `weight` w stands for w
-    equal ones of its cluster.
+    The standard error is CR3, which is the jackknife's: a cluster draws the mean
+    towards itself by its share of the items, so that what it lies off the mean is too
+    small by that share. With clusters of one size this is the t interval of the mean of
+    their means. Where all clusters are alike there is none: no variance is not
+    certainty. With the `bounds` that values can reach it is Wilson's, of the size that
+    the standard error is worth (that of the clusters if all are alike), so that a rate
+    of rare events, or of none, has one. A value of `weight` w stands for w equal ones
+    of its cluster.
     """
     weight = np.ones(len(values)) if weight is None else weight
     mean = mean_of(values * weight) / mean_of(weight)
@@ -221,8 +246,9 @@ def mean_t(
     n = len(size)
     if n < 2:
         return Estimate(mean)
-    # CR3: var = (n − 1)/n Σ (e_g / (1 − m_g/N))² / N², of clusters of m_g items whose residuals
-    # add up to e_g. (MacKinnon, Nielsen & Webb 2023, J. Econometrics 232, eq. 13.)
+    # CR3: var = (n − 1)/n Σ (e_g / (1 − m_g/N))² / N², of clusters of m_g items whose
+    # residuals add up to e_g. (MacKinnon, Nielsen & Webb 2023, J. Econometrics 232, eq.
+    # 13.)
     rest = np.bincount(number, weights=weight * (values - mean)) / (1 - size / total)
     se = float(np.sqrt((n - 1) / n * (rest**2).sum()) / total)
     found = t_estimate(mean, se, float(freedom(rest)), level)
@@ -234,7 +260,9 @@ def mean_t(
 
 
 def t_estimate(value: float, se: float, df: float, level: float = LEVEL) -> Estimate:
-    """Estimate with its t interval and p (against 0); without these where nothing varies."""
+    """Estimate with its t interval and p (against 0);
+    without these where nothing varies.
+    """
     if not se > _NONE:
         return Estimate(value, se=se, df=df)
     half = float(special.stdtrit(df, 0.5 + level / 2)) * se
@@ -242,22 +270,34 @@ def t_estimate(value: float, se: float, df: float, level: float = LEVEL) -> Esti
     return Estimate(value, value - half, value + half, p, se, df)
 
 
-def largest(found: Estimate, m: int, bounds: tuple[float, float] = (-np.inf, np.inf)) -> Estimate:
-    """The largest of m estimates: its interval and p hold for all of them at once (Bonferroni)."""
+def largest(
+    found: Estimate, m: int, bounds: tuple[float, float] = (-np.inf, np.inf)
+) -> Estimate:
+    """The largest of m estimates: its interval and p hold
+    for all of them at once (Bonferroni).
+    """
     wide = t_estimate(found.value, found.se, found.df, 1 - ALPHA / m)
     low, high = np.clip(wide.ends, *bounds)
-    return replace(wide, low=float(low), high=float(high), p=float(np.minimum(1.0, m * wide.p)))
+    return replace(
+        wide, low=float(low), high=float(high), p=float(np.minimum(1.0, m * wide.p))
+    )
 
 
 def _wilson(
     mean: float, se: float, n: int, t: float, bounds: tuple[float, float]
 ) -> tuple[float, float]:
-    """Wilson's interval of a mean between two bounds; `n` is its size where the se is 0."""
+    """Wilson's interval of a mean between two bounds;
+    `n` is its size where the se is 0.
+    """
     width = bounds[1] - bounds[0]
     share = (mean - bounds[0]) / width
     size = share * (1 - share) * (width / se) ** 2 if se > _NONE else n
     middle = (share + t**2 / (2 * size)) / (1 + t**2 / size)
-    half = t * np.sqrt(share * (1 - share) / size + (t / (2 * size)) ** 2) / (1 + t**2 / size)
+    half = (
+        t
+        * np.sqrt(share * (1 - share) / size + (t / (2 * size)) ** 2)
+        / (1 + t**2 / size)
+    )
     low, high = bounds[0] + width * (middle - half), bounds[0] + width * (middle + half)
     return float(np.maximum(low, bounds[0])), float(np.minimum(high, bounds[1]))
 
@@ -267,14 +307,18 @@ def noncentrality(df: int, power: float = POWER, alpha: float = ALPHA) -> float:
     """Noncentrality at which a χ² test of level `alpha` has this power."""
     critical = stats.chi2.isf(alpha, df)
     return float(
-        optimize.brentq(lambda nc: stats.ncx2.sf(critical, df, nc) - power, 1e-6, 1e3, xtol=1e-10)
+        optimize.brentq(
+            lambda nc: stats.ncx2.sf(critical, df, nc) - power, 1e-6, 1e3, xtol=1e-10
+        )
     )
 
 
 def jackknife_se(leave_out: FloatArray) -> FloatArray:
-    """Jackknife standard error from the delete-one-cluster estimates, clusters along axis 0.
+    """Jackknife standard error from the delete-one-cluster estimates,
+    clusters along axis 0.
 
-    NaN when fewer than two clusters, or when an estimate without some cluster is undefined.
+    NaN when fewer than two clusters, or when an estimate without some cluster is
+    undefined.
     """
     n = leave_out.shape[0]
     if n < 2:
@@ -284,7 +328,9 @@ def jackknife_se(leave_out: FloatArray) -> FloatArray:
 
 
 def jackknife_t(value: float, leave_out: FloatArray, level: float = LEVEL) -> Estimate:
-    """Estimate with its interval and p (against 0); without these if no cluster matters."""
+    """Estimate with its interval and p (against 0);
+    without these if no cluster matters.
+    """
     if len(leave_out) < 2:
         return Estimate(value)
     df = float(freedom(leave_out - leave_out.mean(axis=0)))
@@ -306,26 +352,34 @@ def jackknife(
     return interval(value, statistic(total - sums))
 
 
-def fisher_jackknife_t(r: float, leave_out: FloatArray, level: float = LEVEL) -> Estimate:
-    """The same for a correlation; its interval, se and df are computed on Fisher's z scale."""
+def fisher_jackknife_t(
+    r: float, leave_out: FloatArray, level: float = LEVEL
+) -> Estimate:
+    """The same for a correlation; its interval,
+    se and df are computed on Fisher's z scale.
+    """
     if not abs(r) < 1 or not (np.abs(leave_out) < 1).all():
         return Estimate(r)  # or perfect
     z = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out), level)
     return replace(z, value=r, low=float(np.tanh(z.low)), high=float(np.tanh(z.high)))
 
 
-def perfect_ends(r: float, n_clusters: int, level: float = LEVEL) -> tuple[float, float]:
-    """Interval of a correlation, or share, of exactly ±1 without an exception in n clusters.
+def perfect_ends(
+    r: float, n_clusters: int, level: float = LEVEL
+) -> tuple[float, float]:
+    """Interval of a correlation, or share,
+    of exactly ±1 without an exception in n clusters.
 
-    If a share u of all clusters had no relation, r would be about 1 − u, and n of the others in a
-    row would be seen with probability (1 − u)ⁿ.
+    If a share u of all clusters had no relation, r would be about 1 − u, and n of the
+    others in a row would be seen with probability (1 − u)ⁿ.
     """
     low, high = np.sort(np.sign(r) * np.array([(1 - level) ** (1 / n_clusters), 1.0]))
     return float(low), float(high)
 
 
 def moments(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return per item the summands of a correlation: 1, x, y, xx, yy, xy, about the overall means.
+    """Return per item the summands of a correlation: 1, x, y,
+    xx, yy, xy, about the overall means.
 
     Shape (items, 6). Sums of these over any set of items give `correlation`.
     """
@@ -352,9 +406,12 @@ def correlation(sums: FloatArray) -> FloatArray:
     return np.asarray(np.where(defined, r, np.nan))
 
 
-def bootstrap_weights(n: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+def bootstrap_weights(
+    n: int, resamples: int, rng: np.random.Generator
+) -> Iterator[FloatArray]:
     """Yield resamples of n units as counts, some at a time: shape (rows, n)."""
-    # Products of larger blocks would go to several threads, which then wait for one another.
+    # Products of larger blocks would go to several threads,
+    # which then wait for one another.
     chunk = max(1, min(50, 100_000 // n))
     for start in range(0, resamples, chunk):
         rows = min(chunk, resamples - start)
@@ -365,7 +422,10 @@ def bootstrap_weights(n: int, resamples: int, rng: np.random.Generator) -> Itera
 
 
 def resampled(
-    sums: FloatArray, resamples: int, seed: int, statistic: Callable[[FloatArray], FloatArray]
+    sums: FloatArray,
+    resamples: int,
+    seed: int,
+    statistic: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
     """The statistic of bootstrap samples of the rows of `sums` (units, …), added up."""
     weights = bootstrap_weights(len(sums), resamples, np.random.default_rng(seed))
@@ -387,10 +447,12 @@ def permuted_spread(
     seed: int,
     blocks: Sequence[IntArray] | None = None,
 ) -> dict[str, float]:
-    """Largest minus smallest column mean of `x`, and its mean if clusters' columns are permuted.
+    """Largest minus smallest column mean of `x`,
+    and its mean if clusters' columns are permuted.
 
-    Columns are permuted within `blocks`; NaN where no block has two. Clusters are sorted by their
-    sums first, so that the draws do not depend on the order in which they come.
+    Columns are permuted within `blocks`; NaN where no block has two. Clusters are
+    sorted by their sums first, so that the draws do not depend on the order in which
+    they come.
     """
     sums = by_cluster(x, cluster)
     sums = sums[content_order(sums)]
@@ -406,17 +468,25 @@ def permuted_spread(
 def _permuted_totals(
     sums: FloatArray, blocks: Sequence[IntArray], draws: int, seed: int
 ) -> FloatArray:
-    """Sums over clusters (rows) where each one's columns are permuted within blocks: (draws, …)."""
+    """Sums over clusters (rows) where each one's columns
+    are permuted within blocks: (draws, …).
+    """
     rng = np.random.default_rng(seed)
     if len({len(block) for block in blocks}) > 1:
-        return np.array([
-            np.concatenate([rng.permuted(sums[:, b], axis=1).sum(axis=0) for b in blocks])
-            for _ in range(draws)
-        ])  # fmt: skip
+        return np.array(
+            [
+                np.concatenate(
+                    [rng.permuted(sums[:, b], axis=1).sum(axis=0) for b in blocks]
+                )
+                for _ in range(draws)
+            ]
+        )
     # Many draws at once; the same numbers, as they are drawn in the same order.
     wide = np.stack([sums[:, block] for block in blocks])
     found = []
-    for some in np.array_split(np.arange(draws), min(draws, draws * wide.size // _AT_ONCE + 1)):
+    for some in np.array_split(
+        np.arange(draws), min(draws, draws * wide.size // _AT_ONCE + 1)
+    ):
         drawn = rng.permuted(np.broadcast_to(wide, (len(some), *wide.shape)), axis=-1)
         found.append(drawn.sum(axis=2).reshape(len(some), -1))
     return np.concatenate(found)
@@ -432,13 +502,14 @@ def percentile_interval(draws: FloatArray) -> tuple[float, float]:
 
 
 def benjamini_hochberg(p: pd.Series) -> FloatArray:
-    """Adjust a family of p-values for the false discovery rate (Benjamini & Hochberg 1995).
+    """Adjust a family of p-values for the false discovery
+    rate (Benjamini & Hochberg 1995).
 
     Parameters
     ----------
     p
-        The family, fixed before looking: judge × dataset, judge × criterion, or the contrasts of a
-        table. NaN stay NaN and out of the family.
+        The family, fixed before looking: judge × dataset, judge × criterion, or the
+        contrasts of a table. NaN stay NaN and out of the family.
 
     Returns
     -------
@@ -479,22 +550,22 @@ def equivalence(
     estimate, standard_error
         The effect and its standard error, in the same units as the margin.
     n_clusters
-        Clusters behind the standard error, or fewer where some carry most of the variance
-        (`freedom` + 1); t has n_clusters - 1 degrees of freedom.
+        Clusters behind the standard error, or fewer where some carry most of the
+        variance (`freedom` + 1); t has n_clusters - 1 degrees of freedom.
     margin
         The largest effect that is called nothing; positive, fixed before looking.
     largest
-        What one cluster can show at most, if an effect can be a matter of rare events: 1 for flips.
-        The standard error is then taken as at least that of an effect of `margin` in which some
-        clusters show all of this and the others nothing. Without it a few prompts, none of which
-        flipped, would prove that 5 % do not.
+        What one cluster can show at most, if an effect can be a matter of rare events:
+        1 for flips. The standard error is then taken as at least that of an effect of
+        `margin` in which some clusters show all of this and the others nothing. Without
+        it a few prompts, none of which flipped, would prove that 5 % do not.
 
     Returns
     -------
     float
-        p: the larger one of the two one-sided tests'. Below 0.05 the 90 % interval lies inside the
-        margins. NaN without a standard error, and where it is 0 (unless `largest` is given): that
-        some clusters are alike does not say how others are.
+        p: the larger one of the two one-sided tests'. Below 0.05 the 90 % interval lies
+        inside the margins. NaN without a standard error, and where it is 0 (unless
+        `largest` is given): that some clusters are alike does not say how others are.
 
     Raises
     ------
@@ -521,5 +592,8 @@ def equivalence(
         standard_error = max(standard_error, float(at_margin))
     if standard_error < 1e-12:
         return float("nan")
-    below, above = (margin - estimate) / standard_error, (margin + estimate) / standard_error
+    below, above = (
+        (margin - estimate) / standard_error,
+        (margin + estimate) / standard_error,
+    )
     return float(special.stdtr(n_clusters - 1, -min(below, above)))

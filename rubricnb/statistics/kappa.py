@@ -20,8 +20,9 @@ def quadratic_weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:
     Returns
     -------
     float
-        1: equal; 0: as by chance, also where one side is constant; below 0: worse than chance. NaN
-        where there is nothing to agree on: no items, or both sides constant and equal.
+        1: equal; 0: as by chance, also where one side is constant; below 0: worse than
+        chance. NaN where there is nothing to agree on: no items, or both sides constant
+        and equal.
 
     Raises
     ------
@@ -30,9 +31,9 @@ def quadratic_weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:
 
     Notes
     -----
-    QWK = 2 cov / (var a + var b + (mean a − mean b)²) with population moments, which is also Lin's
-    concordance. Distances are those of the ratings: a level that nobody used still counts (Cohen
-    1968; arXiv RULERS, §4.1).
+    QWK = 2 cov / (var a + var b + (mean a − mean b)²) with population moments, which is
+    also Lin's concordance. Distances are those of the ratings: a level that nobody used
+    still counts (Cohen 1968; arXiv RULERS, §4.1).
 
     Examples
     --------
@@ -41,12 +42,15 @@ def quadratic_weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"ratings of shapes {x.shape} and {y.shape}: give two of equal length")
+        raise ValueError(
+            f"ratings of shapes {x.shape} and {y.shape}: give two of equal length"
+        )
     for name, values in (("a", x), ("b", y)):
         if np.isnan(values).any():
             at = int(np.isnan(values).argmax())
             raise ValueError(
-                f"rating {at} of {name} is missing (NaN): leave the item out on both sides"
+                f"rating {at} of {name} is missing (NaN): leave the item out on both "
+                "sides"
             )
     return float(kappa_of_sums(kappa_sums(x, y).sum(axis=0)))
 
@@ -65,7 +69,8 @@ def kappa_of_sums(sums: FloatArray) -> FloatArray:
     n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
     n = np.maximum(n, 1)
     mean_x, mean_y = x / n, y / n
-    disagreement = xx / n + yy / n - 2 * mean_x * mean_y  # both variances and (mean x - mean y)²
+    # both variances and (mean x - mean y)²
+    disagreement = xx / n + yy / n - 2 * mean_x * mean_y
     agreement = 2 * (xy / n - mean_x * mean_y)
     nothing = disagreement <= 1e-12
     return np.where(nothing, np.nan, agreement / np.where(nothing, 1.0, disagreement))

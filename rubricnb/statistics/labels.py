@@ -1,4 +1,6 @@
-"""Human labels and a judge: estimates from a few labels when a judge has scored every text."""
+"""Human labels and a judge: estimates from a few labels
+when a judge has scored every text.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,18 @@ from rubricnb.statistics.intervals import (
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, because_each, collect
 
-CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw rarely shows
+# standard errors between labelled and other texts that a random draw rarely shows
+CHOSEN = 3.0
 MIN_SYSTEMS = 5
 _NUMBERS = (
     *("mean", "low", "high", "se", "df"),
-    *("labels_only", "labels_only_low", "labels_only_high", "labels_only_se", "labels_only_df"),
+    *(
+        "labels_only",
+        "labels_only_low",
+        "labels_only_high",
+        "labels_only_se",
+        "labels_only_df",
+    ),
     *("judge_mean", "gain", "r", "slope"),
 )
 
@@ -54,21 +63,24 @@ class Sampling(NamedTuple):
 def mean_with_labels(
     judgments: pd.DataFrame, labels: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Estimate the mean human rating of all judged texts from the few that people have rated.
+    """Estimate the mean human rating of all judged texts
+    from the few that people have rated.
 
-    The judge's scores of all texts correct the mean of the labelled ones, as far as the two agree:
-    survey sampling's regression estimator. A biased judge does no harm, and one that agrees with
-    nobody costs next to nothing.
+    The judge's scores of all texts correct the mean of the labelled ones, as far as the
+    two agree: survey sampling's regression estimator. A biased judge does no harm, and
+    one that agrees with nobody costs next to nothing.
 
     Parameters
     ----------
     judgments
         Judgments; an item's score is the mean of its parsed reads.
     labels
-        ``item_id``, ``human`` and, where the judgments have them, ``dataset`` and ``criterion``.
-        Items with some ``human`` missing will do. They must be a random draw of the judged items.
+        ``item_id``, ``human`` and, where the judgments have them, ``dataset`` and
+        ``criterion``. Items with some ``human`` missing will do. They must be a random
+        draw of the judged items.
     by
-        Columns to group by; by default judge, dataset, design and every condition column present.
+        Columns to group by; by default judge, dataset, design and every condition
+        column present.
     value
         ``score`` or ``expected_score``.
 
@@ -77,15 +89,19 @@ def mean_with_labels(
     DataFrame
         One row a group: its columns, and
 
-        * ``n_items`` (with a score), ``n_labels`` (of these), ``n_unscored`` (labels of items
-          without a score, left out), ``n_clusters`` (labelled), and ``drawn``: how the labels look
-          drawn: ``items`` (at random), ``texts`` (most under all of their criteria), ``clusters``
-          (most labelled whole) or ``one per cluster`` (one item each, the candidates evenly);
-        * ``mean, low, high``: of the items with a score, 95 % t interval. Labels that share a
-          prompt or a text count for less than as many labels that do not (`sampling_variance`);
-        * ``labels_only`` with ``_low, _high``: the same without the judge; ``judge_mean``;
-        * ``gain``: by how many times the labels alone would have to be more for this precision;
-          ``r``: of the judge with the labels; ``slope``: of ratings on scores;
+        * ``n_items`` (with a score), ``n_labels`` (of these), ``n_unscored`` (labels of
+          items without a score, left out), ``n_clusters`` (labelled), and ``drawn``:
+          how the labels look drawn: ``items`` (at random), ``texts`` (most under all of
+          their criteria), ``clusters`` (most labelled whole) or ``one per cluster``
+          (one item each, the candidates evenly);
+        * ``mean, low, high``: of the items with a score, 95 % t interval. Labels that
+          share a prompt or a text count for less than as many labels that do not
+          (`sampling_variance`);
+        * ``labels_only`` with ``_low, _high``: the same without the judge;
+          ``judge_mean``;
+        * ``gain``: by how many times the labels alone would have to be more for this
+          precision; ``r``: of the judge with the labels; ``slope``: of ratings on
+          scores;
         * ``reason``: what could not be computed, or why not to trust it.
 
     Raises
@@ -96,8 +112,9 @@ def mean_with_labels(
     Notes
     -----
     Cochran (1977), Sampling Techniques, chapter 7; PPI++ (Angelopoulos et al. 2023,
-    arXiv:2311.01453) with a slope that is neither clipped nor fitted on all texts. The target is
-    the mean of these texts; for a wider population add the variance of ratings over ``n_items``.
+    arXiv:2311.01453) with a slope that is neither clipped nor fitted on all texts. The
+    target is the mean of these texts; for a wider population add the variance of
+    ratings over ``n_items``.
 
     Examples
     --------
@@ -138,14 +155,22 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     away = apart**2 / spread if spread > 0 else 0.0
     found = sampling_variance(items, labelled, with_judge.error, with_judge.lost, away)
     own = sampling_variance(items, labelled, alone.error, alone.lost)
-    row |= {"slope": with_judge.slope, "mean": row["labels_only"] + with_judge.slope * apart}
+    row |= {
+        "slope": with_judge.slope,
+        "mean": row["labels_only"] + with_judge.slope * apart,
+    }
     row |= _around(row["mean"], found, labelled).columns(*UNTESTED)
     row |= _around(row["labels_only"], own, labelled).named("labels_only", *UNTESTED)
-    row["gain"] = own.variance / found.variance if min(own.variance, found.variance) > 0 else np.nan
+    row["gain"] = (
+        own.variance / found.variance
+        if min(own.variance, found.variance) > 0
+        else np.nan
+    )
     row["r"] = float(correlation(moments(y, f).sum(axis=0)))
     if np.ptp(y) == 0:
         row |= dict.fromkeys(
-            [k for k in _NUMBERS if k.endswith(("low", "high", "se", "df", "gain"))], np.nan
+            [k for k in _NUMBERS if k.endswith(("low", "high", "se", "df", "gain"))],
+            np.nan,
         )
     return row | because(*_why_unsure(items, score, rated, found), lost)
 
@@ -154,7 +179,11 @@ def _why_unsure(
     items: pd.DataFrame, score: FloatArray, rated: FloatArray, found: Sampling
 ) -> Iterator[Reason | Reasons]:
     labelled = ~np.isnan(rated)
-    y, f, cluster = rated[labelled], score[labelled], items["cluster"].to_numpy()[labelled]
+    y, f, cluster = (
+        rated[labelled],
+        score[labelled],
+        items["cluster"].to_numpy()[labelled],
+    )
     if labelled.all():
         yield Reason("all_labelled")
     if np.isnan(found.df):
@@ -169,15 +198,22 @@ def _why_unsure(
     if "criterion" in items:
         lacking = sorted({*items["criterion"]} - {*items["criterion"][labelled]})
         if lacking:
-            yield Reason("criterion_unlabelled", criteria=" or ".join(map(repr, lacking)))
+            yield Reason(
+                "criterion_unlabelled", criteria=" or ".join(map(repr, lacking))
+            )
     yield _looks_chosen(items, score, labelled)
     yield _why_few(items, labelled, found.unit, (y, f, y - f))
 
 
 def _why_few(
-    items: pd.DataFrame, labelled: NDArray[np.bool_], unit: str, scores: Sequence[FloatArray]
+    items: pd.DataFrame,
+    labelled: NDArray[np.bool_],
+    unit: str,
+    scores: Sequence[FloatArray],
 ) -> Reasons:
-    """Return why an interval is doubtful: few labels, or few units with most of the variance."""
+    """Return why an interval is doubtful: few labels,
+    or few units with most of the variance.
+    """
     named = "labels" if unit == "labels" else f"labelled {unit}"
     if unit == "clusters":
         cluster = items["cluster"].to_numpy()[labelled]
@@ -188,7 +224,9 @@ def _why_few(
     return few_clusters(np.arange(labelled.sum()), scores=scores, times=7, unit=named)
 
 
-def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, FloatArray]:
+def _scored(
+    reads: Reads, human: FloatArray
+) -> tuple[pd.DataFrame, FloatArray, FloatArray]:
     """Keep the items that have a score."""
     score = arrays.item_means(reads.value)
     there = ~np.isnan(score)
@@ -196,7 +234,9 @@ def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, 
 
 
 def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
-    """Tell how labels look drawn: mostly whole clusters or texts, one of each cluster, or items."""
+    """Tell how labels look drawn: mostly whole clusters or texts,
+    one of each cluster, or items.
+    """
     units = {"clusters": items["cluster"].to_numpy(), "texts": _texts(items)}
     for name, of in units.items():
         if of is not None and labelled.any() and _mostly_whole(of, labelled):
@@ -212,8 +252,13 @@ def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
 
 
 def _mostly_whole(of: IntArray, labelled: NDArray[np.bool_]) -> bool:
-    """Whether labelled items lie nearer to whole units of several items than to a random draw."""
-    size, taken = np.bincount(of), np.bincount(of[labelled], minlength=int(of.max()) + 1)
+    """Whether labelled items lie nearer to whole units
+    of several items than to a random draw.
+    """
+    size, taken = (
+        np.bincount(of),
+        np.bincount(of[labelled], minlength=int(of.max()) + 1),
+    )
     beside = (taken * (size - 1)).sum()  # items that share a unit with a labelled one
     together, share = (taken * (taken - 1)).sum(), labelled.mean()
     return bool(beside > 0 and together / beside > (1 + share) / 2) or bool(
@@ -222,11 +267,17 @@ def _mostly_whole(of: IntArray, labelled: NDArray[np.bool_]) -> bool:
 
 
 def _texts(items: pd.DataFrame) -> IntArray | None:
-    """Number each item's text, which several criteria may judge; None where that is not known."""
+    """Number each item's text, which several criteria may judge;
+    None where that is not known.
+    """
     if "criterion" not in items or items["criterion"].nunique() < 2:
         return np.arange(len(items))
-    ways = (("cluster",), ("cluster", "item_id"), ("cluster", "candidate"),
-            ("cluster", "group_id", "candidate"))  # fmt: skip
+    ways = (
+        ("cluster",),
+        ("cluster", "item_id"),
+        ("cluster", "candidate"),
+        ("cluster", "group_id", "candidate"),
+    )
     for names in ways:
         if set(names) <= set(items.columns):
             text = arrays.combine(items[name] for name in names)
@@ -245,15 +296,17 @@ def sampling_variance(
 ) -> Sampling:
     """Variance of the mean of labels of some items as an estimate of the mean of all.
 
-    Labels count one by one where they are spread over prompts and texts as a random draw would
-    spread them. Where they lie closer together, they count for as much as a nested analysis of
-    variance finds within prompts and within texts: whole prompts as so many prompts.
+    Labels count one by one where they are spread over prompts and texts as a random
+    draw would spread them. Where they lie closer together, they count for as much as a
+    nested analysis of variance finds within prompts and within texts: whole prompts as
+    so many prompts.
 
     Parameters
     ----------
     items
-        One row an item, with the ``cluster`` and, where known, ``candidate`` and ``criterion``.
-        Where it is not known which items share a text, all of a cluster may.
+        One row an item, with the ``cluster`` and, where known, ``candidate`` and
+        ``criterion``. Where it is not known which items share a text, all of a cluster
+        may.
     labelled
         Which items have a label.
     error
@@ -261,7 +314,8 @@ def sampling_variance(
     lost
         Degrees of freedom that `error` took, beside the mean's.
     away
-        What the regression's distance from the mean of all adds to the inverse of the labels.
+        What the regression's distance from the mean of all adds to the inverse of the
+        labels.
 
     Returns
     -------
@@ -278,9 +332,15 @@ def sampling_variance(
     >>> round(found.variance, 3), round(found.df), found.unit
     (0.167, 2, 'clusters')
     """
-    n, known = len(error), labelled if len(error) == labelled.sum() else np.ones_like(labelled)
-    names, codes, weights = _levels(items, labelled, known, 1 / labelled.sum() - 1 / len(items))
-    weights[-1] += away if len(codes) == 1 else 0.0  # else `lost` clusters pay for the slope
+    n, known = (
+        len(error),
+        labelled if len(error) == labelled.sum() else np.ones_like(labelled),
+    )
+    names, codes, weights = _levels(
+        items, labelled, known, 1 / labelled.sum() - 1 / len(items)
+    )
+    # else `lost` clusters pay for the slope
+    weights[-1] += away if len(codes) == 1 else 0.0
     units = np.array([1, *(code.max() + 1 for code in codes)])
     df = np.diff(units) - np.eye(len(codes))[0] * lost
     free = df.copy()
@@ -303,12 +363,16 @@ def sampling_variance(
 
 
 def _levels(
-    items: pd.DataFrame, labelled: NDArray[np.bool_], known: NDArray[np.bool_], single: float
+    items: pd.DataFrame,
+    labelled: NDArray[np.bool_],
+    known: NDArray[np.bool_],
+    single: float,
 ) -> tuple[list[str], list[IntArray], FloatArray]:
-    """Units that labels share more than a random draw would, largest first, down to the labels.
+    """Units that labels share more than a random draw would,
+    largest first, down to the labels.
 
-    Returns their names, the unit of each `known` item, and what a variance of 1 between them adds
-    to the variance of the mean; `single`: what it adds between labels.
+    Returns their names, the unit of each `known` item, and what a variance of 1 between
+    them adds to the variance of the mean; `single`: what it adds between labels.
     """
     names, codes, weights = ["labels"], [np.arange(known.sum())], [single]
     text, n = _texts(items), labelled.sum()
@@ -341,14 +405,20 @@ def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:
 
 
 def _around(value: float, found: Sampling, labelled: NDArray[np.bool_]) -> Estimate:
-    """t interval; the estimate itself where all is known, and none where nothing varies."""
+    """t interval; the estimate itself where all is known,
+    and none where nothing varies.
+    """
     if labelled.all():
         return Estimate(value, value, value, se=0.0)
     return t_estimate(value, float(np.sqrt(found.variance)), found.df)
 
 
-def _looks_chosen(items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]) -> Reasons:
-    """Return a warning if the labelled texts differ from the others by more than chance."""
+def _looks_chosen(
+    items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]
+) -> Reasons:
+    """Return a warning if the labelled texts differ
+    from the others by more than chance.
+    """
     off = score[labelled].mean() - score.mean()
     variance = sampling_variance(items, labelled, score - score.mean()).variance
     if not variance > 0 or abs(off) <= CHOSEN * np.sqrt(variance):
@@ -364,7 +434,8 @@ def labels_needed(
     by: By = None,
     value: Value = "score",
 ) -> pd.DataFrame:
-    """Say how many labels give the mean an interval of this half-width, with the judge and alone.
+    """Say how many labels give the mean an interval of this half-width,
+    with the judge and alone.
 
     Parameters
     ----------
@@ -377,8 +448,8 @@ def labels_needed(
     -------
     DataFrame
         One row a group: its columns, ``n_items, n_labels`` (so far), ``needed`` with
-        ``needed_low, needed_high`` (95 %: few labels show the spread of the residuals roughly),
-        ``needed_alone`` (without the judge), ``reason``. At most ``n_items``.
+        ``needed_low, needed_high`` (95 %: few labels show the spread of the residuals
+        roughly), ``needed_alone`` (without the judge), ``reason``. At most ``n_items``.
 
     Raises
     ------
@@ -387,8 +458,8 @@ def labels_needed(
 
     Notes
     -----
-    For labels that go on to be drawn as those so far: whole prompts as whole prompts. With one text
-    of each prompt and the systems rotated fewer are needed.
+    For labels that go on to be drawn as those so far: whole prompts as whole prompts.
+    With one text of each prompt and the systems rotated fewer are needed.
 
     Examples
     --------
@@ -403,7 +474,9 @@ def labels_needed(
     0      27            96
     """
     if not half_width > 0:
-        raise ValueError(f"half_width is {half_width}: give a positive number of points")
+        raise ValueError(
+            f"half_width is {half_width}: give a positive number of points"
+        )
 
     def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
         return _needed_row(reads, human, half_width)
@@ -416,19 +489,29 @@ def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str,
     labelled = ~np.isnan(rated)
     n, total = int(labelled.sum()), len(score)
     names = ("needed", "needed_low", "needed_high", "needed_alone")
-    row: dict[str, Any] = {"n_items": total, "n_labels": n, **dict.fromkeys(names, np.nan)}
+    row: dict[str, Any] = {
+        "n_items": total,
+        "n_labels": n,
+        **dict.fromkeys(names, np.nan),
+    }
     if n < 4:
         return row | because(Reason("needed.few_labels", n=n))
-    fits = [_regression(rated[labelled], f, np.zeros(n, dtype=np.int64))
-            for f in (score[labelled], np.zeros(n))]  # fmt: skip
-    found, alone = (label_variance(items, labelled, fit.error, fit.lost) for fit in fits)
+    fits = [
+        _regression(rated[labelled], f, np.zeros(n, dtype=np.int64))
+        for f in (score[labelled], np.zeros(n))
+    ]
+    found, alone = (
+        label_variance(items, labelled, fit.error, fit.lost) for fit in fits
+    )
     if np.isnan(found.df):
         return row | because(Reason("needed.few_clusters"))
     if min(found.variance, alone.variance) == 0:
         return row | because(Reason("needed.no_spread"))
     low, high = found.df * found.variance / stats.chi2.ppf([0.975, 0.025], found.df)
     ways = [(found._replace(variance=v), 2) for v in (found.variance, low, high)]
-    sizes = [_size(way, n, total, half_width, lost) for way, lost in [*ways, (alone, 1)]]
+    sizes = [
+        _size(way, n, total, half_width, lost) for way, lost in [*ways, (alone, 1)]
+    ]
     every = Reason("needed.all") if sizes[0] == total else None
     few = _why_few(items, labelled, found.unit, (rated[labelled], score[labelled]))
     why = because(every, few, unscored(reads, human))
@@ -438,9 +521,11 @@ def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str,
 def label_variance(
     items: pd.DataFrame, labelled: NDArray[np.bool_], error: FloatArray, lost: int = 0
 ) -> Sampling:
-    """Variance that one label adds, to plan with: that of a mean of n labels is 1/n − 1/N of it.
+    """Variance that one label adds, to plan with:
+    that of a mean of n labels is 1/n − 1/N of it.
 
-    For labels that go on to be drawn as these were; parameters as in `sampling_variance`.
+    For labels that go on to be drawn as these were; parameters as in
+    `sampling_variance`.
     """
     n = len(error)
     if labelled.all():
@@ -451,9 +536,12 @@ def label_variance(
 
 
 def _size(found: Sampling, n: int, total: int, half_width: float, lost: int) -> int:
-    """Smallest draw whose expected half-width is small enough; `found` is of n labels."""
+    """Smallest draw whose expected half-width is small enough;
+    `found` is of n labels.
+    """
     sizes = np.arange(lost + 2, total + 1, dtype=np.float64)
-    # The regression's own distance from the mean of all texts costs 1/(n - 3) on average.
+    # The regression's own distance from the mean
+    # of all texts costs 1/(n - 3) on average.
     factor = 1 + 1 / np.maximum(sizes - 3, 1) if lost == 2 else 1.0
     se = np.sqrt(found.variance * (1 / sizes - 1 / total) * factor)
     df = (found.df + lost) * sizes / n - lost
@@ -465,26 +553,29 @@ def _size(found: Sampling, n: int, total: int, half_width: float, lost: int) -> 
 def systems_with_labels(
     judgments: pd.DataFrame, labels: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Estimate each system's mean rating from a few labels and the judge's scores of everything.
+    """Estimate each system's mean rating from a few labels
+    and the judge's scores of everything.
 
-    Each system's own labels are drawn towards the line that best predicts them from the judge's
-    means of the systems, the more the noisier they are.
+    Each system's own labels are drawn towards the line that best predicts them from the
+    judge's means of the systems, the more the noisier they are.
 
     Parameters
     ----------
     judgments, labels, by, value
-        As in `mean_with_labels`, with two or more labels of each of five or more systems, each
-        system's drawn at random. The column ``candidate`` names the system.
+        As in `mean_with_labels`, with two or more labels of each of five or more
+        systems, each system's drawn at random. The column ``candidate`` names the
+        system.
 
     Returns
     -------
     DataFrame
-        One row a group and system: ``estimate, low, high`` (95 % t interval), ``labels_only``,
-        ``judge_mean``, ``off_line`` (points by which its own estimate lies above the line; its own
-        are its labels, moved by the slope to the judge's mean of all its texts), ``shrinkage``
-        (share of ``off_line`` that was taken off: 0 its own alone, 1 the line alone), and
-        ``off_line_p`` (t test against the line through the others; NaN where these have one judge
-        mean, and any line through them meets this system), ``n_labels``, ``reason``.
+        One row a group and system: ``estimate, low, high`` (95 % t interval),
+        ``labels_only``, ``judge_mean``, ``off_line`` (points by which its own estimate
+        lies above the line; its own are its labels, moved by the slope to the judge's
+        mean of all its texts), ``shrinkage`` (share of ``off_line`` that was taken off:
+        0 its own alone, 1 the line alone), and ``off_line_p`` (t test against the line
+        through the others; NaN where these have one judge mean, and any line through
+        them meets this system), ``n_labels``, ``reason``.
 
     Raises
     ------
@@ -493,12 +584,13 @@ def systems_with_labels(
 
     Notes
     -----
-    A composite of the Fay–Herriot kind with known sampling variance. The spread about the line and
-    the mean squared error are Prasad & Rao's (1990), but a system farther off the line than that
-    spread has its own distance in its error. Systems labelled on the same prompts share the error
-    of these prompts, which the intervals hold: differences of such systems are known better. A
-    system off the line (5 %, Bonferroni over the systems) keeps its own labels; no other is drawn
-    from them by more than one standard error (limited translation, Efron & Morris 1972).
+    A composite of the Fay–Herriot kind with known sampling variance. The spread about
+    the line and the mean squared error are Prasad & Rao's (1990), but a system farther
+    off the line than that spread has its own distance in its error. Systems labelled on
+    the same prompts share the error of these prompts, which the intervals hold:
+    differences of such systems are known better. A system off the line (5 %, Bonferroni
+    over the systems) keeps its own labels; no other is drawn from them by more than one
+    standard error (limited translation, Efron & Morris 1972).
 
     Examples
     --------
@@ -524,16 +616,30 @@ def systems_with_labels(
 def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     items, score, rated = _scored(reads, human)
     there = items["candidate"].notna().to_numpy()
-    items, score, rated = items[there].reset_index(drop=True), score[there], rated[there]
+    items, score, rated = (
+        items[there].reset_index(drop=True),
+        score[there],
+        rated[there],
+    )
     system, names = pd.factorize(items["candidate"])
     count = np.bincount(system[~np.isnan(rated)], minlength=len(names))
     total = np.bincount(system, weights=np.nan_to_num(rated))
     out = pd.DataFrame(
-        {"candidate": names, "estimate": np.nan, "low": np.nan, "high": np.nan, "se": np.nan,
-         "df": np.nan, "labels_only": np.where(count > 0, total / np.maximum(count, 1), np.nan),
-         "judge_mean": np.bincount(system, weights=score) / np.bincount(system),
-         "shrinkage": np.nan, "off_line": np.nan, "off_line_p": np.nan, "n_labels": count}
-    )  # fmt: skip
+        {
+            "candidate": names,
+            "estimate": np.nan,
+            "low": np.nan,
+            "high": np.nan,
+            "se": np.nan,
+            "df": np.nan,
+            "labels_only": np.where(count > 0, total / np.maximum(count, 1), np.nan),
+            "judge_mean": np.bincount(system, weights=score) / np.bincount(system),
+            "shrinkage": np.nan,
+            "off_line": np.nan,
+            "off_line_p": np.nan,
+            "n_labels": count,
+        }
+    )
     lost, text = unscored(reads, human), _texts(items)
     why = _why_no_systems(names, count, items["cluster"][~np.isnan(rated)].nunique())
     if text is None or why:
@@ -553,7 +659,9 @@ def _why_no_systems(names: Any, count: IntArray, n_clusters: int) -> Reason | No
         return Reason("few_systems_labelled", n=len(names), least=MIN_SYSTEMS)
     if count.min() < 2:
         fewest = int(count.argmin())
-        return Reason("few_labels_of_system", system=names[fewest], n=int(count[fewest]))
+        return Reason(
+            "few_labels_of_system", system=names[fewest], n=int(count[fewest])
+        )
     return Reason("one_cluster") if n_clusters < 2 else None
 
 
@@ -562,8 +670,8 @@ def estimate_systems(
 ) -> dict[str, Any]:
     """Estimate each system's mean rating from texts: all with a score, some rated.
 
-    Systems are numbered from 0, and each has two ratings or more. Returns the columns of
-    `systems_with_labels`, but for the sentences of the reasons.
+    Systems are numbered from 0, and each has two ratings or more. Returns the columns
+    of `systems_with_labels`, but for the sentences of the reasons.
     """
     labelled = ~np.isnan(rated)
     of, y, f = system[labelled], rated[labelled], score[labelled]
@@ -577,7 +685,9 @@ def estimate_systems(
     shared = _shared_variance(system, cluster, labelled, fit.error)
     found, mse = _composite(own, judge, np.maximum(sampling - shared, 0.0))
     prompts = effective_clusters(cluster[labelled])
-    free = (mse + shared) ** 2 / np.maximum(mse**2 / df + shared**2 / (prompts - 1), 1e-300)
+    free = (mse + shared) ** 2 / np.maximum(
+        mse**2 / df + shared**2 / (prompts - 1), 1e-300
+    )
     se = np.sqrt(mse + shared)
     if labelled.all():
         found["codes"] = [Reason("all_labelled")] * len(se)
@@ -594,15 +704,23 @@ def _shared_variance(
 ) -> float:
     """Variance that the estimates share where systems are labelled on the same prompts.
 
-    Prompts that are harder than others move all systems together, and the line with them.
+    Prompts that are harder than others move all systems together, and the line with
+    them.
     """
     shape = (system.max() + 1, cluster.max() + 1)
     cell = system * shape[1] + cluster
 
     def table(cells: IntArray, values: FloatArray | None = None) -> FloatArray:
-        return np.bincount(cells, values, minlength=shape[0] * shape[1]).reshape(shape) * 1.0
+        return (
+            np.bincount(cells, values, minlength=shape[0] * shape[1]).reshape(shape)
+            * 1.0
+        )
 
-    errors, taken, there = table(cell[labelled], error), table(cell[labelled]), table(cell)
+    errors, taken, there = (
+        table(cell[labelled], error),
+        table(cell[labelled]),
+        table(cell),
+    )
     count = taken.sum(axis=1)
     both = taken @ taken.T  # pairs of labels of two systems on one prompt
     # Errors about the means of labels vary together less than errors do.
@@ -612,7 +730,9 @@ def _shared_variance(
     if not (_off_diagonal(kept) > 1e-9 and together > 0):
         return 0.0
     pairs = float((errors.sum(axis=0) ** 2).sum() - (errors**2).sum())
-    return max(pairs / _off_diagonal(kept), 0.0) * together / (shape[0] * (shape[0] - 1))
+    return (
+        max(pairs / _off_diagonal(kept), 0.0) * together / (shape[0] * (shape[0] - 1))
+    )
 
 
 def _off_diagonal(square: FloatArray) -> float:
@@ -622,11 +742,12 @@ def _off_diagonal(square: FloatArray) -> float:
 def _composite(
     own: FloatArray, judge: FloatArray, v: FloatArray
 ) -> tuple[dict[str, Any], FloatArray]:
-    """Weigh each system's own estimate, of variance v, against the line through all of them.
+    """Weigh each system's own estimate, of variance v,
+    against the line through all of them.
 
-    A system that lies off the line through the others keeps its own estimate, and no other is
-    drawn away from its own by more than a standard error: the judge may favour it. Returns the
-    columns and the mean squared errors.
+    A system that lies off the line through the others keeps its own estimate, and no
+    other is drawn away from its own by more than a standard error: the judge may favour
+    it. Returns the columns and the mean squared errors.
     """
     found = _line_without_outliers(own, judge)
     gap, on_line = own - found.line, found.on_line
@@ -638,13 +759,15 @@ def _composite(
     is_drawn = on_line & ~found.is_alone & (a + v > 0)
     weight = np.where(is_drawn, a / total, 1.0)
     move = np.clip((1 - weight) * gap, -np.sqrt(v), np.sqrt(v))
-    # Its error, eq-composite-error: Prasad & Rao's, but with each system's own distance e from
-    # the line where that is larger than the spread â of all of them.
+    # Its error, eq-composite-error: Prasad & Rao's, but with each system's own distance
+    # e from the line where that is larger than the spread â of all of them.
     mse = weight**2 * v
     mse += (1 - weight) ** 2 * (np.maximum(a, gap**2 - v) + total * found.leverage)
     mse += np.where(is_drawn, 4 * v**2 / (total * found.df), 0.0)
     why = [
-        None if on else Reason("off_line", points=abs(d), side="above" if d > 0 else "below")
+        None
+        if on
+        else Reason("off_line", points=abs(d), side="above" if d > 0 else "below")
         for on, d in zip(on_line, gap, strict=True)
     ]
     has_gap = np.abs(gap) > 1e-12
@@ -660,7 +783,8 @@ class _Line(NamedTuple):
     leverage: FloatArray
     df: int
     on_line: NDArray[np.bool_]
-    is_alone: NDArray[np.bool_]  # the others on the line have one mean: it goes through this one
+    # the others on the line have one mean: it goes through this one
+    is_alone: NDArray[np.bool_]
     p: FloatArray  # of each system's distance from the line through the others
 
 
@@ -671,10 +795,13 @@ def _line_without_outliers(own: FloatArray, judge: FloatArray) -> _Line:
         line, leverage, df = _line(own, judge, on_line)
         is_alone = on_line & (1 - leverage < 1e-9)  # nothing is left of its residual
         is_tested = ~is_alone
-        # Externally studentised residuals: t of each system against the line through the others.
+        # Externally studentised residuals:
+        # t of each system against the line through the others.
         left = np.where(on_line & is_tested, 1 - leverage, 1.0)
         rest = (own - line) ** 2
-        variance = (rest[on_line].sum() - rest / left * (on_line & is_tested)) / (df - on_line)
+        variance = (rest[on_line].sum() - rest / left * (on_line & is_tested)) / (
+            df - on_line
+        )
         scale = np.where(on_line, left, 1 + leverage)
         t = np.abs(own - line) / np.sqrt(np.maximum(variance, 1e-18) * scale)
         p = np.where(is_tested, 2 * special.stdtr(df - on_line, -t), np.nan)
@@ -687,7 +814,9 @@ def _line_without_outliers(own: FloatArray, judge: FloatArray) -> _Line:
 def _line(
     own: FloatArray, judge: FloatArray, fitted: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray, int]:
-    """The line of `own` on `judge` through the fitted systems: values, leverages, df."""
+    """The line of `own` on `judge` through the fitted systems:
+    values, leverages, df.
+    """
     n, away = int(fitted.sum()), judge - judge[fitted].mean()
     spread = float(away[fitted] @ away[fitted])
     if spread <= 1e-12 * n:  # one mean, up to rounding: no slope

@@ -1,14 +1,16 @@
-"""What a comparison leaves out: items that one of its sides was asked about and has no score for.
+"""What a comparison leaves out: items that one of its sides
+was asked about and has no score for.
 
-A comparison is about the items that both sides scored. Answers are rarely lost at random: a judge
-that cannot decide writes no score, so the lost items are those that differ. What can be known is
-what the other side says of them, and every statistic with two sides reports it: `lost_scores` for
-two sides, `left_out` for the conditions of which an item needs all. Where a difference is said to
-have a sign, `open_sign` adds the bounds between which it lies wherever the lost scores would be.
+A comparison is about the items that both sides scored. Answers are rarely lost at
+random: a judge that cannot decide writes no score, so the lost items are those that
+differ. What can be known is what the other side says of them, and every statistic with
+two sides reports it: `lost_scores` for two sides, `left_out` for the conditions of
+which an item needs all. Where a difference is said to have a sign, `open_sign` adds the
+bounds between which it lies wherever the lost scores would be.
 
-Two losses do not show in the items that both sides were asked about: rows that a table does not
-have, often because failed answers were dropped (`absent`), and some of an item's reads
-(`lost_reads`).
+Two losses do not show in the items that both sides were asked about: rows that a table
+does not have, often because failed answers were dropped (`absent`), and some of an
+item's reads (`lost_reads`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,13 @@ from numpy.typing import NDArray
 
 from rubricnb.statistics._sides import shared_items
 from rubricnb.statistics.intervals import mean_of
-from rubricnb.statistics.reads import FloatArray, IntArray, Reads, item_means, same_answer
+from rubricnb.statistics.reads import (
+    FloatArray,
+    IntArray,
+    Reads,
+    item_means,
+    same_answer,
+)
 from rubricnb.statistics.reasons import Reason, Reasons
 
 Mask = NDArray[np.bool_]
@@ -30,13 +38,22 @@ MOST_LOST = 0.05
 _SHARES = ("lost", "lost_reads", "left_out", "left_out_reads")
 _CODES = (
     *_SHARES,
-    *("open_sign", "r_of_all", "r_turned", "r_one_of_all", "lost_prompts", "flip_strict.bounds"),
+    *(
+        "open_sign",
+        "r_of_all",
+        "r_turned",
+        "r_one_of_all",
+        "lost_prompts",
+        "flip_strict.bounds",
+    ),
     "no_equivalence.lost",
 )
 
 
 def losses_of(codes: Iterable[Reason], of: str | None = None) -> Reasons:
-    """Return the reasons that are about losses; of the bounds only those `of` one difference."""
+    """Return the reasons that are about losses;
+    of the bounds only those `of` one difference.
+    """
     return tuple(
         code
         for code in codes
@@ -45,14 +62,19 @@ def losses_of(codes: Iterable[Reason], of: str | None = None) -> Reasons:
 
 
 def lost_scores(
-    a: FloatArray, b: FloatArray, names: tuple[str, str] = ("a", "b"), what: str = "items"
+    a: FloatArray,
+    b: FloatArray,
+    names: tuple[str, str] = ("a", "b"),
+    what: str = "items",
 ) -> Reasons:
-    """Return how many items have a score on one side only, and how that side scores them.
+    """Return how many items have a score on one side only,
+    and how that side scores them.
 
     Parameters
     ----------
     a, b
-        Shape (items,): the score of each item that both sides were asked about; NaN without one.
+        Shape (items,): the score of each item that both sides were asked about; NaN
+        without one.
     names
         What the sides are called.
     what
@@ -72,18 +94,26 @@ def lost_scores(
             means = {"lost_mean": mean_of(side[lost]), "kept_mean": mean_of(side[kept])}
             found.append(
                 Reason(
-                    "lost", lost=int(lost.sum()), asked=len(side), what=what, name=name,
-                    lacking=lacking, **means,
+                    "lost",
+                    lost=int(lost.sum()),
+                    asked=len(side),
+                    what=what,
+                    name=name,
+                    lacking=lacking,
+                    **means,
                 )
-            )  # fmt: skip
+            )
     return tuple(found)
 
 
-def absent(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b"), what: str = "items") -> Reasons:
-    """Return how many scored items the other side was not asked about, and how they are scored.
+def absent(
+    a: Reads, b: Reads, names: tuple[str, str] = ("a", "b"), what: str = "items"
+) -> Reasons:
+    """Return how many scored items the other side was not asked about,
+    and how they are scored.
 
-    Whoever asked one side about fewer texts expects them; whoever dropped the rows of failed
-    answers lost them. A table does not tell which, so no verdict depends on it.
+    Whoever asked one side about fewer texts expects them; whoever dropped the rows of
+    failed answers lost them. A table does not tell which, so no verdict depends on it.
 
     Parameters
     ----------
@@ -98,13 +128,19 @@ def absent(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b"), what: str = 
         shared[rows] = True
         own = ~np.isnan(mean) & ~shared
         if own.any() and len(rows):
-            means = {"lost_mean": mean_of(mean[own]), "kept_mean": _mean_known(mean[shared])}
-            found.append(Reason("absent", n=int(own.sum()), what=what, name=name, **means))
+            means = {
+                "lost_mean": mean_of(mean[own]),
+                "kept_mean": _mean_known(mean[shared]),
+            }
+            found.append(
+                Reason("absent", n=int(own.sum()), what=what, name=name, **means)
+            )
     return tuple(found)
 
 
 def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reasons:
-    """Return how many reads of the kept items lack a score, and how the other side scores these.
+    """Return how many reads of the kept items lack a score,
+    and how the other side scores these.
 
     Parameters
     ----------
@@ -124,24 +160,31 @@ def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reaso
         lost, got = (count[rows[kept]] for count in read_counts(side))
         numbers = reads_lost(lost, got, other[kept])
         if numbers:
-            found.append(Reason("lost_reads", name=called[0], other=called[1], **numbers))
+            found.append(
+                Reason("lost_reads", name=called[0], other=called[1], **numbers)
+            )
     return tuple(found)
 
 
 def reads_lost(lost: IntArray, got: IntArray, scored: FloatArray) -> dict[str, float]:
-    """Count lost reads, and average what others say of their items and of those of the others.
+    """Count lost reads, and average what others say of their items
+    and of those of the others.
 
-    `lost` and `got`: the reads of each item without a score and with one (`read_counts`). Empty
-    without losses.
+    `lost` and `got`: the reads of each item without a score and with one
+    (`read_counts`). Empty without losses.
     """
     if not lost.any():
         return {}
-    means = {"lost_mean": lost @ scored / lost.sum(), "kept_mean": got @ scored / got.sum()}
+    means = {
+        "lost_mean": lost @ scored / lost.sum(),
+        "kept_mean": got @ scored / got.sum(),
+    }
     return {"lost": int(lost.sum()), "asked": int(lost.sum() + got.sum()), **means}
 
 
 def reads_left_out(lost: IntArray, got: IntArray, mean: FloatArray) -> Reasons:
-    """Return how many reads of the kept items lack a score, and what their other scores are.
+    """Return how many reads of the kept items lack a score,
+    and what their other scores are.
 
     `lost`, `got`: as in `reads_lost`; `mean`: the score of each kept item.
     """
@@ -150,13 +193,17 @@ def reads_left_out(lost: IntArray, got: IntArray, mean: FloatArray) -> Reasons:
 
 
 def shares_lost(side: Reads) -> FloatArray:
-    """Return the share of each item's reads without a score; 1 for an item that was not asked."""
+    """Return the share of each item's reads without a score;
+    1 for an item that was not asked.
+    """
     lost, got = read_counts(side)
     return np.asarray(1 - got / np.maximum(lost + got, 1))
 
 
 def read_counts(side: Reads) -> tuple[IntArray, IntArray]:
-    """How many reads of each item lack a score, and how many have one; copies do not count."""
+    """How many reads of each item lack a score,
+    and how many have one; copies do not count.
+    """
     asked = (side.order >= 0) & ~same_answer(side)
     return (asked & ~side.parsed).sum(axis=1), (asked & side.parsed).sum(axis=1)
 
@@ -166,7 +213,8 @@ def _mean_known(values: FloatArray) -> float:
 
 
 def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
-    """Return how many items lack a score under some condition, and what their other scores are.
+    """Return how many items lack a score under some condition,
+    and what their other scores are.
 
     Parameters
     ----------
@@ -190,11 +238,15 @@ def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
         return ()
     kept = used & ~np.isnan(mean)
     means = {"lost_mean": mean_of(mean[lost]), "kept_mean": mean_of(mean[kept])}
-    return (Reason("left_out", lost=int(lost.sum()), asked=len(values), what=what, **means),)
+    return (
+        Reason("left_out", lost=int(lost.sum()), asked=len(values), what=what, **means),
+    )
 
 
 def scale_ends(*sides: Reads) -> tuple[float, float]:
-    """Return the lowest and highest score of the scale; without orderings, of those given."""
+    """Return the lowest and highest score of the scale;
+    without orderings, of those given.
+    """
     shown = [side.scores for side in sides if side.n_options]
     given = [side.value[side.parsed] for side in sides]
     every = np.concatenate(shown or given).astype(np.float64)
@@ -216,8 +268,8 @@ def difference_bounds(
     ends
         Lowest and highest score of the scale.
     lost
-        Share of each item's reads that have no score, on both sides (`shares_lost`). Default: all
-        of an item without a score, none of the others.
+        Share of each item's reads that have no score, on both sides (`shares_lost`).
+        Default: all of an item without a score, none of the others.
 
     Examples
     --------
@@ -240,9 +292,13 @@ def difference_bounds(
 
 
 def open_sign(
-    a: FloatArray, b: FloatArray, ends: tuple[float, float], interval: tuple[float, float],
-    of: str, lost: tuple[FloatArray, FloatArray] | None = None,
-) -> Reasons:  # fmt: skip
+    a: FloatArray,
+    b: FloatArray,
+    ends: tuple[float, float],
+    interval: tuple[float, float],
+    of: str,
+    lost: tuple[FloatArray, FloatArray] | None = None,
+) -> Reasons:
     """Return the bounds of a mean difference whose sign the lost scores could turn.
 
     Parameters
@@ -254,23 +310,33 @@ def open_sign(
     of
         Name of the difference.
     """
-    if interval[0] <= 0 <= interval[1]:  # no sign is claimed; it may be where there is no interval
+    # no sign is claimed; it may be where there is no interval
+    if interval[0] <= 0 <= interval[1]:
         return ()
     low, high = difference_bounds(a, b, ends, lost)
     if low > 0 or high < 0:
         return ()
-    return (Reason("open_sign", of=of, low=low, high=high, lowest=ends[0], highest=ends[1]),)
+    return (
+        Reason("open_sign", of=of, low=low, high=high, lowest=ends[0], highest=ends[1]),
+    )
 
 
 def no_equivalence(codes: Iterable[str]) -> Reasons:
-    """Return why a comparison with these reasons shows no equivalence; empty if it may."""
-    worst = [code for code in codes if isinstance(code, Reason) and share_lost((code,)) > MOST_LOST]
+    """Return why a comparison with these reasons shows no equivalence;
+    empty if it may.
+    """
+    worst = [
+        code
+        for code in codes
+        if isinstance(code, Reason) and share_lost((code,)) > MOST_LOST
+    ]
     what = {"what": worst[0].numbers.get("what", "reads")} if worst else {}
     return (Reason("no_equivalence.lost", most=MOST_LOST, **what),) if worst else ()
 
 
 def share_lost(codes: Iterable[str]) -> float:
-    """Return the share of items, or reads, that a comparison lost, from the reasons of its row.
+    """Return the share of items, or reads, that a comparison lost,
+    from the reasons of its row.
 
     Examples
     --------
@@ -282,5 +348,7 @@ def share_lost(codes: Iterable[str]) -> float:
     for code in codes:
         if isinstance(code, Reason) and code in _SHARES:
             what = code.numbers.get("what", "reads")
-            lost[what] = lost.get(what, 0.0) + code.numbers["lost"] / code.numbers["asked"]
+            lost[what] = (
+                lost.get(what, 0.0) + code.numbers["lost"] / code.numbers["asked"]
+            )
     return max(lost.values(), default=0.0)

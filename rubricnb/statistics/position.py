@@ -27,22 +27,26 @@ _PAPERS = (
 )
 
 
-def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
+def position_bias(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
     """Test and measure whether a judge selects some positions more than others.
 
-    The papers' χ² and Cramér's V are given with a test and sizes that hold when reads share an item
-    and items share a text.
+    The papers' χ² and Cramér's V are given with a test and sizes that hold when reads
+    share an item and items share a text.
 
     Parameters
     ----------
     judgments
-        Judgments of a design with several orderings per item. The papers' columns need a balanced
-        one (`balanced`, `williams`); scores are options of their ordering.
+        Judgments of a design with several orderings per item. The papers' columns need
+        a balanced one (`balanced`, `williams`); scores are options of their ordering.
     by
-        Columns to group by; by default judge, dataset, design and every condition column present.
+        Columns to group by; by default judge, dataset, design and every condition
+        column present.
     value
-        ``score``, or ``expected_score``: the same formulas on the probability of each option
-        (readout ``logprobs``). Then the papers' columns are NaN: expected counts have no χ².
+        ``score``, or ``expected_score``: the same formulas on the probability of each
+        option (readout ``logprobs``). Then the papers' columns are NaN: expected counts
+        have no χ².
 
     Returns
     -------
@@ -50,45 +54,54 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
         One row a group: its columns, and
 
         * ``n_items, n_clusters, n_reads`` (parsed reads);
-        * ``chi2, p_chi2, cramers_v``: the papers'; V = sqrt(χ² / (reads (n - 1))) in 0…1. The
-          size of this test is not its level: reads of an item share its quality;
-          ``chi2_low, chi2_high, cramers_v_low, cramers_v_high``: the mean that they have in
-          studies of this size, 95 % intervals from that of ``v2_unbiased``, raised by the floor;
-        * ``q, df, p_within``: within-cluster permutation test in closed form. Its null is that
-          order sensitivity is not aligned with position. p is 1 where no answer ever changes, and
-          then the sizes have no intervals, ``p_equivalent`` or ``mde``: nothing varied.
-          ``p_within_adjusted``: Benjamini–Hochberg over the returned rows;
-        * ``v2_unbiased``: V² from pairs of items of different clusters; unbiased, so it can be
-          negative. Average it over groups before taking a root. ``v2_unbiased_low, _high``: 95 %
-          score interval with t quantiles and the covariance of the shares over clusters;
-        * ``share_1…n`` with ``_low, _high``: share of reads per position, centred at what the
-          parsed reads would give by chance, with 95 % t intervals over clusters. Where the
-          orderings of an item are not balanced, chance itself holds part of a preference; shares
-          and V² are rescaled by what is left of a small preference. For a larger one that is too
-          much where items have few orderings: share_1 is .327 under ``shuffled(5, 2)`` for a judge
-          with .308 under ``balanced(5)``, so compare shares within one design;
-        * ``share_1_least, share_1_most`` …: raw shares if no lost read, and if every lost read, had
-          stood there; ``p_equivalent``: TOST that every share lies within ±0.02 of 1/n;
-        * ``log_preference_1…n`` with ``_low, _high``: conditional logit of position given each
-          item's scores; they sum to 0. Free of how decided the judge is, which shares are not;
-        * ``mde``: the V that p_within would detect with 80 % power at 5 %; NaN, as the intervals,
-          where no answer changes with the ordering: that does not show how much one could;
+        * ``chi2, p_chi2, cramers_v``: the papers'; V = sqrt(χ² / (reads (n - 1))) in
+          0…1. The size of this test is not its level: reads of an item share its
+          quality; ``chi2_low, chi2_high, cramers_v_low, cramers_v_high``: the mean that
+          they have in studies of this size, 95 % intervals from that of
+          ``v2_unbiased``, raised by the floor;
+        * ``q, df, p_within``: within-cluster permutation test in closed form. Its null
+          is that order sensitivity is not aligned with position. p is 1 where no answer
+          ever changes, and then the sizes have no intervals, ``p_equivalent`` or
+          ``mde``: nothing varied. ``p_within_adjusted``: Benjamini–Hochberg over the
+          returned rows;
+        * ``v2_unbiased``: V² from pairs of items of different clusters; unbiased, so it
+          can be negative. Average it over groups before taking a root.
+          ``v2_unbiased_low, _high``: 95 % score interval with t quantiles and the
+          covariance of the shares over clusters;
+        * ``share_1…n`` with ``_low, _high``: share of reads per position, centred at
+          what the parsed reads would give by chance, with 95 % t intervals over
+          clusters. Where the orderings of an item are not balanced, chance itself holds
+          part of a preference; shares and V² are rescaled by what is left of a small
+          preference. For a larger one that is too much where items have few orderings:
+          share_1 is .327 under ``shuffled(5, 2)`` for a judge with .308 under
+          ``balanced(5)``, so compare shares within one design;
+        * ``share_1_least, share_1_most`` …: raw shares if no lost read, and if every
+          lost read, had stood there; ``p_equivalent``: TOST that every share lies
+          within ±0.02 of 1/n;
+        * ``log_preference_1…n`` with ``_low, _high``: conditional logit of position
+          given each item's scores; they sum to 0. Free of how decided the judge is,
+          which shares are not;
+        * ``mde``: the V that p_within would detect with 80 % power at 5 %; NaN, as the
+          intervals, where no answer changes with the ordering: that does not show how
+          much one could;
         * ``reason``: what could not be computed and why; empty if everything was.
 
     Raises
     ------
     ValueError
-        A group shows every item in one ordering only (``fixed``, ``single``): position and score
-        cannot be told apart. A read has no ordering, or its score is not among the options.
+        A group shows every item in one ordering only (``fixed``, ``single``): position
+        and score cannot be told apart. A read has no ordering, or its score is not
+        among the options.
 
     Notes
     -----
-    arXiv:2602.02219v2, §3.1, §4.4, Tables 2 and 4. Forward and reverse rotations are permuted
-    separately. The ascending and the descending ordering alone leave nothing to permute, and a
-    preference for the first place looks like one for a direction: test, shares, V², log preferences
-    and mde are NaN, and `rubricnb.order_effect` compares the two. Orderings that never exchange
-    some of the positions give ``p_within`` only. With fewer than two clusters only the papers'
-    columns and the shares are given.
+    arXiv:2602.02219v2, §3.1, §4.4, Tables 2 and 4. Forward and reverse rotations are
+    permuted separately. The ascending and the descending ordering alone leave nothing
+    to permute, and a preference for the first place looks like one for a direction:
+    test, shares, V², log preferences and mde are NaN, and `rubricnb.order_effect`
+    compares the two. Orderings that never exchange some of the positions give
+    ``p_within`` only. With fewer than two clusters only the papers' columns and the
+    shares are given.
 
     Examples
     --------
@@ -114,7 +127,9 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
     return infer.adjust(pd.DataFrame(rows), "p_within")
 
 
-def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
+def score_position(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
     """Tabulate the position of each score when it is selected: P(position | score).
 
     Parameters
@@ -125,11 +140,12 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
     Returns
     -------
     DataFrame
-        One row a group, score and position: ``score, position, share`` (among reads with this
-        score), ``n`` (those reads; expected ones for probabilities), ``share_null`` (its
-        permutation mean), ``share_null_sd`` (its permutation standard deviation) and ``reason``:
-        shares are NaN of a score that was never given, at a position where it never stood, and
-        where the orderings leave nothing to permute (see `position_bias`).
+        One row a group, score and position: ``score, position, share`` (among reads
+        with this score), ``n`` (those reads; expected ones for probabilities),
+        ``share_null`` (its permutation mean), ``share_null_sd`` (its permutation
+        standard deviation) and ``reason``: shares are NaN of a score that was never
+        given, at a position where it never stood, and where the orderings leave nothing
+        to permute (see `position_bias`).
 
     Notes
     -----
@@ -155,23 +171,25 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
 def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     """Convert the papers' χ² and V to a study with a different number of reads.
 
-    χ² grows with the number of reads, and V has a floor that falls with it. So neither of two
-    studies can be compared unless both have the same number.
+    χ² grows with the number of reads, and V has a floor that falls with it. So neither
+    of two studies can be compared unless both have the same number.
 
     Parameters
     ----------
     bias
-        From `position_bias` (with ``n_options``), scores (not probabilities), balanced design.
+        From `position_bias` (with ``n_options``), scores (not probabilities), balanced
+        design.
     n_reads
-        Reads of the other study, for all rows or for each in their order (a Series' index does not
-        count).
+        Reads of the other study, for all rows or for each in their order (a Series'
+        index does not count).
 
     Returns
     -------
     DataFrame
-        ``n_reads, chi2, chi2_low, chi2_high, cramers_v, cramers_v_low, cramers_v_high``: their
-        means in studies of ``n_reads`` reads of texts like these. V²_U stays, what V² is above it
-        falls as one over the reads. With as many reads as `bias` has, its own numbers.
+        ``n_reads, chi2, chi2_low, chi2_high, cramers_v, cramers_v_low,
+        cramers_v_high``: their means in studies of ``n_reads`` reads of texts like
+        these. V²_U stays, what V² is above it falls as one over the reads. With as many
+        reads as `bias` has, its own numbers.
 
     Raises
     ------
@@ -190,37 +208,51 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     given = np.asarray(n_reads)
     if given.ndim and given.shape != (len(bias),):
         raise ValueError(
-            f"{given.size} numbers of reads for {len(bias)} rows: give one for all or one for each"
+            f"{given.size} numbers of reads for {len(bias)} rows: give one for all or "
+            "one for each"
         )
     if not (given > 0).all():
-        raise ValueError(f"n_reads: {given[~(given > 0)].flat[0]} is not a number above 0")
+        raise ValueError(
+            f"n_reads: {given[~(given > 0)].flat[0]} is not a number above 0"
+        )
     each = pd.Series(np.broadcast_to(given, len(bias)), bias.index)
-    return pd.DataFrame({"n_reads": each} | _carried(bias, each, bias["n_options"], _ENDS))
+    return pd.DataFrame(
+        {"n_reads": each} | _carried(bias, each, bias["n_options"], _ENDS)
+    )
 
 
-def _carried(bias: Any, n_reads: Any, n_options: Any, ends: Sequence[str]) -> dict[str, Any]:
+def _carried(
+    bias: Any, n_reads: Any, n_options: Any, ends: Sequence[str]
+) -> dict[str, Any]:
     """The papers' χ² and V at a number of reads, of rows or of one row.
 
-    V²_U and its interval are raised by what V² is above V²_U: the floor of a study of this size.
+    V²_U and its interval are raised by what V² is above V²_U: the floor of a study of
+    this size.
     """
     floor = (bias["cramers_v"] ** 2 - bias["v2_unbiased"]) * bias["n_reads"] / n_reads
     out: dict[str, Any] = {}
     for end in ends:
-        with np.errstate(invalid="ignore"):  # some processors report the NaN of an empty shape
+        # some processors report the NaN of an empty shape
+        with np.errstate(invalid="ignore"):
             v2 = np.maximum(bias[f"v2_unbiased{end}"] + floor, 0.0)
-        out |= {f"chi2{end}": n_reads * (n_options - 1) * v2, f"cramers_v{end}": v2**0.5}
+        out |= {
+            f"chi2{end}": n_reads * (n_options - 1) * v2,
+            f"cramers_v{end}": v2**0.5,
+        }
     return out
 
 
 def _check_orderings(key: dict[str, Any], reads: Reads) -> None:
     """Refuse groups in which no item was seen in two orderings."""
-    order = np.where(reads.order < 0, reads.order.max(axis=1, keepdims=True), reads.order)
+    order = np.where(
+        reads.order < 0, reads.order.max(axis=1, keepdims=True), reads.order
+    )
     if (order.min(axis=1) < order.max(axis=1)).any():
         return
     design = f"design {key['design']!r}" if "design" in key else "a group"
     raise ValueError(
-        f"{design} shows every item in one ordering, so position and score cannot be told apart; "
-        "pass judgments of a design with several orderings, such as "
+        f"{design} shows every item in one ordering, so position and score cannot be "
+        "told apart; pass judgments of a design with several orderings, such as "
         "judgments[judgments.design == 'balanced']"
     )
 
@@ -230,7 +262,9 @@ def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
     cluster = reads.cluster
     placement = place(reads)
     n_reads = int(reads.parsed.sum())
-    row: dict[str, Any] = infer.counted(placement.reads > 0, cluster) | {"n_reads": n_reads}
+    row: dict[str, Any] = infer.counted(placement.reads > 0, cluster) | {
+        "n_reads": n_reads
+    }
     n_clusters = row["n_clusters"]
     reasons: list[Reason] = []
     if n_reads == 0:
@@ -261,19 +295,24 @@ def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
 
 
 def _why_uncompared(reads: Reads, comparable: int) -> Reason:
-    """Return why some or all positions cannot be compared: the orderings, or lost reads."""
+    """Return why some or all positions cannot be compared:
+    the orderings, or lost reads.
+    """
     by_design, by_losses = (
         ("half_blind", "half_blind.lost") if comparable else ("blind", "blind.lost")
     )
     if not reads.parsed[reads.order >= 0].all():
-        first = np.where(reads.order >= 0, 1.0, np.nan)  # as if every read had been parsed
+        # as if every read had been parsed
+        first = np.where(reads.order >= 0, 1.0, np.nan)
         whole = place(replace(reads, value=first, probability=None, scale=None))
         if whole.comparable > comparable:
             return Reason(by_losses)
     return Reason(by_design)
 
 
-def _papers_test(reads: Reads, placement: Placement, reasons: list[Reason]) -> dict[str, float]:
+def _papers_test(
+    reads: Reads, placement: Placement, reasons: list[Reason]
+) -> dict[str, float]:
     undefined = dict.fromkeys(_PAPERS, np.nan)
     if reads.probability is not None:
         reasons.append(Reason("chi2.probabilities"))
@@ -292,12 +331,16 @@ def _papers_test(reads: Reads, placement: Placement, reasons: list[Reason]) -> d
 
 
 def _is_balanced(reads: Reads) -> bool:
-    """Whether the reads asked (parsed or not) show every score equally often everywhere."""
+    """Whether the reads asked (parsed or not)
+    show every score equally often everywhere.
+    """
     counts = position_counts(reads.orderings[reads.order[reads.order >= 0]])
     return bool((counts == counts[0, 0]).all())
 
 
-def _cluster_test(placement: Placement, n_clusters: int, reasons: list[Reason]) -> dict[str, Any]:
+def _cluster_test(
+    placement: Placement, n_clusters: int, reasons: list[Reason]
+) -> dict[str, Any]:
     if n_clusters == 1:
         reasons.append(Reason("no_test"))
     if n_clusters < 2 or placement.comparable == 0:
@@ -319,7 +362,9 @@ def quadratic_form(d: FloatArray, variance: FloatArray) -> tuple[float, int]:
 
 
 def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, float]:
-    """V²_U and position shares; both centred at the permutation mean, as if balanced."""
+    """V²_U and position shares; both centred at the permutation mean,
+    as if balanced.
+    """
     n = reads.n_options
     placement = placement.as_if_balanced()
     seen = placement.reads > 0
@@ -334,24 +379,35 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
         if n_clusters > 1:
             weight = arrays.by_cluster(size, cluster) / size.sum()
             rest = rest / (1 - weight)[:, None]  # CR3: eq-share-interval
-            se = np.sqrt((n_clusters - 1) / n_clusters * (rest**2).sum(axis=0)) / size.sum()
+            se = (
+                np.sqrt((n_clusters - 1) / n_clusters * (rest**2).sum(axis=0))
+                / size.sum()
+            )
             ways = zip(share, se, infer.freedom(rest), strict=True)
             found = [infer.t_estimate(*map(float, way)) for way in ways]
             margin = infer.MARGINS["share"]
-            equal = [infer.equivalence(e.value - 1 / n, e.se, e.df + 1, margin) for e in found]
+            equal = [
+                infer.equivalence(e.value - 1 / n, e.se, e.df + 1, margin)
+                for e in found
+            ]
     count, asked = placement.count.sum(axis=0), int((reads.order >= 0).sum())
     for p, own in enumerate(found):
         name, ends = f"share_{p + 1}", np.clip(own.ends, 0.0, 1.0)
         out |= own.named(name, *infer.UNTESTED)
         out |= {f"{name}_low": float(ends[0]), f"{name}_high": float(ends[1])}
         out[f"{name}_least"] = count[p] / asked  # no lost read stood there
-        out[f"{name}_most"] = (count[p] + asked - count.sum()) / asked  # all of them did
+        # all of them did
+        out[f"{name}_most"] = (count[p] + asked - count.sum()) / asked
     return out | {"p_equivalent": float(np.max(equal))}
 
 
 def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, float]:
-    """n/(n-1) times the mean of d_i·d_j over pairs of items of different clusters; its interval."""
-    undefined = dict.fromkeys(("v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"), np.nan)
+    """n/(n-1) times the mean of d_i·d_j over pairs of items of different clusters;
+    its interval.
+    """
+    undefined = dict.fromkeys(
+        ("v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"), np.nan
+    )
     cluster = np.unique(cluster, return_inverse=True)[1]
     size = np.bincount(cluster).astype(np.float64)
     n_pairs = size.sum() ** 2 - (size**2).sum()
@@ -360,7 +416,8 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     sums, scale = arrays.by_cluster(d, cluster), d.shape[1] / (d.shape[1] - 1)
     v2 = scale * ((sums.sum(axis=0) ** 2).sum() - (sums**2).sum()) / n_pairs
     mean = d.mean(axis=0)
-    rest = (sums - size[:, None] * mean) / (1 - size / len(d))[:, None]  # CR3, as in `mean_t`
+    # CR3, as in `mean_t`
+    rest = (sums - size[:, None] * mean) / (1 - size / len(d))[:, None]
     covariance = scale * (len(size) - 1) / len(size) * rest.T @ rest / len(d) ** 2
     if np.trace(covariance) < 1e-24:
         return undefined | {"v2_unbiased": float(v2)}
@@ -373,9 +430,11 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
 def _score_interval(
     v2: float, mean: FloatArray, covariance: FloatArray, t: float
 ) -> tuple[float, float]:
-    """All x that are at most t standard errors from v2, whose variance is 4 a x + b at V² = x.
+    """All x that are at most t standard errors from v2,
+    whose variance is 4 a x + b at V² = x.
 
-    (Below 0 it is b.) A standard error at the estimate would be too small where the estimate is.
+    (Below 0 it is b.) A standard error at the estimate would be too small where the
+    estimate is.
     """
     length = float((mean**2).sum())
     a = float(mean @ covariance @ mean) / length if length > 0 else 0.0
@@ -390,13 +449,16 @@ def _score_interval(
 def minimum_detectable_v(placement: Placement, n: int) -> float:
     """V that the cluster test detects with 80 % power: sqrt(λ D / (M (n - 1))).
 
-    D is the permutation mean of χ² over its degrees of freedom: the dispersion, clusters included.
+    D is the permutation mean of χ² over its degrees of freedom: the dispersion,
+    clusters included.
     """
     n_reads = placement.count.sum()
     if np.trace(placement.variance) <= 1e-12:
         return float("nan")  # no answer changes: nothing shows how much one could
     mean_chi2 = np.trace(placement.variance) / (n_reads / n)
-    return float(np.sqrt(noncentrality(n - 1) * mean_chi2 / (n - 1) / (n_reads * (n - 1))))
+    return float(
+        np.sqrt(noncentrality(n - 1) * mean_chi2 / (n - 1) / (n_reads * (n - 1)))
+    )
 
 
 def _score_position(reads: Reads) -> list[dict[str, Any]]:
@@ -409,7 +471,9 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     blind = _why_uncompared(reads, 0) if is_blind else None
     cells = zip(np.repeat(given, n), shown.ravel(), strict=True)
     why = [_why_no_share(count, bool(there), blind) for count, there in cells]
-    size = np.where(shown & (given > 0)[:, None] & (not is_blind), given[:, None], np.nan)
+    size = np.where(
+        shown & (given > 0)[:, None] & (not is_blind), given[:, None], np.nan
+    )
     found = [place(reads, score=s) for s in range(1, n + 1)]
     count = np.stack([placement.count.sum(axis=0) for placement in found])
     null = np.stack([placement.expected.sum(axis=0) for placement in found])

@@ -17,9 +17,15 @@ from rubricnb.statistics.reasons import Reason, because_each, collect
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
 _READ = (
-    "judge", "source", "design", "item_id", "criterion", "ordering_index", "ordering",
+    "judge",
+    "source",
+    "design",
+    "item_id",
+    "criterion",
+    "ordering_index",
+    "ordering",
     "criterion_ordering",
-)  # fmt: skip
+)
 
 
 def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -33,10 +39,11 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Judge, source, design, item_id, criterion, ordering_index, ordering and criterion_ordering
-        of the judgment (those it has), then ``position`` of the option, from 1; ``score`` that
-        stood there; ``probability``, which sums to 1 over the options of a read. Reads without
-        probabilities (not parsed) have no rows.
+        Judge, source, design, item_id, criterion, ordering_index, ordering and
+        criterion_ordering of the judgment (those it has), then ``position`` of the
+        option, from 1; ``score`` that stood there; ``probability``, which sums to 1
+        over the options of a read. Reads without probabilities (not parsed) have no
+        rows.
 
     Raises
     ------
@@ -45,8 +52,8 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
 
     Notes
     -----
-    arXiv:2602.02219v2, Figure 2: a balanced design shows every score at every position, so the
-    means of this frame over positions and over scores come apart.
+    arXiv:2602.02219v2, Figure 2: a balanced design shows every score at every position,
+    so the means of this frame over positions and over scores come apart.
 
     Examples
     --------
@@ -57,25 +64,34 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
     0      2-1         1      2          0.7
     1      2-1         2      1          0.3
     """
-    probabilities = judgments[arrays.probability_columns(judgments)].to_numpy(np.float64)
+    probabilities = judgments[arrays.probability_columns(judgments)].to_numpy(
+        np.float64
+    )
     row, column = np.nonzero(~np.isnan(probabilities))
     if not len(row):
         raise ValueError(_NONE)
-    reads = judgments[[c for c in _READ if c in judgments]].iloc[row].reset_index(drop=True)
+    reads = (
+        judgments[[c for c in _READ if c in judgments]].iloc[row].reset_index(drop=True)
+    )
     score = _shown(judgments, probabilities.shape[1])[row, column]
-    return reads.assign(position=column + 1, score=score, probability=probabilities[row, column])
+    return reads.assign(
+        position=column + 1, score=score, probability=probabilities[row, column]
+    )
 
 
-def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -> pd.DataFrame:
+def at_temperature(
+    judgments: pd.DataFrame, temperature: float, seed: int = 0
+) -> pd.DataFrame:
     """Turn recorded probabilities into those of sampling at a different temperature.
 
-    P_τ(s) ∝ P(s)^(1/τ), then one score is drawn per read. At 0 it is the option of largest
-    probability.
+    P_τ(s) ∝ P(s)^(1/τ), then one score is drawn per read. At 0 it is the option of
+    largest probability.
 
     Parameters
     ----------
     judgments
-        Judgments of the readout ``logprobs``, whose probabilities are those at temperature 1.
+        Judgments of the readout ``logprobs``, whose probabilities are those at
+        temperature 1.
     temperature
         τ, 0 or more.
     seed
@@ -84,9 +100,10 @@ def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -
     Returns
     -------
     DataFrame
-        The judgments with ``probability_1…n``, ``expected_score``, ``score``, ``position`` and
-        ``temperature`` replaced. The column ``key`` is left out: copies of one answer are drawn
-        apart. Rows without probabilities keep a missing score.
+        The judgments with ``probability_1…n``, ``expected_score``, ``score``,
+        ``position`` and ``temperature`` replaced. The column ``key`` is left out:
+        copies of one answer are drawn apart. Rows without probabilities keep a missing
+        score.
 
     Raises
     ------
@@ -95,8 +112,9 @@ def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -
 
     Notes
     -----
-    Exact where every label is one token, given that the judge answers with a label at all; engines
-    that divide logits by τ do the same. For labels of several tokens it is an approximation.
+    Exact where every label is one token, given that the judge answers with a label at
+    all; engines that divide logits by τ do the same. For labels of several tokens it is
+    an approximation.
 
     Examples
     --------
@@ -127,7 +145,9 @@ def _rescored(judgments: pd.DataFrame, p: FloatArray, place: IntArray) -> pd.Dat
     shown = _shown(judgments, p.shape[1])
     out = judgments.copy()
     out[arrays.probability_columns(judgments)[: p.shape[1]]] = p
-    out["expected_score"] = np.where(known, (np.nan_to_num(p) * shown).sum(axis=1), np.nan)
+    out["expected_score"] = np.where(
+        known, (np.nan_to_num(p) * shown).sum(axis=1), np.nan
+    )
     score = shown[np.arange(len(p)), place]
     for name, values in (("score", score), ("position", place + 1)):
         own = pd.Series(values, out.index).where(known)
@@ -153,37 +173,45 @@ def _tempered(p: FloatArray, temperature: float) -> FloatArray:
 
 
 def position_prior(
-    judgments: pd.DataFrame, by: By = None, *, shape: Literal["position", "order"] = "position"
+    judgments: pd.DataFrame,
+    by: By = None,
+    *,
+    shape: Literal["position", "order"] = "position",
 ) -> pd.DataFrame:
-    """Measure a judge's preference for each position, or what each order does to each score.
+    """Measure a judge's preference for each position,
+    or what each order does to each score.
 
     Parameters
     ----------
     judgments
-        Judgments with ``probability_1…n`` (readout ``logprobs``) in orders that show every score
-        at every place: balanced ones of some items, or `rotated` ones of many.
+        Judgments with ``probability_1…n`` (readout ``logprobs``) in orders that show
+        every score at every place: balanced ones of some items, or `rotated` ones of
+        many.
     by
-        Columns to group by; by default judge, dataset, design and every condition column present.
+        Columns to group by; by default judge, dataset, design and every condition
+        column present.
     shape
-        ``position``: one number for each position. ``order``: one for each order and score, the
-        mean log odds of the score in this order about its mean over all orders. It does not assume
-        that a preference goes with the position, but needs texts that were asked in every order.
+        ``position``: one number for each position. ``order``: one for each order and
+        score, the mean log odds of the score in this order about its mean over all
+        orders. It does not assume that a preference goes with the position, but needs
+        texts that were asked in every order.
 
     Returns
     -------
     DataFrame
-        One row a group and place: its columns, ``position``, ``log_preference`` (natural log, sums
-        to 0) with ``low, high`` (95 % t over clusters), ``share`` (the probabilities of a judge
-        with this preference and no opinion), ``n_reads``, ``reason``. With the shape ``order``, one
-        row a group, ``ordering`` and ``score`` (both as numbers
-        of options, 1 the lowest), from the texts that have a read in every order.
+        One row a group and place: its columns, ``position``, ``log_preference``
+        (natural log, sums to 0) with ``low, high`` (95 % t over clusters), ``share``
+        (the probabilities of a judge with this preference and no opinion), ``n_reads``,
+        ``reason``. With the shape ``order``, one row a group, ``ordering`` and
+        ``score`` (both as numbers of options, 1 the lowest), from the texts that have a
+        read in every order.
 
     Raises
     ------
     ValueError
-        There are no probabilities; some score never appears at some place: then a score could
-        pass for a place; or, for the shape ``order``, there is one order, or no text was asked in
-        all of them.
+        There are no probabilities; some score never appears at some place: then a score
+        could pass for a place; or, for the shape ``order``, there is one order, or no
+        text was asked in all of them.
 
     Examples
     --------
@@ -210,31 +238,43 @@ def _shift(reads: Reads) -> list[dict[str, Any]]:
     arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     order, n = reads.order[item, read], reads.n_options
-    cell = np.ravel_multi_index((item, order), shape := (len(reads.items), len(reads.orderings)))
+    cell = np.ravel_multi_index(
+        (item, order), shape := (len(reads.items), len(reads.orderings))
+    )
     logs = _logs(np.asarray(reads.probability)[item, read])
-    by_score = np.take_along_axis(logs, np.argsort(reads.orderings[order], axis=1), axis=1)
+    by_score = np.take_along_axis(
+        logs, np.argsort(reads.orderings[order], axis=1), axis=1
+    )
     count = np.bincount(cell, minlength=np.prod(shape)).reshape(shape)
-    sums = np.stack([np.bincount(cell, one, count.size).reshape(shape) for one in by_score.T], -1)
+    sums = np.stack(
+        [np.bincount(cell, one, count.size).reshape(shape) for one in by_score.T], -1
+    )
     whole = (count > 0).all(axis=1)
     if len(reads.orderings) < 2 or not whole.any():
         raise ValueError(
-            "no text was asked in several orders and in all that others were asked in, so that an "
-            "order cannot be separated from its texts: ask some texts in balanced(n) orders"
+            "no text was asked in several orders and in all that others were asked in, "
+            "so that an order cannot be separated from its texts: ask some texts in "
+            "balanced(n) orders"
         )
     mean = sums[whole] / count[whole][..., None]
     moved = (mean - mean.mean(axis=1, keepdims=True)).reshape(len(mean), -1)
     cluster = reads.cluster[whole]
     own, size = by_cluster(moved, cluster), by_cluster(np.ones((len(mean), 1)), cluster)
     left = (own.sum(axis=0) - own) / (size.sum() - size) if len(own) > 1 else own[:0]
-    found = [jackknife_t(m, others) for m, others in zip(moved.mean(axis=0), left.T, strict=True)]
-    table = pd.DataFrame({
-        "ordering": np.repeat(code(reads.orderings), n),
-        "score": np.tile(np.arange(1, n + 1), len(reads.orderings)),
-        "log_preference": moved.mean(axis=0),
-        **pd.DataFrame([one.columns(*UNTESTED) for one in found]),
-        "n_reads": int(count[whole].sum()),
-        **because_each(*[collect(few_clusters(cluster))] * len(found)),
-    })  # fmt: skip
+    found = [
+        jackknife_t(m, others)
+        for m, others in zip(moved.mean(axis=0), left.T, strict=True)
+    ]
+    table = pd.DataFrame(
+        {
+            "ordering": np.repeat(code(reads.orderings), n),
+            "score": np.tile(np.arange(1, n + 1), len(reads.orderings)),
+            "log_preference": moved.mean(axis=0),
+            **pd.DataFrame([one.columns(*UNTESTED) for one in found]),
+            "n_reads": int(count[whole].sum()),
+            **because_each(*[collect(few_clusters(cluster))] * len(found)),
+        }
+    )
     return table.to_dict("records")
 
 
@@ -248,12 +288,13 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
     sums = _by_cell(logs, shown, cluster)
     if len(shown) and sums[:, 1].sum(axis=0).min() == 0:
         raise ValueError(
-            "some scores never appear at some positions, so score and position cannot be "
-            "separated: ask in balanced(n) or Design('rotated', n) orders"
+            "some scores never appear at some positions, so score and position cannot "
+            "be separated: ask in balanced(n) or Design('rotated', n) orders"
         )
     total = sums.sum(axis=0)
     mean = _of_places(total) if len(logs) else np.full(n, np.nan)
-    # One order a prompt leaves few prompts in a cell, so each is left out with its cell refitted.
+    # One order a prompt leaves few prompts in a cell,
+    # so each is left out with its cell refitted.
     left = _of_places(total - sums) if len(sums) > 1 else np.empty((0, n))
     found = [jackknife_t(m, own) for m, own in zip(mean, left.T, strict=True)]
     intervals = pd.DataFrame([own.columns(*UNTESTED) for own in found])
@@ -275,7 +316,8 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
 
 
 def _by_cell(logs: FloatArray, shown: IntArray, cluster: IntArray) -> FloatArray:
-    """Sum of the logs and number of reads by place and score: (clusters, 2, places, scores).
+    """Sum of the logs and number of reads by place and score:
+    (clusters, 2, places, scores).
 
     `logs`: (reads, places); `shown`: the score at each of these places.
     """
@@ -284,7 +326,9 @@ def _by_cell(logs: FloatArray, shown: IntArray, cluster: IntArray) -> FloatArray
     size = int(code.max(initial=-1)) + 1
     cell = (code[:, None] * n + np.arange(n)) * n + shown - 1
     sums = [np.bincount(cell.ravel(), w, size * n * n) for w in (logs.ravel(), None)]
-    return np.stack([one.reshape(size, n, n) for one in sums], axis=1).astype(np.float64)
+    return np.stack([one.reshape(size, n, n) for one in sums], axis=1).astype(
+        np.float64
+    )
 
 
 def _of_places(sums: FloatArray) -> FloatArray:
@@ -306,22 +350,22 @@ def _logs(probability: FloatArray) -> FloatArray:
 def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     """Divide a judge's probabilities by its preference, and compute scores again.
 
-    It mends the level of scores; where the preference was only measured, not known, it rarely makes
-    them agree better with people.
+    It mends the level of scores; where the preference was only measured, not known, it
+    rarely makes them agree better with people.
 
     Parameters
     ----------
     judgments
         Judgments with ``probability_1…n``.
     prior
-        From `position_prior`, one row a place, or an order and score; or these for each group that
-        it names (judge, dataset, …).
+        From `position_prior`, one row a place, or an order and score; or these for each
+        group that it names (judge, dataset, …).
 
     Returns
     -------
     DataFrame
-        The judgments with other probabilities, ``expected_score``, ``score`` (the most probable)
-        and ``position``.
+        The judgments with other probabilities, ``expected_score``, ``score`` (the most
+        probable) and ``position``.
 
     Raises
     ------
@@ -340,17 +384,23 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
        score  expected_score
     0      2            1.55
     """
-    names = [c for c in arrays.grouping(judgments, None, without=("design",)) if c in prior]
+    names = [
+        c for c in arrays.grouping(judgments, None, without=("design",)) if c in prior
+    ]
     of_orders = "ordering" in prior
     arrays.require(
-        prior, [*(("ordering", "score") if of_orders else ("position",)), "log_preference"], "prior"
+        prior,
+        [*(("ordering", "score") if of_orders else ("position",)), "log_preference"],
+        "prior",
     )
     columns = arrays.probability_columns(judgments)
     out = []
     for key, part in arrays.groups(judgments.reset_index(drop=True), names):
         own = np.ones(len(prior), dtype=bool)
         for name, value in key.items():
-            own &= (prior[name].isna() if pd.isna(value) else prior[name] == value).to_numpy(bool)
+            own &= (
+                prior[name].isna() if pd.isna(value) else prior[name] == value
+            ).to_numpy(bool)
         out.append(_without(part, prior[own], columns))
     return pd.concat(out).sort_index().set_axis(judgments.index)
 
@@ -359,8 +409,8 @@ def _places(prior: pd.DataFrame, n: int) -> FloatArray:
     """The log preference for place 1, …, n."""
     if sorted(prior["position"]) != list(range(1, n + 1)):
         raise ValueError(
-            f"the prior has positions {sorted(prior['position'])}, but there are {n} options: give "
-            "one row for each position (of each judge and condition)"
+            f"the prior has positions {sorted(prior['position'])}, but there are {n} "
+            "options: give one row for each position (of each judge and condition)"
         )
     return prior.sort_values("position")["log_preference"].to_numpy(np.float64)
 
@@ -372,17 +422,23 @@ def _orders(prior: pd.DataFrame, part: pd.DataFrame, n: int) -> FloatArray:
     row = table.index.get_indexer(code(shown))
     if (row < 0).any():
         raise ValueError(
-            f"the prior has no order {code(shown[row < 0][:1])[0]}: measure it on reads in every "
-            "order that these judgments have"
+            f"the prior has no order {code(shown[row < 0][:1])[0]}: measure it on "
+            "reads in every order that these judgments have"
         )
-    return np.take_along_axis(table[range(1, n + 1)].to_numpy(np.float64)[row], shown - 1, axis=1)
+    return np.take_along_axis(
+        table[range(1, n + 1)].to_numpy(np.float64)[row], shown - 1, axis=1
+    )
 
 
-def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+def _without(
+    part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]
+) -> pd.DataFrame:
     arrays.refuse_unordered(int(part["ordering"].isna().sum()), len(part))
     n = len(decode(part["ordering"].iloc[0]))
     preference = _orders(prior, part, n) if "ordering" in prior else _places(prior, n)
-    log = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - preference
+    log = (
+        np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - preference
+    )
     p = _softmax(log)
     return _rescored(part, p, np.nan_to_num(p).argmax(axis=1))
 

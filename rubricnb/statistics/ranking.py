@@ -14,7 +14,14 @@ from rubricnb.statistics.losses import absent, lost_reads, lost_scores, no_equiv
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, collect
 
-_MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
+_MEASURES = (
+    "kendall_tau",
+    "flip_first",
+    "flip_strict",
+    "flip_expected",
+    "discordant",
+    "tied_once",
+)
 _FLIPS = ("flip_strict", "flip_expected", "flip_first", "discordant")
 _SCORES = ("score_a", "score_b")
 _BLOCKS = ("balanced/forward", "balanced/reverse")
@@ -39,24 +46,28 @@ def rank_reversal(
     by
         Columns to group by; by default every condition column but the compared one.
     value
-        ``score`` or ``expected_score``; candidates are ranked by the mean of their parsed reads.
+        ``score`` or ``expected_score``; candidates are ranked by the mean of their
+        parsed reads.
 
     Returns
     -------
     DataFrame
-        One row a group: ``a, b``; means over prompts, each with a 95 % interval over clusters
-        (Wilson's, so that three prompts that agree do not prove it) ``_low, _high``, of
+        One row a group: ``a, b``; means over prompts, each with a 95 % interval over
+        clusters (Wilson's, so that three prompts that agree do not prove it) ``_low,
+        _high``, of
 
-        * ``kendall_tau``: τ-b, over the prompts where it is defined; ``n_undefined`` others have
-          all candidates tied on a side;
-        * ``flip_first``: another winner, the first candidate winning ties (it depends on the
-          candidates' order); ``flip_strict``: no winner in common; ``flip_expected``: ties broken
-          at random;
-        * ``discordant``: pairs ranked oppositely; ``tied_once``: pairs tied on one side only;
+        * ``kendall_tau``: τ-b, over the prompts where it is defined; ``n_undefined``
+          others have all candidates tied on a side;
+        * ``flip_first``: another winner, the first candidate winning ties (it depends
+          on the candidates' order); ``flip_strict``: no winner in common;
+          ``flip_expected``: ties broken at random;
+        * ``discordant``: pairs ranked oppositely; ``tied_once``: pairs tied on one side
+          only;
 
-        ``n_prompts`` (with two or more candidates scored on both sides), ``n_clusters``,
-        ``reason``: among others how many candidates, and winners, have a score on one side only,
-        and between which bounds ``flip_strict`` lies over all prompts.
+        ``n_prompts`` (with two or more candidates scored on both sides),
+        ``n_clusters``, ``reason``: among others how many candidates, and winners, have
+        a score on one side only, and between which bounds ``flip_strict`` lies over all
+        prompts.
 
     Raises
     ------
@@ -65,9 +76,10 @@ def rank_reversal(
 
     Notes
     -----
-    arXiv:2602.02219v2, §5.6, Table 7, which compares means of ten orderings with copies of one
-    integer score. Rounding alone flips a third of the winners: compare halves of equal budget,
-    such as ``placebo/half-1`` and ``placebo/half-2``, and `reversal_effect`.
+    arXiv:2602.02219v2, §5.6, Table 7, which compares means of ten orderings with copies
+    of one integer score. Rounding alone flips a third of the winners: compare halves of
+    equal budget, such as ``placebo/half-1`` and ``placebo/half-2``, and
+    `reversal_effect`.
 
     Examples
     --------
@@ -85,16 +97,21 @@ def rank_reversal(
     return compared(judgments, a, b, by, value, _summary)
 
 
-def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
-    """Measure how many more winners flip when the ordering changes than when it does not.
+def reversal_effect(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
+    """Measure how many more winners flip when the ordering changes
+    than when it does not.
 
-    Flips between a block of n rotations and a placebo half, minus the control's flips against that
-    half, paired by prompt and averaged over the forward and the reverse block.
+    Flips between a block of n rotations and a placebo half, minus the control's flips
+    against that half, paired by prompt and averaged over the forward and the reverse
+    block.
 
     Parameters
     ----------
     judgments, value
-        As in `rank_reversal`, with the designs balanced, placebo and fixed (of 2n reads each).
+        As in `rank_reversal`, with the designs balanced, placebo and fixed (of 2n reads
+        each).
     by
         Columns to group by; by default every condition column but the design.
 
@@ -103,15 +120,16 @@ def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "scor
     DataFrame
         One row a group, control and measure:
 
-        * ``control``: ``fixed``, a half of fixed reads, which like a block of rotations repeats one
-          wording: nothing differs but the ordering. ``placebo``, the other placebo half, which
-          averages over n wordings: where wordings matter it is nearer to the first half for that
-          reason alone, and its effect is too large;
-        * ``measure``: ``flip_strict``, ``flip_expected``, ``flip_first``, ``discordant``;
-        * ``effect`` with a 95 % cluster t interval ``low, high``, ``p``, ``p_equivalent`` (TOST,
-          ±0.05, with at least the standard error of 5 % rare flips), ``mde`` (80 % power),
-          ``reordered`` and ``controlled`` (the two terms),
-          ``n_prompts, n_clusters``, ``reason``.
+        * ``control``: ``fixed``, a half of fixed reads, which like a block of rotations
+          repeats one wording: nothing differs but the ordering. ``placebo``, the other
+          placebo half, which averages over n wordings: where wordings matter it is
+          nearer to the first half for that reason alone, and its effect is too large;
+        * ``measure``: ``flip_strict``, ``flip_expected``, ``flip_first``,
+          ``discordant``;
+        * ``effect`` with a 95 % cluster t interval ``low, high``, ``p``,
+          ``p_equivalent`` (TOST, ±0.05, with at least the standard error of 5 % rare
+          flips), ``mde`` (80 % power), ``reordered`` and ``controlled`` (the two
+          terms), ``n_prompts, n_clusters``, ``reason``.
 
     Raises
     ------
@@ -135,14 +153,19 @@ def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "scor
     arrays.require(judgments, ["group_id", "design"], "judgments")
     names = ["placebo/half-1", *_BLOCKS, *_CONTROLS.values()]
     rows = []
-    # A placebo edits the prompt, so columns that differ with the design are not conditions here.
-    for key, (base, forward, reverse, *controls) in sides(judgments, names, by, value, "design"):
+    # A placebo edits the prompt, so columns that differ
+    # with the design are not conditions here.
+    for key, (base, forward, reverse, *controls) in sides(
+        judgments, names, by, value, "design"
+    ):
         if base is None or forward is None or reverse is None:
             raise ValueError(
-                f"no judgments of the design {'balanced' if base else 'placebo'!r}: the order "
-                "effect on rankings compares 'balanced' with 'placebo'"
+                f"no judgments of the design {'balanced' if base else 'placebo'!r}: "
+                "the order effect on rankings compares 'balanced' with 'placebo'"
             )
-        rows += [key | row for row in _reversal_effect(base, [forward, reverse], controls)]
+        rows += [
+            key | row for row in _reversal_effect(base, [forward, reverse], controls)
+        ]
     return pd.DataFrame(rows)
 
 
@@ -150,27 +173,39 @@ def _reversal_effect(
     base: Reads, blocks: list[Reads], controls: list[Reads | None]
 ) -> list[dict[str, Any]]:
     if base.value.shape[1] < 2:
-        raise ValueError("a placebo design of one read has no halves; use placebo(n, 2 * n)")
+        raise ValueError(
+            "a placebo design of one read has no halves; use placebo(n, 2 * n)"
+        )
     moving = [_compare(base, block) for block in blocks]
-    lost_by_blocks = [_lost_candidates(base, *pair) for pair in zip(blocks, moving, strict=True)]
+    lost_by_blocks = [
+        _lost_candidates(base, *pair) for pair in zip(blocks, moving, strict=True)
+    ]
     rows = []
     for control, other in zip(_CONTROLS, controls, strict=True):
         still = _compare(base, other)
         lost = collect(*lost_by_blocks, _lost_candidates(base, other, still))
         no_verdict = no_equivalence(lost)
-        prompts = still.index.intersection(moving[0].index).intersection(moving[1].index)
+        prompts = still.index.intersection(moving[0].index).intersection(
+            moving[1].index
+        )
         still, forward, reverse = (found.loc[prompts] for found in (still, *moving))
         cluster = still["cluster"].to_numpy()
         n_clusters = len(np.unique(cluster))
         for name in _FLIPS:
-            moved, calm = ((forward[name] + reverse[name]) / 2).to_numpy(), still[name].to_numpy()
+            moved, calm = (
+                ((forward[name] + reverse[name]) / 2).to_numpy(),
+                still[name].to_numpy(),
+            )
             row = _paired(moved - calm, cluster)
             why = _why_unsure(cluster, {"differences": np.abs(np.sign(moved - calm))})
             if other is None or other.value.shape[1] < 2:
                 why = (Reason("no_halves", control=control),)
             elif np.isnan(row["p"]) and n_clusters > 1:
                 why = (Reason("same_difference"),)
-            row |= {"reordered": infer.mean_of(moved), "controlled": infer.mean_of(calm)}
+            row |= {
+                "reordered": infer.mean_of(moved),
+                "controlled": infer.mean_of(calm),
+            }
             row |= {"n_prompts": len(prompts), "n_clusters": n_clusters}
             if no_verdict:
                 row["p_equivalent"] = np.nan
@@ -188,7 +223,9 @@ def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
 
 
 def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
-    """Measures and cluster of each prompt, by its name; candidates scored on both sides count."""
+    """Measures and cluster of each prompt, by its name;
+    candidates scored on both sides count.
+    """
     if b is None:
         return pd.DataFrame(columns=["cluster", *_MEASURES], dtype=np.float64)
     items, columns = _candidates(a, b)
@@ -212,7 +249,8 @@ def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
 
 
 def _candidates(a: Reads, b: Reads) -> tuple[pd.DataFrame, list[str]]:
-    """Candidates that both sides were asked about, with a score of each; what names their prompt.
+    """Candidates that both sides were asked about, with a score of each;
+    what names their prompt.
 
     Only those of prompts with two or more.
     """
@@ -230,8 +268,8 @@ def _candidates(a: Reads, b: Reads) -> tuple[pd.DataFrame, list[str]]:
 def _lost_candidates(a: Reads, b: Reads | None, found: pd.DataFrame) -> Reasons:
     """Return which candidates have a score on one side only, and what that leaves open.
 
-    Without its winner a prompt is still compared, by the candidates that are left. `found`: the
-    prompts' measures.
+    Without its winner a prompt is still compared, by the candidates that are left.
+    `found`: the prompts' measures.
     """
     if b is None:
         return ()
@@ -253,16 +291,21 @@ def _lost_candidates(a: Reads, b: Reads | None, found: pd.DataFrame) -> Reasons:
     return (
         *lost_scores(scores[:, 0], scores[:, 1], what="candidates"),
         Reason(
-            "lost_prompts", lost=int(lost.sum()), asked=len(items), prompts=int(lacking.sum()),
-            all=n, winners=len(np.unique(prompt[winner])),
+            "lost_prompts",
+            lost=int(lost.sum()),
+            asked=len(items),
+            prompts=int(lacking.sum()),
+            all=n,
+            winners=len(np.unique(prompt[winner])),
         ),
         Reason("flip_strict.bounds", low=low, high=high),
         *less,
-    )  # fmt: skip
+    )
 
 
 def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
-    """Compare rankings row by row: scores (prompts, candidates), NaN where there is no candidate.
+    """Compare rankings row by row: scores (prompts, candidates),
+    NaN where there is no candidate.
 
     Examples
     --------
@@ -274,7 +317,9 @@ def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
     """
     sign_x, sign_y = pair_signs(x), pair_signs(y)
     pairs = (~np.isnan(sign_x)).sum(axis=1)
-    top_x, top_y = (v == np.nanmax(v, axis=1, keepdims=True, initial=-np.inf) for v in (x, y))
+    top_x, top_y = (
+        v == np.nanmax(v, axis=1, keepdims=True, initial=-np.inf) for v in (x, y)
+    )
     both = (top_x & top_y).sum(axis=1)
     expected = 1 - both / np.maximum(top_x.sum(axis=1) * top_y.sum(axis=1), 1)
     return {
@@ -294,7 +339,9 @@ def pair_signs(scores: FloatArray) -> FloatArray:
 
 
 def kendall_tau(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Kendall's τ-b of two rankings, from their `pair_signs`; NaN where a side ties all."""
+    """Kendall's τ-b of two rankings, from their `pair_signs`;
+    NaN where a side ties all.
+    """
     product = np.nansum(x * y, axis=-1)
     untied = np.sqrt(np.nansum(x**2, axis=-1) * np.nansum(y**2, axis=-1))
     return np.where(untied > 0, product / np.where(untied > 0, untied, 1.0), np.nan)
@@ -306,7 +353,9 @@ def _summary(a: Reads, b: Reads) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name in _MEASURES:
         bounds = (-1.0 if name == "kendall_tau" else 0.0, 1.0)
-        row |= infer.named_mean(name, found[name].to_numpy(), cluster, bounds, infer.UNTESTED)
+        row |= infer.named_mean(
+            name, found[name].to_numpy(), cluster, bounds, infer.UNTESTED
+        )
     row["n_undefined"] = int(found["kendall_tau"].isna().sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
     tied = len(cluster) and row["n_undefined"] == len(cluster)

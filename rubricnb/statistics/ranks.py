@@ -1,8 +1,10 @@
-"""Spearman's ρ, and what it is without each cluster in turn, however many scores are distinct.
+"""Spearman's ρ, and what it is without each cluster in turn,
+however many scores are distinct.
 
-Leaving out a cluster moves the mid-rank of item i by d_i, the number of the cluster's items above
-it (ties count half). So a sum of products of ranks over the items that stay follows from sums over
-all items, which are made once, and from sums over the cluster's own: no item is ranked again.
+Leaving out a cluster moves the mid-rank of item i by d_i, the number of the cluster's
+items above it (ties count half). So a sum of products of ranks over the items that stay
+follows from sums over all items, which are made once, and from sums over the cluster's
+own: no item is ranked again.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ _SEARCH = 64  # counting above two values takes as long as this many products
 
 def spearman(x: FloatArray, y: FloatArray) -> FloatArray:
     """Spearman's ρ with mid-ranks; NaN where a side is constant."""
-    return infer.correlation(infer.moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0))
+    return infer.correlation(
+        infer.moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0)
+    )
 
 
 def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
@@ -55,7 +59,8 @@ def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> Float
     within = np.bincount(cluster, (one.rank - one.above) * (other.rank - other.above))
     cross = (one.rank * other.rank).sum() - within + _sum_of_shifts(one, other, cluster)
     cross -= np.bincount(cluster, one.sum_above(other.rank) + other.sum_above(one.rank))
-    cross -= kept * (size / 2) ** 2  # ranks without a cluster have a mean of minus half its size
+    # ranks without a cluster have a mean of minus half its size
+    cross -= kept * (size / 2) ** 2
     variances = [side.variance_without(cluster) for side in sides]
     defined = (variances[0] > 0) & (variances[1] > 0)
     rho = cross / np.sqrt(np.where(defined, variances[0] * variances[1], 1.0))
@@ -66,10 +71,10 @@ def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> Float
 class _Side:
     """One side, its items sorted by cluster.
 
-    ``order`` sorts the items by value; ``left`` and ``right`` say where the values equal to an
-    item's begin and end in this order. ``rank``: mid-rank from the highest value, minus its mean.
-    ``above``: how many items of its own cluster have a higher value than an item; ties count half,
-    the item itself included.
+    ``order`` sorts the items by value; ``left`` and ``right`` say where the values
+    equal to an item's begin and end in this order. ``rank``: mid-rank from the highest
+    value, minus its mean. ``above``: how many items of its own cluster have a higher
+    value than an item; ties count half, the item itself included.
     """
 
     order: IntArray
@@ -84,10 +89,14 @@ class _Side:
         left, right = _span(code)
         own = _span(cluster * n + code)
         above = np.searchsorted(cluster, cluster, side="right") - (own[0] + own[1]) / 2
-        return cls(np.argsort(code, kind="stable"), left, right, (n - left - right) / 2, above)
+        return cls(
+            np.argsort(code, kind="stable"), left, right, (n - left - right) / 2, above
+        )
 
     def sum_above(self, weight: FloatArray) -> FloatArray:
-        """For each item: the weights of the items with a lower value; ties count half."""
+        """For each item: the weights of the items with a lower value;
+        ties count half.
+        """
         below = np.concatenate([[0.0], np.cumsum(weight[self.order])])
         return np.asarray((below[self.left] + below[self.right]) / 2)
 
@@ -99,7 +108,9 @@ class _Side:
         )
         tied = (self.right - self.left)[first]
         owner = cell // n
-        gone = np.bincount(owner, _cube(tied) - _cube(tied - there), minlength=len(size))
+        gone = np.bincount(
+            owner, _cube(tied) - _cube(tied - there), minlength=len(size)
+        )
         levels = np.unique(self.left)
         total = _cube(np.bincount(self.left)).sum()
         left_over = len(levels) - np.bincount(owner, tied == there, minlength=len(size))
@@ -107,7 +118,9 @@ class _Side:
 
 
 def _cube(n: IntArray) -> FloatArray:
-    """n³ − n: twelve times the sum of squares of n ranks, and what n ties take from it."""
+    """n³ − n: twelve times the sum of squares of n ranks,
+    and what n ties take from it.
+    """
     wide = np.asarray(n, dtype=np.float64)
     return np.asarray(wide**3 - wide)
 
@@ -119,13 +132,17 @@ def _span(code: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _sum_of_shifts(one: _Side, other: _Side, cluster: IntArray) -> FloatArray:
-    """For each cluster, Σ d_i e_i over all items: by how much its loss moves both ranks.
+    """For each cluster, Σ d_i e_i over all items:
+    by how much its loss moves both ranks.
 
-    Of a small cluster this is a number of items below two of its values, for each two; of a large
-    one the products are added up, over the distinct pairs of values that there are.
+    Of a small cluster this is a number of items below two of its values, for each two;
+    of a large one the products are added up, over the distinct pairs of values that
+    there are.
     """
     size = np.bincount(cluster)
-    pairs = np.unique(one.left * len(cluster) + other.left, return_index=True, return_counts=True)
+    pairs = np.unique(
+        one.left * len(cluster) + other.left, return_index=True, return_counts=True
+    )
     is_small = size**2 * _SEARCH <= len(pairs[0])
     out = np.zeros(len(size))
     if is_small.any():
@@ -136,9 +153,16 @@ def _sum_of_shifts(one: _Side, other: _Side, cluster: IntArray) -> FloatArray:
 
 
 def _by_products(
-    one: _Side, other: _Side, cluster: IntArray, chosen: BoolArray, first: IntArray, count: IntArray
+    one: _Side,
+    other: _Side,
+    cluster: IntArray,
+    chosen: BoolArray,
+    first: IntArray,
+    count: IntArray,
 ) -> FloatArray:
-    """Add up products over the distinct pairs of values: their `first` items and their `count`."""
+    """Add up products over the distinct pairs of values:
+    their `first` items and their `count`.
+    """
     sides, n_pairs = [], len(first)
     for side in (one, other):
         order = np.argsort(side.left[first], kind="stable")
@@ -150,9 +174,11 @@ def _by_products(
     parts, step = [], max(1, _BLOCK // n_pairs)
     for start in range(0, int(chosen.sum()), step):
         n = min(step, int(chosen.sum()) - start)
-        inside = slice(*np.searchsorted(row, [start, start + n])) if chosen.all() else (
-            (row >= start) & (row < start + n)
-        )  # fmt: skip
+        inside = (
+            slice(*np.searchsorted(row, [start, start + n]))
+            if chosen.all()
+            else ((row >= start) & (row < start + n))
+        )
         moved = []
         for place, begin, end in sides:
             at = np.concatenate([begin[inside], end[inside]])
@@ -166,8 +192,12 @@ def _by_products(
     return np.concatenate(parts)
 
 
-def _by_counting(one: _Side, other: _Side, cluster: IntArray, chosen: BoolArray) -> FloatArray:
-    """Count, for each two items of a chosen cluster, the items below the one and the other."""
+def _by_counting(
+    one: _Side, other: _Side, cluster: IntArray, chosen: BoolArray
+) -> FloatArray:
+    """Count, for each two items of a chosen cluster,
+    the items below the one and the other.
+    """
     levels = [np.unique(side.left, return_inverse=True)[1] for side in (one, other)]
     if levels[0].max() < levels[1].max():  # few levels are counted in few steps
         return _by_counting(other, one, cluster, chosen)
@@ -177,7 +207,9 @@ def _by_counting(one: _Side, other: _Side, cluster: IntArray, chosen: BoolArray)
     item = np.flatnonzero(chosen[cluster])
     ends = np.cumsum(size[cluster[item]])
     out = np.zeros(len(size))
-    for block in np.split(item, np.searchsorted(ends, np.arange(_BLOCK, ends[-1], _BLOCK))):
+    for block in np.split(
+        item, np.searchsorted(ends, np.arange(_BLOCK, ends[-1], _BLOCK))
+    ):
         own = size[cluster[block]]
         j = np.repeat(block, own)
         k = np.arange(len(j)) - np.repeat(np.cumsum(own) - own, own) + start[cluster[j]]
@@ -191,10 +223,12 @@ def _by_counting(one: _Side, other: _Side, cluster: IntArray, chosen: BoolArray)
 
 
 class _Counts:
-    """How many of the first p of a row of whole numbers are below v: in a step for each bit.
+    """How many of the first p of a row of whole numbers are below v:
+    in a step for each bit.
 
-    A wavelet matrix (Claude, Navarro & Ordóñez 2015): the numbers are sorted bit by bit, from the
-    highest, and before each step it is noted how many of the first p have the bit.
+    A wavelet matrix (Claude, Navarro & Ordóñez 2015): the numbers are sorted bit by
+    bit, from the highest, and before each step it is noted how many of the first p have
+    the bit.
     """
 
     def __init__(self, numbers: IntArray) -> None:

@@ -1,4 +1,6 @@
-"""May a judge replace people? The alternative annotator test, bias, and the ranking of systems."""
+"""May a judge replace people? The alternative annotator test,
+bias, and the ranking of systems.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +31,25 @@ def alternative_annotator(
     by: By = None,
     value: Value = "score",
 ) -> pd.DataFrame:
-    """Test whether a judge agrees with the annotators at least as well as one of them does.
+    """Test whether a judge agrees with the annotators at least
+    as well as one of them does.
 
-    Each annotator is left out in turn: on every item, is the judge or the left-out annotator nearer
-    to the remaining ones? A tie counts for both.
+    Each annotator is left out in turn: on every item, is the judge or the left-out
+    annotator nearer to the remaining ones? A tie counts for both.
 
     Parameters
     ----------
     judgments
         Judgments; an item's score is the mean of its parsed reads.
     items
-        Items with ``human_ratings``: tuples in which an annotator keeps the place (NaN where one
-        did not rate).
+        Items with ``human_ratings``: tuples in which an annotator keeps the place (NaN
+        where one did not rate).
     epsilon
-        What the judge may be worse by, as a share of items, since it is cheaper: 0.2 beside
-        experts, 0.15 beside skilled annotators, 0.1 beside a crowd.
+        What the judge may be worse by, as a share of items, since it is cheaper: 0.2
+        beside experts, 0.15 beside skilled annotators, 0.1 beside a crowd.
     by
-        Columns to group by; by default judge, dataset, design and every condition column present.
+        Columns to group by; by default judge, dataset, design and every condition
+        column present.
     value
         ``score`` or ``expected_score``.
 
@@ -55,13 +59,14 @@ def alternative_annotator(
         One row a group: its columns, and
 
         * ``n_items, n_clusters, n_annotators`` (tested: with 30 items or more);
-        * ``winning_rate``: share of the annotators for whom it is shown that the judge is worse by
-          less than epsilon (one-sided t-test over items, Benjamini–Yekutieli at 5 %); ``passes``:
-          whether that is half of them or more;
-        * ``winning_rate_clusters, passes_clusters``: the same with t-tests over clusters, which
-          hold when items share a text;
-        * ``advantage``: share of items on which the judge is as near as the annotator or nearer,
-          mean over annotators, ``advantage_low, _high``: 95 % cluster jackknife-t;
+        * ``winning_rate``: share of the annotators for whom it is shown that the judge
+          is worse by less than epsilon (one-sided t-test over items,
+          Benjamini–Yekutieli at 5 %); ``passes``: whether that is half of them or more;
+        * ``winning_rate_clusters, passes_clusters``: the same with t-tests over
+          clusters, which hold when items share a text;
+        * ``advantage``: share of items on which the judge is as near as the annotator
+          or nearer, mean over annotators, ``advantage_low, _high``: 95 % cluster
+          jackknife-t;
         * ``reason``.
 
     Raises
@@ -71,8 +76,8 @@ def alternative_annotator(
 
     Notes
     -----
-    Calderon, Reichart & Dror (2025), arXiv:2501.10970. Nearness to several annotators is minus the
-    root of the mean squared difference.
+    Calderon, Reichart & Dror (2025), arXiv:2501.10970. Nearness to several annotators
+    is minus the root of the mean squared difference.
 
     Examples
     --------
@@ -91,7 +96,9 @@ def alternative_annotator(
     """
     arrays.require(items, ["item_id", "human_ratings"], "items")
     if not 0 <= epsilon < 1:
-        raise ValueError(f"epsilon is {epsilon}: give a share of items, from 0 to below 1")
+        raise ValueError(
+            f"epsilon is {epsilon}: give a share of items, from 0 to below 1"
+        )
     arrays.refuse_ambiguous(judgments, items)
 
     def row(reads: Reads) -> dict[str, Any]:
@@ -108,18 +115,24 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     judge, annotator = _wins(score, ratings[used])
     tested = (~np.isnan(judge)).sum(axis=0) >= MIN_ITEMS
     judge, annotator = judge[:, tested], annotator[:, tested]
-    row: dict[str, Any] = infer.counted(used, reads.cluster) | {"n_annotators": int(tested.sum())}
+    row: dict[str, Any] = infer.counted(used, reads.cluster) | {
+        "n_annotators": int(tested.sum())
+    }
     for suffix, of in (("", None), ("_clusters", cluster)):
         leads = [
             (lead[~np.isnan(lead)], None if of is None else of[~np.isnan(lead)])
             for lead in (annotator - judge).T
         ]
         p = np.array([_p_below_epsilon(*lead, epsilon) for lead in leads])
-        worse_by_less = stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
+        worse_by_less = (
+            stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
+        )
         row[f"winning_rate{suffix}"] = infer.mean_of(worse_by_less)
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
     wins = np.stack([np.nan_to_num(judge), ~np.isnan(judge)], axis=-1)
-    row |= infer.jackknife(wins, cluster, _mean_share).named("advantage", *infer.UNTESTED)
+    row |= infer.jackknife(wins, cluster, _mean_share).named(
+        "advantage", *infer.UNTESTED
+    )
     doubts = infer.few_clusters(cluster) + infer.alike(row)
     if not tested.any():
         doubts = (Reason("few_annotated", least=MIN_ITEMS),)
@@ -127,7 +140,9 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
 
 
 def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Per item and left-out annotator, 1 where judge and where annotator is at least as near."""
+    """Per item and left-out annotator,
+    1 where judge and where annotator is at least as near.
+    """
     judge, annotator = np.full(ratings.shape, np.nan), np.full(ratings.shape, np.nan)
     for j in range(ratings.shape[1]):
         others = np.delete(ratings, j, axis=1)
@@ -139,15 +154,18 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> float:
-    """One-sided p of "the mean is epsilon or more", by t over clusters, or over items as published.
+    """One-sided p of "the mean is epsilon or
+    more", by t over clusters, or over items as published.
 
-    Where all clusters are alike: the largest probability of that if the mean is epsilon.
+    Where all clusters are alike: the largest probability of that if the mean is
+    epsilon.
     """
     found = infer.mean_t(d, np.arange(len(d)) if cluster is None else cluster)
     mean, n = found.value, len(d) if cluster is None else len(np.unique(cluster))
     if n < 2:
         return 1.0
-    if found.se == 0:  # the mean may be epsilon, if few clusters differ and none was drawn
+    # the mean may be epsilon, if few clusters differ and none was drawn
+    if found.se == 0:
         return ((1 - epsilon) / (1 - mean)) ** n if mean < epsilon else 1.0
     df = n - 1 if cluster is None else found.df
     return float(stats.t.cdf((mean - epsilon) / found.se, df))
@@ -163,7 +181,8 @@ def _mean_share(sums: FloatArray) -> FloatArray:
 def judge_bias(
     judgments: pd.DataFrame, items: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Measure how far a judge's scores lie above people's, and whether it stretches the scale.
+    """Measure how far a judge's scores lie above people's,
+    and whether it stretches the scale.
 
     Parameters
     ----------
@@ -172,19 +191,19 @@ def judge_bias(
     items
         Items with ``human``.
     by
-        Columns to group by, such as ``["judge", "criterion"]``; by default judge, dataset, design
-        and every condition column present.
+        Columns to group by, such as ``["judge", "criterion"]``; by default judge,
+        dataset, design and every condition column present.
     value
         ``score`` or ``expected_score``.
 
     Returns
     -------
     DataFrame
-        One row a group: its columns, ``n_items, n_clusters``; ``bias, low, high, p`` (judge minus
-        people, in points; 95 % cluster jackknife-t); ``slope, slope_low, slope_high`` (of the
-        judge's score on the mean rating, same interval; noise in the ratings flattens it);
-        ``apart_low, apart_high`` (Bland–Altman limits: 95 % of the differences lie between them if
-        they are normal); ``reason``.
+        One row a group: its columns, ``n_items, n_clusters``; ``bias, low, high, p``
+        (judge minus people, in points; 95 % cluster jackknife-t); ``slope, slope_low,
+        slope_high`` (of the judge's score on the mean rating, same interval; noise in
+        the ratings flattens it); ``apart_low, apart_high`` (Bland–Altman limits: 95 %
+        of the differences lie between them if they are normal); ``reason``.
 
     Raises
     ------
@@ -216,7 +235,8 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
     row: dict[str, Any] = infer.counted(used, reads.cluster)
     several = row["n_clusters"] > 1
     varies = several and np.ptp(apart) > 0
-    # A cluster that holds half of the items draws the mean near itself; the jackknife sees it.
+    # A cluster that holds half of the items draws the mean near itself;
+    # the jackknife sees it.
     one = np.stack([apart, np.ones_like(apart)], axis=-1)[:, None]
     found = infer.jackknife(one, cluster, _mean_share)
     row |= {"bias": found.value} | (found if varies else infer.Estimate()).columns()
@@ -228,7 +248,9 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
         return row | because(Reason("unrated"))
     no_interval = None
     if several and np.isnan(row["low"]):
-        no_interval = Reason("no_interval.bias") if varies else Reason("equal_differences")
+        no_interval = (
+            Reason("no_interval.bias") if varies else Reason("equal_differences")
+        )
     flat = np.isnan(row["slope"])
     slope = Reason("slope.equal_ratings") if flat else infer.alike(row)
     few, lost = infer.few_clusters(cluster), unscored(reads, human)
@@ -240,13 +262,16 @@ def _slope(sums: FloatArray) -> FloatArray:
     n, a, b, aa, _, ab = np.moveaxis(sums, -1, 0)
     n = np.maximum(n, 1)
     spread = aa - a * a / n
-    return np.where(spread > 1e-12, (ab - a * b / n) / np.where(spread > 0, spread, 1), np.nan)
+    return np.where(
+        spread > 1e-12, (ab - a * b / n) / np.where(spread > 0, spread, 1), np.nan
+    )
 
 
 def system_agreement(
     judgments: pd.DataFrame, items: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Correlate the ranking of the systems by the judge's means with the ranking by people's.
+    """Correlate the ranking of the systems by the judge's means
+    with the ranking by people's.
 
     Parameters
     ----------
@@ -260,9 +285,10 @@ def system_agreement(
     Returns
     -------
     DataFrame
-        One row a group: its columns, ``n_systems, n_items, n_clusters``; ``tau`` (Kendall's τ-b of
-        the systems' means) with ``tau_low, tau_high`` (95 % percentile interval of 2,000 resamples
-        of clusters: how the ranking of these systems depends on the prompts); ``reason``.
+        One row a group: its columns, ``n_systems, n_items, n_clusters``; ``tau``
+        (Kendall's τ-b of the systems' means) with ``tau_low, tau_high`` (95 %
+        percentile interval of 2,000 resamples of clusters: how the ranking of these
+        systems depends on the prompts); ``reason``.
 
     Raises
     ------
@@ -271,11 +297,12 @@ def system_agreement(
 
     Notes
     -----
-    Both means are noisy, so ``tau`` is lower than the τ of endlessly many prompts, and a resample
-    is noisier still. In simulations with 40 prompts the interval covers that τ in 97 % of the
-    studies for five systems that lie well apart, in 61 % for twenty of the same spread, and in 10 %
-    for twenty that lie closer than their noise (chapter 06). Where resampling lowers τ by more than
-    half of its standard deviation, ``reason`` says so: read ``tau_high`` as too low.
+    Both means are noisy, so ``tau`` is lower than the τ of endlessly many prompts, and
+    a resample is noisier still. In simulations with 40 prompts the interval covers that
+    τ in 97 % of the studies for five systems that lie well apart, in 61 % for twenty of
+    the same spread, and in 10 % for twenty that lie closer than their noise (chapter
+    06). Where resampling lowers τ by more than half of its standard deviation,
+    ``reason`` says so: read ``tau_high`` as too low.
 
     Examples
     --------
@@ -297,7 +324,10 @@ def system_agreement(
 def _ranking(reads: Reads, human: FloatArray) -> dict[str, Any]:
     named = reads.items["candidate"].notna().to_numpy()
     used, *sides = rated(reads, np.where(named, human, np.nan))
-    system, cluster = pd.factorize(reads.items["candidate"][used])[0], reads.cluster[used]
+    system, cluster = (
+        pd.factorize(reads.items["candidate"][used])[0],
+        reads.cluster[used],
+    )
     n = len(np.unique(system))
     row: dict[str, Any] = {"n_systems": n, **infer.counted(used, reads.cluster)}
     row |= dict.fromkeys(("tau", "tau_low", "tau_high"), np.nan)
@@ -322,25 +352,27 @@ def _ranking(reads: Reads, human: FloatArray) -> dict[str, Any]:
     return row | because(infer.few_clusters(cluster), no_spread, doubts)
 
 
-def system_shift(before: pd.DataFrame, after: pd.DataFrame, value: Value = "score") -> pd.DataFrame:
+def system_shift(
+    before: pd.DataFrame, after: pd.DataFrame, value: Value = "score"
+) -> pd.DataFrame:
     """Compare how two judges score systems: is one system's shift that of another?
 
     Parameters
     ----------
     before, after
-        Judgments by two judges, or with two prompts, of the same texts, with ``candidate``; each of
-        one condition. An item's score is the mean of its parsed reads; only items that both scored
-        count.
+        Judgments by two judges, or with two prompts, of the same texts, with
+        ``candidate``; each of one condition. An item's score is the mean of its parsed
+        reads; only items that both scored count.
     value
         ``score`` or ``expected_score``.
 
     Returns
     -------
     DataFrame
-        One row: ``n_systems, n_items``; ``tau``, Kendall's τ-b of the two rankings of the systems;
-        ``shift``, the mean over systems of the mean score after minus before, with
-        ``shift_low, shift_high``, the 95 % interval for the shift of *another* such system;
-        ``lowest, highest``, the systems' own shifts; ``reason``.
+        One row: ``n_systems, n_items``; ``tau``, Kendall's τ-b of the two rankings of
+        the systems; ``shift``, the mean over systems of the mean score after minus
+        before, with ``shift_low, shift_high``, the 95 % interval for the shift of
+        *another* such system; ``lowest, highest``, the systems' own shifts; ``reason``.
 
     Raises
     ------
@@ -349,10 +381,10 @@ def system_shift(before: pd.DataFrame, after: pd.DataFrame, value: Value = "scor
 
     Notes
     -----
-    The interval is mean ± t(K − 1) · sd · √(1 + 1/K) of the K shifts, for a system drawn like
-    these and scored on as many texts. An interval over texts is much narrower and says nothing
-    about a new system: however many texts there are, only the number of systems widens what is
-    known about systems.
+    The interval is mean ± t(K − 1) · sd · √(1 + 1/K) of the K shifts, for a system
+    drawn like these and scored on as many texts. An interval over texts is much
+    narrower and says nothing about a new system: however many texts there are, only the
+    number of systems widens what is known about systems.
 
     Examples
     --------
@@ -367,22 +399,33 @@ def system_shift(before: pd.DataFrame, after: pd.DataFrame, value: Value = "scor
        n_systems  tau  shift  shift_low  shift_high
     0          3  1.0   0.83       -0.6        2.27
     """
-    for judgments, what in ((before, "the judgments before"), (after, "the judgments after")):
+    for judgments, what in (
+        (before, "the judgments before"),
+        (after, "the judgments after"),
+    ):
         arrays.require(judgments, ["item_id", "cluster_id", "candidate", value], what)
-    a, b = (arrays.reads(side.reset_index(drop=True), value) for side in (before, after))
+    a, b = (
+        arrays.reads(side.reset_index(drop=True), value) for side in (before, after)
+    )
     rows_a, rows_b = shared_items(a, b)
     scores = arrays.item_means(a.value)[rows_a], arrays.item_means(b.value)[rows_b]
     if not (~np.isnan(scores[0] + scores[1])).any():
-        raise ValueError("the two sides have no scored item in common: nothing can be compared")
+        raise ValueError(
+            "the two sides have no scored item in common: nothing can be compared"
+        )
     names = ("the first judge", "the second")
     why = lost_reads(a, b, names) + absent(a, b, names)
-    return pd.DataFrame([shift_of_systems(a.items["candidate"].iloc[rows_a], *scores, why)])
+    return pd.DataFrame(
+        [shift_of_systems(a.items["candidate"].iloc[rows_a], *scores, why)]
+    )
 
 
 def shift_of_systems(
     system: Any, before: FloatArray, after: FloatArray, why: Reasons = ()
 ) -> dict[str, Any]:
-    """The row of `system_shift`, from the system of each item and its two scores (NaN: none)."""
+    """The row of `system_shift`, from the system of each item
+    and its two scores (NaN: none).
+    """
     lost = lost_scores(before, after, ("the first judge", "the second")) + why
     used = ~np.isnan(before + after) & pd.notna(system)
     code, names = pd.factorize(np.asarray(system)[used])
@@ -392,7 +435,9 @@ def shift_of_systems(
     means = np.stack([size, *sums], axis=-1).astype(np.float64)
     own = (sums[1] - sums[0]) / np.maximum(size, 1)
     row: dict[str, Any] = {"n_systems": n, "n_items": int(size.sum())}
-    row |= dict.fromkeys(("tau", "shift", "shift_low", "shift_high", "lowest", "highest"), np.nan)
+    row |= dict.fromkeys(
+        ("tau", "shift", "shift_low", "shift_high", "lowest", "highest"), np.nan
+    )
     if n:
         row |= {"shift": own.mean(), "lowest": own.min(), "highest": own.max()}
     if n < 3:
@@ -403,11 +448,17 @@ def shift_of_systems(
         return row | because(Reason("no_interval.systems"), lost)
     reach = infer.t_quantile(n) * spread * np.sqrt(1 + 1 / n)
     row |= {"shift_low": row["shift"] - reach, "shift_high": row["shift"] + reach}
-    return row | because(Reason("equal_systems") if np.isnan(row["tau"]) else None, lost)
+    return row | because(
+        Reason("equal_systems") if np.isnan(row["tau"]) else None, lost
+    )
 
 
 def _tau(sums: FloatArray) -> FloatArray:
-    """Kendall's τ-b of the systems' means, from (…, systems, 3) counts, scores and ratings."""
+    """Kendall's τ-b of the systems' means, from (…, systems,
+    3) counts, scores and ratings.
+    """
     count, *totals = np.moveaxis(sums, -1, 0)
-    means = (np.where(count > 0, total / np.maximum(count, 1), np.nan) for total in totals)
+    means = (
+        np.where(count > 0, total / np.maximum(count, 1), np.nan) for total in totals
+    )
     return kendall_tau(*(pair_signs(mean.round(9)) for mean in means))

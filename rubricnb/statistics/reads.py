@@ -1,4 +1,6 @@
-"""Judgments as arrays: groups of comparable rows, and for each an items × reads matrix."""
+"""Judgments as arrays: groups of comparable rows,
+and for each an items × reads matrix.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _OF_ITEMS = ("dataset", "criterion", "group_id", "candidate")
 
 
 class Unanswerable(ValueError):
-    """A group has no answer: it becomes a row with this reason, or an error if no group has one."""
+    """A group has no answer: it becomes a row with this reason,
+    or an error if no group has one.
+    """
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.sentence)
@@ -47,24 +51,25 @@ class Reads:
     Attributes
     ----------
     items
-        One row an item (a text under a criterion): item_id, cluster (an integer from 0) and,
-        where the judgments have them, dataset, criterion, group_id, candidate.
+        One row an item (a text under a criterion): item_id, cluster (an integer from 0)
+        and, where the judgments have them, dataset, criterion, group_id, candidate.
     value
-        Shape (items, reads): the score or the expected score, whole or not; NaN where none was
-        parsed, whatever the row of a read whose status is not ok holds.
+        Shape (items, reads): the score or the expected score, whole or not; NaN where
+        none was parsed, whatever the row of a read whose status is not ok holds.
     order
         Shape (items, reads): row of `orderings`; -1 where the read was never asked.
     orderings
-        Shape (orderings, n): the option shown at each position, the lowest score being option 1;
-        a row of 0 for reads that name no ordering (n is 0 if none does): repeats of one unknown
-        prompt.
+        Shape (orderings, n): the option shown at each position, the lowest score being
+        option 1; a row of 0 for reads that name no ordering (n is 0 if none does):
+        repeats of one unknown prompt.
     probability
         Shape (items, reads, n), by position; None unless value is ``expected_score``.
     key
-        Shape (items, reads): a code for everything that changes the answer, or None. Reads of an
-        item with one key are copies of one answer.
+        Shape (items, reads): a code for everything that changes the answer, or None.
+        Reads of an item with one key are copies of one answer.
     criteria
-        Shape (items, reads): a code for the order of the criteria, or None in Setting 1.
+        Shape (items, reads): a code for the order of the criteria, or None in Setting
+        1.
     scale
         Shape (items, n): the scores of the options; 1, 2, …, n where None.
     """
@@ -85,7 +90,9 @@ class Reads:
 
     @property
     def option(self) -> FloatArray:
-        """The value as the number of an option: 1 for the lowest score, NaN for none of them."""
+        """The value as the number of an option: 1 for the lowest score,
+        NaN for none of them.
+        """
         if self.scale is None:
             return self.value
         option = np.empty_like(self.value)
@@ -97,14 +104,20 @@ class Reads:
     @property
     def scores(self) -> IntArray | FloatArray:
         """The score of each option; 1, 2, … where items differ in it."""
-        if self.scale is None or not (self.scale == self.scale[:1]).all() or not len(self.scale):
+        if (
+            self.scale is None
+            or not (self.scale == self.scale[:1]).all()
+            or not len(self.scale)
+        ):
             return np.arange(1, self.n_options + 1)
         scale = self.scale[0]
         return scale.astype(np.int64) if (scale % 1 == 0).all() else scale
 
     @property
     def arrangement(self) -> IntArray:
-        """Code of the order of scores and criteria in a read's prompt; -1 if it was not asked."""
+        """Code of the order of scores and criteria in a read's prompt;
+        -1 if it was not asked.
+        """
         if self.criteria is None:
             return self.order
         both = self.order * (self.criteria.max() + 1) + self.criteria
@@ -131,24 +144,35 @@ def as_list(by: By) -> list[str]:
 def grouping(judgments: pd.DataFrame, by: By, without: Iterable[str] = ()) -> list[str]:
     """Return the columns to group by: those named, or every condition column present.
 
-    This is where every statistic begins, so it refuses judgments that hold a read twice.
+    This is where every statistic begins, so it refuses judgments that hold a read
+    twice.
     """
     refuse_repeated_reads(judgments)
-    names = [name for name in GROUPING if name in judgments] if by is None else as_list(by)
+    names = (
+        [name for name in GROUPING if name in judgments] if by is None else as_list(by)
+    )
     require(judgments, names, "judgments")
     return [name for name in names if name not in set(without)]
 
 
 def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
-    """Raise a ValueError that names the first read (item, ordering, replicate) there twice.
+    """Raise a ValueError that names the first read (item,
+    ordering, replicate) there twice.
 
-    Rows are one read where they differ in nothing but the answer. Reads without a number of their
-    own (`ordering_index`, `replicate`, `request_id`) cannot be told from re-asks.
+    Rows are one read where they differ in nothing but the answer. Reads without a
+    number of their own (`ordering_index`, `replicate`, `request_id`) cannot be told
+    from re-asks.
     """
-    numbered = [c for c in ("ordering_index", "replicate", "request_id") if c in judgments]
+    numbered = [
+        c for c in ("ordering_index", "replicate", "request_id") if c in judgments
+    ]
     if not numbered or "item_id" not in judgments:
         return
-    first = [c for c in ("item_id", *numbered, "criterion", "ordering", "judge") if c in judgments]
+    first = [
+        c
+        for c in ("item_id", *numbered, "criterion", "ordering", "judge")
+        if c in judgments
+    ]
     rest = [c for c in judgments if c not in first and not _ANSWER.fullmatch(str(c))]
     code = np.zeros(len(judgments), dtype=np.int64)
     for name in [*first, *rest]:
@@ -159,10 +183,11 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
     row = judgments.iloc[same[0]]
     said = ", ".join(f"{name} {row[name]}" for name in first)
     raise ValueError(
-        f"judgments hold the same read {len(same)} times (rows {same[0] + 1} and {same[1] + 1}: "
-        f"{said}); each may appear once. Was a frame concatenated with itself? Drop the copies "
-        f"(judgments.drop_duplicates({first})), number re-asks in a column 'replicate', or name in "
-        "a column what tells the texts apart (dataset, criterion)"
+        f"judgments hold the same read {len(same)} times (rows {same[0] + 1} and "
+        f"{same[1] + 1}: {said}); each may appear once. Was a frame concatenated with "
+        f"itself? Drop the copies (judgments.drop_duplicates({first})), number re-asks "
+        "in a column 'replicate', or name in a column what tells the texts apart "
+        "(dataset, criterion)"
     )
 
 
@@ -171,7 +196,8 @@ def require(frame: pd.DataFrame, names: Iterable[str], what: str) -> None:
     for name in names:
         if name not in frame:
             raise ValueError(
-                f"{what} lack the column {name!r}; they have: {', '.join(map(str, frame.columns))}"
+                f"{what} lack the column {name!r}; they have: "
+                f"{', '.join(map(str, frame.columns))}"
             )
 
 
@@ -182,8 +208,8 @@ def without_placebo(judgments: pd.DataFrame) -> pd.DataFrame:
     others = judgments[judgments["design"] != "placebo"]
     if not len(others):
         raise ValueError(
-            "all judgments are of the design 'placebo', which is left out here; pass judgments of "
-            "another design as well"
+            "all judgments are of the design 'placebo', which is left out here; pass "
+            "judgments of another design as well"
         )
     return others
 
@@ -193,8 +219,14 @@ def groups(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield each group's values and its rows, in order of first appearance."""
     if len(judgments) == 0:
-        raise ValueError("there are no judgments: the frame is empty (check your filter)")
-    group = combine(judgments[name] for name in names) if names else np.zeros(len(judgments), int)
+        raise ValueError(
+            "there are no judgments: the frame is empty (check your filter)"
+        )
+    group = (
+        combine(judgments[name] for name in names)
+        if names
+        else np.zeros(len(judgments), int)
+    )
     _, first = np.unique(group, return_index=True)
     if len(first) == 1:
         yield {name: judgments[name].iloc[0] for name in names}, judgments
@@ -223,17 +255,25 @@ def row_per_group(
     value: Value,
     row: Callable[[Reads], dict[str, Any] | list[dict[str, Any]]],
 ) -> pd.DataFrame:
-    """Append to each group's columns the row, or rows, of its reads, or the reason for none."""
+    """Append to each group's columns the row, or rows,
+    of its reads, or the reason for none.
+    """
     found = answers(read_groups(judgments, by, value), row)
     return pd.DataFrame(
-        [key | own for key, rows in found for own in (rows if isinstance(rows, list) else [rows])]
+        [
+            key | own
+            for key, rows in found
+            for own in (rows if isinstance(rows, list) else [rows])
+        ]
     )
 
 
 def answers(
     groups: Iterable[tuple[dict[str, Any], Group]], answer: Callable[[Group], Answer]
 ) -> list[tuple[dict[str, Any], Answer | dict[str, Any]]]:
-    """Answer each group; an `Unanswerable` one gets a reason only, unless all are unanswerable."""
+    """Answer each group; an `Unanswerable` one gets a reason only,
+    unless all are unanswerable.
+    """
     found: list[tuple[dict[str, Any], Answer | dict[str, Any]]] = []
     refused: list[Unanswerable] = []
     for key, group in groups:
@@ -303,7 +343,9 @@ def unit_columns(frame: pd.DataFrame) -> list[str]:
 
 
 def combine(columns: Iterable[pd.Series]) -> IntArray:
-    """Number the distinct combinations of some columns, from 0 in order of first appearance."""
+    """Number the distinct combinations of some columns,
+    from 0 in order of first appearance.
+    """
     columns = list(columns)
     code = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
@@ -316,20 +358,26 @@ def combine(columns: Iterable[pd.Series]) -> IntArray:
 def codes_of(column: pd.Series) -> tuple[IntArray, NDArray[Any]]:
     """Return a column's codes (-1 where missing) and their levels."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.codes.to_numpy().astype(np.int64), column.cat.categories.to_numpy()
+        return column.cat.codes.to_numpy().astype(
+            np.int64
+        ), column.cat.categories.to_numpy()
     codes, levels = pd.factorize(column)
     return np.asarray(codes, dtype=np.int64), np.asarray(levels)
 
 
 def floats(column: pd.Series) -> FloatArray:
     """Return a numeric column as float64, NaN where missing; refuse True and False."""
-    if pd.api.types.infer_dtype(column, skipna=True) in ("boolean", "mixed-integer", "mixed"):
+    if pd.api.types.infer_dtype(column, skipna=True) in (
+        "boolean",
+        "mixed-integer",
+        "mixed",
+    ):
         truth = [isinstance(v, bool | np.bool_) for v in column]
         if any(truth):
             raise ValueError(
-                f"{column.name} has the value {column[truth].iloc[0]}, which is not a number: give "
-                "numbers "
-                "(1 for yes and 0 for no on a yes/no scale), or leave the value empty"
+                f"{column.name} has the value {column[truth].iloc[0]}, which is not a "
+                "number: give numbers (1 for yes and 0 for no on a yes/no scale), or "
+                "leave the value empty"
             )
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
@@ -343,8 +391,8 @@ def values_of(part: pd.DataFrame, value: Value = "score") -> FloatArray:
     if np.isinf(values).any():
         first = part["item_id"].iloc[int(np.isinf(values).argmax())]
         raise ValueError(
-            f"the {value} of item {first!r} is infinite; give a number on the scale, or leave it "
-            "empty (rb.judgments marks such answers out_of_range)"
+            f"the {value} of item {first!r} is infinite; give a number on the scale, "
+            "or leave it empty (rb.judgments marks such answers out_of_range)"
         )
     return values
 
@@ -352,23 +400,26 @@ def values_of(part: pd.DataFrame, value: Value = "score") -> FloatArray:
 def clusters_of(part: pd.DataFrame) -> IntArray:
     """Number the clusters of the rows; refuse rows that name none.
 
-    Counting them as one cluster, or each as its own, would assume what only the user can know.
+    Counting them as one cluster, or each as its own, would assume what only the user
+    can know.
     """
     lacking = np.flatnonzero(part["cluster_id"].isna())
     if len(lacking):
         raise ValueError(
-            f"{len(lacking)} of {len(part)} judgments have no cluster_id (the first: item "
-            f"{part['item_id'].iloc[lacking[0]]!r}); add what their texts share (story, article, "
-            "prompt), or the item_id if they share nothing"
+            f"{len(lacking)} of {len(part)} judgments have no cluster_id (the first: "
+            f"item {part['item_id'].iloc[lacking[0]]!r}); add what their texts share "
+            "(story, article, prompt), or the item_id if they share nothing"
         )
     return combine(part[c] for c in ("dataset", "cluster_id") if c in part)
 
 
 def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series:
-    """Return a column of the items for each judged item, by dataset, item_id and criterion.
+    """Return a column of the items for each judged item,
+    by dataset, item_id and criterion.
 
-    Dataset and criterion count where both frames name them. Where no item_id fits, the judged are
-    texts under several criteria (Setting 2) and the items' text_id is matched with the criterion.
+    Dataset and criterion count where both frames name them. Where no item_id fits, the
+    judged are texts under several criteria (Setting 2) and the items' text_id is
+    matched with the criterion.
     """
     both = [c for c in ("dataset", "criterion") if c in judged and c in items]
     ways = [["item_id", *both]]
@@ -388,8 +439,12 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
     )
 
 
-def refuse_ambiguous(judgments: pd.DataFrame, items: pd.DataFrame, what: str = "items") -> None:
-    """Raise a ValueError if an item's rating fits several judged ones, for want of a column."""
+def refuse_ambiguous(
+    judgments: pd.DataFrame, items: pd.DataFrame, what: str = "items"
+) -> None:
+    """Raise a ValueError if an item's rating fits several judged ones,
+    for want of a column.
+    """
     require(items, ["item_id"], what)
     names = [c for c in ("item_id", "dataset", "criterion") if c in judgments]
     shared = [c for c in names if c in items]
@@ -399,14 +454,16 @@ def refuse_ambiguous(judgments: pd.DataFrame, items: pd.DataFrame, what: str = "
     ids = [c for c in ("item_id", "text_id") if c in items]
     known = [_keys(items, [c, *shared[1:]]).drop_duplicates(keep=False) for c in ids]
     keys = _keys(judged, shared)
-    several = keys.duplicated(keep=False) & np.any([keys.isin(own) for own in known], axis=0)
+    several = keys.duplicated(keep=False) & np.any(
+        [keys.isin(own) for own in known], axis=0
+    )
     if several.any():
         first = judged[keys == keys[int(several.argmax())]]
         lacking = " and ".join(c for c in names if c not in shared)
         raise ValueError(
             f"the {what} do not say which {lacking} they are about: item_id "
-            f"{first['item_id'].iloc[0]!r} was judged under {len(first)}; add the column "
-            f"{lacking!r} to the {what}"
+            f"{first['item_id'].iloc[0]!r} was judged under {len(first)}; add the "
+            f"column {lacking!r} to the {what}"
         )
 
 
@@ -414,17 +471,26 @@ def _keys(frame: pd.DataFrame, names: list[str]) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(frame[names].astype(object))
 
 
-def _refuse_equal_items(known: pd.MultiIndex, own: NDArray[np.bool_], names: list[str]) -> None:
+def _refuse_equal_items(
+    known: pd.MultiIndex, own: NDArray[np.bool_], names: list[str]
+) -> None:
     twice = known.duplicated() & own
     if twice.any():
         key = known[int(twice.argmax())]
         rows = [str(row + 1) for row in np.flatnonzero([k == key for k in known])]
-        said = ", ".join(f"{name} {part!r}" for name, part in zip(names, key, strict=True))
+        said = ", ".join(
+            f"{name} {part!r}" for name, part in zip(names, key, strict=True)
+        )
         lacking = [c for c in ("dataset", "criterion") if c not in names]
-        hint = f" (or name the {' and the '.join(lacking)} in both frames)" if lacking else ""
+        hint = (
+            f" (or name the {' and the '.join(lacking)} in both frames)"
+            if lacking
+            else ""
+        )
         raise ValueError(
-            f"items hold {said} {len(rows)} times (rows {', '.join(rows[:5])}), so which one was "
-            f"judged is not known; pass each once{hint}: items.drop_duplicates({names})"
+            f"items hold {said} {len(rows)} times (rows {', '.join(rows[:5])}), so "
+            f"which one was judged is not known; pass each once{hint}: "
+            f"items.drop_duplicates({names})"
         )
 
 
@@ -438,13 +504,15 @@ def refuse_unordered(unknown: int, n: int) -> None:
     """Raise a ValueError if this many of n judgments have no ordering."""
     if unknown:
         raise ValueError(
-            f"{unknown} of {n} judgments have no ordering; pass judgments that say in which order "
-            "the options stood, such as '1-2-3-4-5'"
+            f"{unknown} of {n} judgments have no ordering; pass judgments that say in "
+            "which order the options stood, such as '1-2-3-4-5'"
         )
 
 
 def require_options(reads: Reads) -> None:
-    """Refuse scores that were not options: they have no position, and dropping them would bias."""
+    """Refuse scores that were not options: they have no position,
+    and dropping them would bias.
+    """
     require_orderings(reads)
     if reads.probability is not None:
         return
@@ -452,10 +520,11 @@ def require_options(reads: Reads) -> None:
     if off.any():
         item, read = np.argwhere(off)[0]
         raise ValueError(
-            f"{int(off.sum())} of {int(reads.parsed.sum())} scores are not among the options "
-            f"{reads.scores[0]}…{reads.scores[-1]} (the first: {reads.value[item, read]:g}, item "
-            f"{reads.items['item_id'].iloc[item]!r}), so they have no position; pass judgments "
-            "whose scores were options, or drop these rows"
+            f"{int(off.sum())} of {int(reads.parsed.sum())} scores are not among the "
+            f"options {reads.scores[0]}…{reads.scores[-1]} (the first: "
+            f"{reads.value[item, read]:g}, item "
+            f"{reads.items['item_id'].iloc[item]!r}), so they have no position; pass "
+            "judgments whose scores were options, or drop these rows"
         )
 
 
@@ -472,7 +541,9 @@ def item_variance(value: FloatArray) -> FloatArray:
     parsed = ~np.isnan(value)
     count = parsed.sum(axis=1)
     rest = np.where(parsed, value - item_means(value)[:, None], 0.0)
-    return np.asarray(np.where(count > 1, (rest**2).sum(axis=1) / np.maximum(count - 1, 1), np.nan))
+    return np.asarray(
+        np.where(count > 1, (rest**2).sum(axis=1) / np.maximum(count - 1, 1), np.nan)
+    )
 
 
 def cell_means(
@@ -483,11 +554,15 @@ def cell_means(
     cell, size = (row * shape[1] + column)[parsed], shape[0] * shape[1]
     count = np.bincount(cell, minlength=size)
     total = np.bincount(cell, weights=values[parsed], minlength=size)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(shape))
+    return np.asarray(
+        np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(shape)
+    )
 
 
 def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
-    """Sum the rows of `values` (items, …) within the clusters there are: shape (clusters, …)."""
+    """Sum the rows of `values` (items, …) within the clusters there are:
+    shape (clusters, …).
+    """
     found, number = np.unique(cluster, return_inverse=True)
     out = np.zeros((len(found), *values.shape[1:]))
     np.add.at(out, number, values)
@@ -497,17 +572,22 @@ def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
 def copies(reads: Reads) -> NDArray[np.bool_]:
     """Tell which reads only repeat another read of the same item and ordering.
 
-    Repeats of an ordering count as copies if no item of the group ever answers two of them
-    differently, or if they share a key (a deterministic judge is asked once for a repeated prompt).
+    Repeats of an ordering count as copies if no item of the group ever answers two of
+    them differently, or if they share a key (a deterministic judge is asked once for a
+    repeated prompt).
     """
     repeat, differs = _repeats(reads, keyed=False)
     if not differs.any():
         return repeat
-    return np.zeros_like(repeat) if reads.key is None else _repeats(reads, keyed=True)[0]
+    return (
+        np.zeros_like(repeat) if reads.key is None else _repeats(reads, keyed=True)[0]
+    )
 
 
 def echoes(reads: Reads) -> NDArray[np.bool_]:
-    """Tell which reads add nothing to their item's mean: copies, and repeats that all agree."""
+    """Tell which reads add nothing to their item's mean:
+    copies, and repeats that all agree.
+    """
     repeat, differs = _repeats(reads, keyed=False)
     return copies(reads) | (repeat & ~differs[:, None])
 
@@ -515,13 +595,16 @@ def echoes(reads: Reads) -> NDArray[np.bool_]:
 def same_answer(reads: Reads) -> NDArray[np.bool_]:
     """Tell which reads were not asked again: by their keys if known, else as `copies`.
 
-    A judge that was really asked again and always said the same has a re-ask variance of 0.
+    A judge that was really asked again and always said the same has a re-ask variance
+    of 0.
     """
     return copies(reads) if reads.key is None else _repeats(reads, keyed=True)[0]
 
 
 def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Find reads that repeat an earlier one's ordering (and key); items in which two differ."""
+    """Find reads that repeat an earlier one's ordering (and key);
+    items in which two differ.
+    """
     repeat = np.zeros(reads.value.shape, dtype=bool)
     differs = np.zeros(len(repeat), dtype=bool)
     order = reads.arrangement
@@ -545,7 +628,9 @@ def _units(part: pd.DataFrame, unit: IntArray) -> pd.DataFrame:
 
 
 def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
-    """Column of each read: its index in the design, else the rank of its ordering in its item."""
+    """Column of each read: its index in the design,
+    else the rank of its ordering in its item.
+    """
     kind = np.zeros(len(part), np.int64)
     if "ordering_index" in part:
         kind = np.unique(part["ordering_index"].to_numpy(), return_inverse=True)[1]
@@ -559,7 +644,9 @@ def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
 
 
 def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, FloatArray | None]:
-    """Return each row's ordering, the orderings (0…0: none is named), the scores of its options."""
+    """Return each row's ordering, the orderings (0…0:
+    none is named), the scores of its options.
+    """
     if "ordering" not in part:
         return np.zeros(len(part), np.int64), np.zeros((1, 0), np.int64), None
     codes, levels = codes_of(part["ordering"])
@@ -586,7 +673,8 @@ def _decode(codes: Sequence[str]) -> FloatArray:
             scores = ()
         if not scores or len(set(scores)) < len(scores):
             raise ValueError(
-                f"the ordering {ordering!r} does not list the scores in an order, such as '2-3-1'"
+                f"the ordering {ordering!r} does not list the scores in an order, such "
+                "as '2-3-1'"
             )
         shown.append(scores)
     sizes = sorted(set(map(len, shown)))
@@ -608,7 +696,7 @@ def _probability_columns(judgments: pd.DataFrame) -> list[str]:
     names = probability_columns(judgments)
     if not names:
         raise ValueError(
-            "value='expected_score' needs the columns probability_1…n, which readout='logprobs' "
-            "gives; for other readouts use value='score'"
+            "value='expected_score' needs the columns probability_1…n, which "
+            "readout='logprobs' gives; for other readouts use value='score'"
         )
     return names

@@ -1,23 +1,25 @@
-"""Why a number is unknown or doubtful: a code with its numbers, and one sentence for each code.
+"""Why a number is unknown or doubtful: a code with its numbers,
+and one sentence for each code.
 
-A statistic tells its `Reason`\\ s by code and numbers, never as text. Whoever needs to know which
-they are looks at the codes; `SENTENCES` has the words, and `join` is called where they are printed.
-Nothing reads a sentence back, so that its words may change. A code that is about one estimate
-begins with its name: ``rho.untested``.
+A statistic tells its `Reason`\\ s by code and numbers, never as text. Whoever needs to
+know which they are looks at the codes; `SENTENCES` has the words, and `join` is called
+where they are printed. Nothing reads a sentence back, so that its words may change. A
+code that is about one estimate begins with its name: ``rho.untested``.
 
-Every table of ours has both columns, side by side: ``reason``, the sentences as one text, for
-readers, and ``codes``, a tuple of `Reason`\\ s. A `Reason` is a string, its code, which also knows
-its ``numbers``. So pandas treats codes as the strings they are::
+Every table of ours has both columns, side by side: ``reason``, the sentences as one
+text, for readers, and ``codes``, a tuple of `Reason`\\ s. A `Reason` is a string, its
+code, which also knows its ``numbers``. So pandas treats codes as the strings they are::
 
     table["codes"].explode().value_counts()
     table[table["codes"].map(lambda codes: "few_clusters" in codes)]
 
-A second column was chosen over ``DataFrame.attrs``, which belong to a whole table: they are lost
-or refer to other rows once it is filtered, sorted or joined, and rows are what has reasons.
+A second column was chosen over ``DataFrame.attrs``, which belong to a whole table: they
+are lost or refer to other rows once it is filtered, sorted or joined, and rows are what
+has reasons.
 
-To add a reason, add its code to `SENTENCES` and return ``Reason("code", number=…)`` from the
-function that finds it; the row is completed with ``row | because(first, second, …)``, which takes
-single reasons, tuples of them, and None.
+To add a reason, add its code to `SENTENCES` and return ``Reason("code", number=…)``
+from the function that finds it; the row is completed with ``row | because(first,
+second, …)``, which takes single reasons, tuples of them, and None.
 """
 
 from __future__ import annotations
@@ -39,48 +41,53 @@ SENTENCES: dict[str, str] = {
     "no_interval.alike": "no interval, as every cluster is alike: {names}",
     # What a comparison left out
     "lost": (
-        "{lost} of {asked} {what} have a score under {name}, but none under {lacking}, and are "
-        "left out ({name} scores them {lost_mean:.2f} on average, the others {kept_mean:.2f})"
+        "{lost} of {asked} {what} have a score under {name}, but none under {lacking}, "
+        "and are left out ({name} scores them {lost_mean:.2f} on average, the others "
+        "{kept_mean:.2f})"
     ),
     "left_out": (
-        "{lost} of {asked} {what} lack a score under some condition and are left out (their other "
-        "scores are {lost_mean:.2f} on average, those of the others {kept_mean:.2f})"
+        "{lost} of {asked} {what} lack a score under some condition and are left out "
+        "(their other scores are {lost_mean:.2f} on average, those of the others "
+        "{kept_mean:.2f})"
     ),
     "absent": (
         "{n} {what} are judged under {name} alone and left out ({name} scores them "
-        "{lost_mean:.2f} on average, the others {kept_mean:.2f}): if their answers were lost, pass "
-        "their rows, too, without a score"
+        "{lost_mean:.2f} on average, the others {kept_mean:.2f}): if their answers "
+        "were lost, pass their rows, too, without a score"
     ),
     "lost_reads": (
-        "{lost} of {asked} reads under {name} have no score although their items are kept "
-        "({other} scores the items of the lost reads {lost_mean:.2f} on average, those of the "
-        "others {kept_mean:.2f})"
+        "{lost} of {asked} reads under {name} have no score although their items are "
+        "kept ({other} scores the items of the lost reads {lost_mean:.2f} on average, "
+        "those of the others {kept_mean:.2f})"
     ),
     "left_out_reads": (
-        "{lost} of {asked} reads have no score although their items are kept (the other scores of "
-        "these items are {lost_mean:.2f} on average, those of the others {kept_mean:.2f})"
+        "{lost} of {asked} reads have no score although their items are kept (the "
+        "other scores of these items are {lost_mean:.2f} on average, those of the "
+        "others {kept_mean:.2f})"
     ),
     "open_sign": (
-        "{of}: with the lost ones anywhere between {lowest:g} and {highest:g} it lies between "
-        "{low:+.2f} and {high:+.2f}, so its sign is not known"
+        "{of}: with the lost ones anywhere between {lowest:g} and {highest:g} it lies "
+        "between {low:+.2f} and {high:+.2f}, so its sign is not known"
     ),
     "r_of_all": (
-        "over all rated items that each side scored, r is {a:.2f} (a) and {b:.2f} (b), which need "
-        "not be the same items"
+        "over all rated items that each side scored, r is {a:.2f} (a) and {b:.2f} (b), "
+        "which need not be the same items"
     ),
     "r_turned": (
-        "the lost items turn the sign: over all that each side scored, a − b is {delta:+.2f}"
+        "the lost items turn the sign: over all that each side scored, a − b is "
+        "{delta:+.2f}"
     ),
     "r_one_of_all": (
-        "r of one read is {all:.2f} over every item that it scored, and {kept:.2f} over the kept"
+        "r of one read is {all:.2f} over every item that it scored, and {kept:.2f} "
+        "over the kept"
     ),
     "lost_prompts": (
-        "{lost} of {asked} candidates have a score on one side only: {prompts} of {all} prompts "
-        "lack one, and {winners} the winner of the side that scored it"
+        "{lost} of {asked} candidates have a score on one side only: {prompts} of "
+        "{all} prompts lack one, and {winners} the winner of the side that scored it"
     ),
     "flip_strict.bounds": (
-        "with the prompts that lack a candidate counted as unchanged or as changed, flip_strict is "
-        "{low:.2f} to {high:.2f}"
+        "with the prompts that lack a candidate counted as unchanged or as changed, "
+        "flip_strict is {low:.2f} to {high:.2f}"
     ),
     "no_equivalence.lost": (
         "no verdict of equivalence, as more than {most:.0%} of the {what} are lost"
@@ -91,34 +98,35 @@ SENTENCES: dict[str, str] = {
     "equal_scores": "all scores are equal",
     "unjudged": "no judgments of {side!r}",
     "unmatched": (
-        "none of the {judged} judged items (the first: {first}) is among the items, matched by "
-        "{names}; pass the items that were judged, or their judgments only"
+        "none of the {judged} judged items (the first: {first}) is among the items, "
+        "matched by {names}; pass the items that were judged, or their judgments only"
     ),
     # Ratings
     "unrated": "no item has both a score and a human rating",
     "no_ratings": "items have no 'human' ratings",
     "other_scale": "ratings of {n} of {all} items are on another scale: left out",
     "unscored": (
-        "{lost} of {rated} rated items have no score and are left out (people rate them "
-        "{lost_mean:.2f} on average, the scored ones {scored_mean:.2f}): this is about scored "
-        "items only"
+        "{lost} of {rated} rated items have no score and are left out (people rate "
+        "them {lost_mean:.2f} on average, the scored ones {scored_mean:.2f}): this is "
+        "about scored items only"
     ),
     "unscored_reads": (
-        "{lost} of {asked} reads of rated items have no score although the items are kept (people "
-        "rate the items of the lost reads {lost_mean:.2f} on average, those of the others "
-        "{kept_mean:.2f})"
+        "{lost} of {asked} reads of rated items have no score although the items are "
+        "kept (people rate the items of the lost reads {lost_mean:.2f} on average, "
+        "those of the others {kept_mean:.2f})"
     ),
     # Correlations
     "one_item": "one item: a correlation needs at least three",
     "equal_sides": "all {sides} are equal",
     "no_interval.perfect": "|r| = 1 has no interval",
     "no_interval.undefined": (
-        "no interval: without {lacking} of {n} clusters, one at a time, all scores or ratings are "
-        "equal, and r is undefined"
+        "no interval: without {lacking} of {n} clusters, one at a time, all scores or "
+        "ratings are equal, and r is undefined"
     ),
     "no_interval.perfect_without": "no interval: without one of the clusters |r| = 1",
     "no_interval.r_alike": (
-        "no interval: r is the same whichever cluster is left out, as the clusters are alike"
+        "no interval: r is the same whichever cluster is left out, as the clusters are "
+        "alike"
     ),
     "rho.untested": "rho: without an interval or a p, for so few clusters",
     "r_macro.constant": "r_macro: in some criterion a side is constant",
@@ -144,9 +152,12 @@ SENTENCES: dict[str, str] = {
     "few_complete": "{n} items with all of {reads} reads: three with two are needed",
     "one_score": "all reads give one score",
     "not_told_apart": "texts are not shown to differ beyond noise",
-    "no_interval.noise": "without some cluster texts do not differ beyond noise: no interval",
+    "no_interval.noise": (
+        "without some cluster texts do not differ beyond noise: no interval"
+    ),
     "no_interval.unchanged": (
-        "no answer changes: no interval (one in up to {most:.0%} of texts could be missed)"
+        "no answer changes: no interval (one in up to {most:.0%} of texts could be "
+        "missed)"
     ),
     "no_verdict": "{n} clusters: a verdict needs {least}",
     # Positions
@@ -155,21 +166,21 @@ SENTENCES: dict[str, str] = {
     "no_test": "one cluster: the test and intervals need two",
     "unchanged": "no answer changes with the ordering",
     "blind": (
-        "the orderings leave nothing to permute (one of each direction): a preference for a "
-        "position cannot be told from one for a direction; ask several rotations (balanced), or "
-        "compare the mean scores (order_effect)"
+        "the orderings leave nothing to permute (one of each direction): a preference "
+        "for a position cannot be told from one for a direction; ask several rotations "
+        "(balanced), or compare the mean scores (order_effect)"
     ),
     "half_blind": (
-        "these orderings leave some positions uncompared: p_within is about the others, and sizes "
-        "need more orderings (balanced)"
+        "these orderings leave some positions uncompared: p_within is about the "
+        "others, and sizes need more orderings (balanced)"
     ),
     "blind.lost": (
-        "so many reads are lost that no text has answers under two orderings to exchange: nothing "
-        "can be permuted"
+        "so many reads are lost that no text has answers under two orderings to "
+        "exchange: nothing can be permuted"
     ),
     "half_blind.lost": (
-        "lost reads leave some positions uncompared: p_within is about the others, and sizes need "
-        "more answers"
+        "lost reads leave some positions uncompared: p_within is about the others, and "
+        "sizes need more answers"
     ),
     "log_preference.many_reads": (
         "log preference: too many reads per item for the exact likelihood"
@@ -182,7 +193,8 @@ SENTENCES: dict[str, str] = {
     "log_preference.no_convergence": "log preference: no convergence",
     "log_preference.unchanged": "log preference: no answer changes with the ordering",
     "log_preference.no_interval": (
-        "log preference: no interval, as without one of the clusters there is no estimate"
+        "log preference: no interval, as without one of the clusters there is no "
+        "estimate"
     ),
     "log_preference.blind": "log preference: some positions cannot be compared",
     "never_shown": "this score never stood at this position",
@@ -190,16 +202,20 @@ SENTENCES: dict[str, str] = {
     "cost.unknown": "score {scores}: never given, or not at every position",
     "cost_null.unknown": "cost_null: the table has no share_null_sd",
     "no_probabilities": "no read has probabilities",
-    "no_interval.one_prompt": ("some score was at some position for one prompt only: no interval"),
+    "no_interval.one_prompt": (
+        "some score was at some position for one prompt only: no interval"
+    ),
     # Criteria
     "incomplete_texts": "no text has a parsed read at every position",
     "friedman.unchanged": "no block's score changes with the position",
     "p_within.one_cluster": "one cluster: p_within and p_equivalent need two",
-    "p_equivalent.alike": "p_equivalent: two positions differ by the same in every cluster",
+    "p_equivalent.alike": (
+        "p_equivalent: two positions differ by the same in every cluster"
+    ),
     # Orders
     "one_ordering_each": (
-        "every item was seen in one ordering, so there is no order effect to measure; pass "
-        "judgments of a design with several orderings"
+        "every item was seen in one ordering, so there is no order effect to measure; "
+        "pass judgments of a design with several orderings"
     ),
     "incomplete_items": "no item has a parsed read under every ordering",
     "spread_null.unpermuted": (
@@ -234,14 +250,16 @@ SENTENCES: dict[str, str] = {
     "few_systems": "{n} systems: a ranking needs three",
     "equal_systems": "all systems have one mean on a side",
     "systems_apart": (
-        "their own shifts go from {lowest:+.2f} to {highest:+.2f}; τ of the two rankings is "
-        "{tau:.2f}"
+        "their own shifts go from {lowest:+.2f} to {highest:+.2f}; τ of the two "
+        "rankings is {tau:.2f}"
     ),
     "no_interval.systems": "all systems shift alike: no spread, not certainty",
-    "no_interval.resamples": "all resamples rank the systems alike: no spread, not certainty",
+    "no_interval.resamples": (
+        "all resamples rank the systems alike: no spread, not certainty"
+    ),
     "tau.low": (
-        "the systems are close: resampling alone lowers τ by {lower:.2f}, so τ and its interval "
-        "lie too low"
+        "the systems are close: resampling alone lowers τ by {lower:.2f}, so τ and its "
+        "interval lie too low"
     ),
     # Labels
     "few_labels": "{n} labels: four are needed",
@@ -250,52 +268,60 @@ SENTENCES: dict[str, str] = {
     "few_labelled_clusters": "{n} labelled clusters: an interval needs three",
     "no_interval.equal_labels": "all labels are equal: no interval",
     "no_interval.no_error": (
-        "the judge's scores predict every label without an error: no interval (errors in up to "
-        "{most:.0%} of the texts would often show in none of these labels)"
+        "the judge's scores predict every label without an error: no interval (errors "
+        "in up to {most:.0%} of the texts would often show in none of these labels)"
     ),
-    "labels_alone": "the judge gives all labelled texts one score: the labels stand alone",
+    "labels_alone": (
+        "the judge gives all labelled texts one score: the labels stand alone"
+    ),
     "criterion_unlabelled": (
-        "no label is about the criterion {criteria}, whose ratings are taken to follow the scores "
-        "as the others do: group by=['criterion']"
+        "no label is about the criterion {criteria}, whose ratings are taken to follow "
+        "the scores as the others do: group by=['criterion']"
     ),
     "looks_chosen": (
-        "the judge scores the labelled texts {side} than the others, by {errors:.1f} standard "
-        "errors: the labels look chosen, and the estimate assumes a random draw"
+        "the judge scores the labelled texts {side} than the others, by {errors:.1f} "
+        "standard errors: the labels look chosen, and the estimate assumes a random "
+        "draw"
     ),
     "needed.few_labels": "{n} labels: four are needed to see how they spread",
-    "needed.few_clusters": "labels of fewer than three clusters do not show how they spread",
+    "needed.few_clusters": (
+        "labels of fewer than three clusters do not show how they spread"
+    ),
     "needed.no_spread": "the labels so far leave no spread to plan with",
     "needed.all": "all texts must be labelled",
     "unknown_texts": (
-        "it is not known which items judge one text under several criteria: ask by criterion"
+        "it is not known which items judge one text under several criteria: ask by "
+        "criterion"
     ),
     "few_systems_labelled": "{n} systems: a line through their means needs {least}",
     "few_labels_of_system": "{system} has {n} labels: every system needs two",
     "no_interval.on_line": "labels of a system never differ from the line: no interval",
     "off_line": (
-        "lies {points:.2f} points {side} the line through the other systems (p < .05, all systems "
-        "tested): the judge treats it differently, its labels count"
+        "lies {points:.2f} points {side} the line through the other systems (p < .05, "
+        "all systems tested): the judge treats it differently, its labels count"
     ),
     # Error budgets, and plans made with them
     "not_crossed": "sources are not crossed: none can be told apart",
     "no_interval.not_crossed": (
-        "no interval: without {lacking} of {n} clusters, one at a time, sources cannot be told "
-        "apart"
+        "no interval: without {lacking} of {n} clusters, one at a time, sources cannot "
+        "be told apart"
     ),
     "no_interval.nothing_varies": (
-        "no interval of the share: without {lacking} of {n} clusters, one at a time, no variance "
-        "is above 0"
+        "no interval of the share: without {lacking} of {n} clusters, one at a time, "
+        "no variance is above 0"
     ),
     "unseen": "one {source} only: not seen",
     "part_of": "part of {source}",
     "contains": "contains {sources}",
     "left_undetected": (
-        "{source} may be 0 [{low:.2g}, {high:.2g}] and is not planned with: at most, differences "
-        "below {most:.2g} stay undetected on any number of prompts"
+        "{source} may be 0 [{low:.2g}, {high:.2g}] and is not planned with: at most, "
+        "differences below {most:.2g} stay undetected on any number of prompts"
     ),
     "no_plan": "no variance between texts to plan with",
     "never_enough": "no number of prompts is enough",
-    "no_interval.budget": ("no interval: the budget is of few clusters, or was read from a file"),
+    "no_interval.budget": (
+        "no interval: the budget is of few clusters, or was read from a file"
+    ),
     # Advice
     "labels.none": "no labels",
     "equal_scores_or_ratings": "all scores or all ratings are equal",
@@ -305,7 +331,8 @@ SENTENCES: dict[str, str] = {
     "slope_of_people": "a point of people's is {slope:.2f}{ends} of the judge's",
     "no_balanced": "no balanced orders: ask twenty texts in rb.balanced(n)",
     "one_ordering_so_far": (
-        "one ordering so far (an interrupted run?): finish rb.balanced(n) for some texts"
+        "one ordering so far (an interrupted run?): finish rb.balanced(n) for some "
+        "texts"
     ),
     "ask_probabilities": "no option probabilities: ask with readout='logprobs'",
     "few_read_fully": "{n} texts have all reads: three are needed",
@@ -319,26 +346,35 @@ SENTENCES: dict[str, str] = {
     "constant_criteria": "in every criterion a side is constant",
     "criteria_left_out": "without {criteria}",
     "reversed_scale": "with a reversed scale a level means nothing",
-    "one_scale": "Are both on one scale? The scores are {scores}, the ratings {ratings}",
+    "one_scale": (
+        "Are both on one scale? The scores are {scores}, the ratings {ratings}"
+    ),
     "same_score": "every text gets the same score ({scores})",
     "mostly": "{percent:.0f} % of the {what} are {value:g}",
-    "mean_of_reads": "each score is the mean of {n:.3g} reads; of a single read r is {r}",
-    "systems_close": "in the ratings, neighbouring systems lie less than {points:g} points apart",
+    "mean_of_reads": (
+        "each score is the mean of {n:.3g} reads; of a single read r is {r}"
+    ),
+    "systems_close": (
+        "in the ratings, neighbouring systems lie less than {points:g} points apart"
+    ),
     "beyond_chance": (
-        "judge {judge}, by chance {judge_chance}; a single rater {rater}, by chance {rater_chance}"
+        "judge {judge}, by chance {judge_chance}; a single rater {rater}, by chance "
+        "{rater_chance}"
     ),
     "not_asked_twice": (
-        "no prompt was asked twice in both audits, so nothing says how many answers differ when "
-        "asked again"
+        "no prompt was asked twice in both audits, so nothing says how many answers "
+        "differ when asked again"
     ),
     "same_words": (
-        "only asked again in the same words, and a judge that repeats itself passes that whatever "
-        "it scores: reword the prompt"
+        "only asked again in the same words, and a judge that repeats itself passes "
+        "that whatever it scores: reword the prompt"
     ),
     "repeats": "it repeats its answers",
     "no_common_text": "no text has a score under both",
     "moved_alike": "every text moved alike, which does not show that others would",
-    "kappa_undefined": "a kappa is not defined: no test item has both labels, or all are equal",
+    "kappa_undefined": (
+        "a kappa is not defined: no test item has both labels, or all are equal"
+    ),
     "no_interval.same_difference": "every cluster has the same difference: no interval",
     "no_interval.repeats": "every score repeats: no interval",
     "read_once": "every item was read once: ask for replicates",
@@ -347,7 +383,8 @@ SENTENCES: dict[str, str] = {
 
 
 class Reason(str):
-    """Why a number is unknown or doubtful: its code, which is all that it is as a string.
+    """Why a number is unknown or doubtful: its code,
+    which is all that it is as a string.
 
     Parameters
     ----------
@@ -375,15 +412,21 @@ class Reason(str):
 
     def __new__(cls, code: str, **numbers: Any) -> Reason:
         """Check that the code has a sentence, and that its numbers are given."""
-        numbers = {k: v.item() if isinstance(v, np.generic) else v for k, v in numbers.items()}
+        numbers = {
+            k: v.item() if isinstance(v, np.generic) else v for k, v in numbers.items()
+        }
         if code not in SENTENCES:
-            raise ValueError(f"no sentence for the reason {code!r}: add it to SENTENCES")
+            raise ValueError(
+                f"no sentence for the reason {code!r}: add it to SENTENCES"
+            )
         reason = super().__new__(cls, code)
         reason.numbers = numbers
         try:
             reason.sentence = SENTENCES[code].format(**numbers)
         except KeyError as lacking:
-            raise ValueError(f"the reason {code!r} needs the number {lacking}") from None
+            raise ValueError(
+                f"the reason {code!r} needs the number {lacking}"
+            ) from None
         return reason
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -458,7 +501,8 @@ def stored(codes: Iterable[Reason]) -> list[dict[str, Any]]:
 
 
 def unstored(kept: Iterable[Mapping[str, Any]] | None, text: str) -> Reasons:
-    """Read reasons that were `stored`; None, or unknown codes: the `text` is all that is known.
+    """Read reasons that were `stored`; None, or unknown codes:
+    the `text` is all that is known.
 
     Examples
     --------
@@ -475,11 +519,14 @@ def unstored(kept: Iterable[Mapping[str, Any]] | None, text: str) -> Reasons:
 
 
 def without(codes: Iterable[Reason], *names: str) -> Reasons:
-    """Leave out some codes, or all that are about some estimates (``rho`` of ``rho.untested``).
+    """Leave out some codes, or all that are about some estimates (``rho``
+    of ``rho.untested``).
 
     Examples
     --------
     >>> without((Reason("one_cluster"), Reason("rho.untested")), "rho")
     ('one_cluster',)
     """
-    return tuple(code for code in codes if not {str(code), code.partition(".")[0]} & {*names})
+    return tuple(
+        code for code in codes if not {str(code), code.partition(".")[0]} & {*names}
+    )

@@ -1,4 +1,6 @@
-"""Does a score survive a change of the prompt that should not matter (arXiv:2506.22316)?"""
+"""Does a score survive a change of the prompt that should
+not matter (arXiv:2506.22316)?
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,14 @@ from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because
 
 BASELINE = {
-    "design": "fixed", "labels": "numeric", "reference_score": "none", "exemplar": "none",
-}  # fmt: skip
-"""The paper's unperturbed prompt (§4.1): options ascend, are numbered, and no answer is shown."""
+    "design": "fixed",
+    "labels": "numeric",
+    "reference_score": "none",
+    "exemplar": "none",
+}
+"""The paper's unperturbed prompt (§4.1): options ascend,
+are numbered, and no answer is shown.
+"""
 
 _MEASURES = ("flip_rate", "mad", "shift")
 Condition = Mapping[str, Any]
@@ -38,43 +45,53 @@ def stability(
     by: By = None,
     value: Value = "score",
 ) -> pd.DataFrame:
-    """Compare the scores under every condition with those under a baseline, item by item.
+    """Compare the scores under every condition with those under a baseline,
+    item by item.
 
     Parameters
     ----------
     judgments
-        Judgments of the baseline and of other conditions, from `plan` with settings in lists.
+        Judgments of the baseline and of other conditions, from `plan` with settings in
+        lists.
     baseline
-        Column → value. These columns may differ between a condition and its baseline; every other
-        condition column (judge, dataset, layout, temperature, …) must be equal. Where judgments
-        from elsewhere do not say what a column was (``unknown``), that is the baseline's value.
+        Column → value. These columns may differ between a condition and its baseline;
+        every other condition column (judge, dataset, layout, temperature, …) must be
+        equal. Where judgments from elsewhere do not say what a column was
+        (``unknown``), that is the baseline's value.
     by
         Columns that tell conditions apart; by default every condition column present.
     value
-        ``score``; or ``expected_score``, for which there is no flip rate: such scores never tie.
+        ``score``; or ``expected_score``, for which there is no flip rate: such scores
+        never tie.
 
     Returns
     -------
     DataFrame
-        One row per condition other than the baseline: its columns, ``n_items`` (parsed under
-        both), ``n_clusters``, ``n_reads``, and, s being the score and s⁰ the baseline's,
+        One row per condition other than the baseline: its columns, ``n_items`` (parsed
+        under both), ``n_clusters``, ``n_reads``, and, s being the score and s⁰ the
+        baseline's,
 
-        * ``flip_rate``, mean of 1[s ≠ s⁰]; ``mad``, mean of the absolute difference (on whole
-          scores never below the flip rate); ``shift``, mean of s − s⁰, in score points. Means over
-          all pairs of a read and a baseline read of an item, then over items, with 95 % cluster t
-          intervals ``_low, _high`` (of the flip rate Wilson's);
-        * ``flip_rate_placebo`` …: the same of the meaning-free edits (design ``placebo`` under the
-          baseline's other settings), ``flip_rate_reask`` …: of two baseline reads. A judge that
-          was asked once for a repeated prompt has re-ask values of 0;
-        * ``flip_rate_excess`` …: value minus placebo, item by item, with ``_low, _high, _p``;
-          ``flip_rate_excess_reask`` …: value minus the mean of both re-ask rates, the baseline's
-          and the condition's own; NaN unless both were asked twice. Of flips this is half the
-          squared distance between an item's two distributions of scores, ½ Σ (p − q)²: on average
-          0 where the condition changes no distribution, never below, and above 0 also where it only
-          makes scores noisier or calmer. For a move of the scores see ``shift``;
-        * ``shift_p`` (shift against 0) and ``shift_p_adjusted`` (Benjamini–Hochberg over the rows);
-        * ``reason``: among others how many items have a score under one of the two only, how that
-          one scores them, and between which bounds the shift lies if they could turn its sign.
+        * ``flip_rate``, mean of 1[s ≠ s⁰]; ``mad``, mean of the absolute difference (on
+          whole scores never below the flip rate); ``shift``, mean of s − s⁰, in score
+          points. Means over all pairs of a read and a baseline read of an item, then
+          over items, with 95 % cluster t intervals ``_low, _high`` (of the flip rate
+          Wilson's);
+        * ``flip_rate_placebo`` …: the same of the meaning-free edits (design
+          ``placebo`` under the baseline's other settings), ``flip_rate_reask`` …: of
+          two baseline reads. A judge that was asked once for a repeated prompt has
+          re-ask values of 0;
+        * ``flip_rate_excess`` …: value minus placebo, item by item, with ``_low, _high,
+          _p``; ``flip_rate_excess_reask`` …: value minus the mean of both re-ask rates,
+          the baseline's and the condition's own; NaN unless both were asked twice. Of
+          flips this is half the squared distance between an item's two distributions of
+          scores, ½ Σ (p − q)²: on average 0 where the condition changes no
+          distribution, never below, and above 0 also where it only makes scores noisier
+          or calmer. For a move of the scores see ``shift``;
+        * ``shift_p`` (shift against 0) and ``shift_p_adjusted`` (Benjamini–Hochberg
+          over the rows);
+        * ``reason``: among others how many items have a score under one of the two
+          only, how that one scores them, and between which bounds the shift lies if
+          they could turn its sign.
 
     Raises
     ------
@@ -83,8 +100,9 @@ def stability(
 
     Notes
     -----
-    arXiv:2506.22316, Equation 3 (printed as FP in places) and Table 3. The shift and the controls
-    are ours: a flip rate has no sign, and rewording the prompt flips scores too.
+    arXiv:2506.22316, Equation 3 (printed as FP in places) and Table 3. The shift and
+    the controls are ours: a flip rate has no sign, and rewording the prompt flips
+    scores too.
 
     Examples
     --------
@@ -101,12 +119,14 @@ def stability(
     for key, base, placebo, others in strata(judgments, baseline, by, value):
         for condition, side in others:
             edited = "placebo" in condition.values()
-            rows.append({**key, **condition} | _summary(side, base, placebo, edited, value))
+            rows.append(
+                {**key, **condition} | _summary(side, base, placebo, edited, value)
+            )
     if not rows:
         raise ValueError(
-            f"only the baseline was judged ({_listed(baseline)}): nothing to compare. Pass "
-            f"judgments that differ in {', '.join(baseline)}, or name the columns that differ in "
-            "baseline="
+            f"only the baseline was judged ({_listed(baseline)}): nothing to compare. "
+            f"Pass judgments that differ in {', '.join(baseline)}, or name the columns "
+            "that differ in baseline="
         )
     return infer.adjust(pd.DataFrame(rows), "shift_p")
 
@@ -116,8 +136,8 @@ def strata(
 ) -> Iterator[tuple[dict[str, Any], Reads, Reads | None, Sides]]:
     """Yield the reads of the conditions that differ only in the baseline's columns.
 
-    That is: the values of the other columns, the baseline's reads, those of its placebo, and every
-    condition but the baseline with its reads.
+    That is: the values of the other columns, the baseline's reads, those of its
+    placebo, and every condition but the baseline with its reads.
     """
     arrays.require(judgments, baseline, "judgments")
     baseline = _as_known(judgments, baseline)
@@ -127,14 +147,21 @@ def strata(
     for key, stratum in arrays.groups(judgments, outside):
         parts = arrays.groups(stratum, list(baseline))
         others = [(name, arrays.reads(part, value)) for name, part in parts]
-        base = [others.pop(i)[1] for i, (name, _) in enumerate(others) if name == baseline]
+        base = [
+            others.pop(i)[1] for i, (name, _) in enumerate(others) if name == baseline
+        ]
         if base:
             found = True
-            yield key, base[0], next((s for name, s in others if name == edited), None), others
+            yield (
+                key,
+                base[0],
+                next((s for name, s in others if name == edited), None),
+                others,
+            )
     if not found:
         raise ValueError(
-            f"no judgments of the baseline ({_listed(baseline)}); choose a baseline= that was "
-            "planned"
+            f"no judgments of the baseline ({_listed(baseline)}); choose a baseline= "
+            "that was planned"
         )
 
 
@@ -143,19 +170,25 @@ def _listed(baseline: Condition) -> str:
 
 
 def _as_known(judgments: pd.DataFrame, baseline: Condition) -> dict[str, Any]:
-    """Return the baseline, ``unknown`` in the columns whose values do not include the baseline's.
+    """Return the baseline, ``unknown`` in the columns whose values do
+    not include the baseline's.
 
-    `rubricnb.judgments` cannot know that a prompt without a word about references had none.
+    `rubricnb.judgments` cannot know that a prompt without a word about references had
+    none.
     """
     known = {name: set(judgments[name].unique()) for name in baseline}
     return {
-        name: "unknown" if value not in known[name] and "unknown" in known[name] else value
+        name: "unknown"
+        if value not in known[name] and "unknown" in known[name]
+        else value
         for name, value in baseline.items()
     }
 
 
 def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
-    """A side's values of the items of `base`, in their order; NaN where it lacks one."""
+    """A side's values of the items of `base`, in their order;
+    NaN where it lacks one.
+    """
     rows_base, rows = shared_items(base, side)
     out = np.full((len(base.items), *values.shape[1:]), np.nan)
     out[rows_base] = values[rows]
@@ -163,7 +196,9 @@ def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
 
 
 def both_asked(side: Reads, base: Reads) -> tuple[FloatArray, FloatArray]:
-    """Mean score of each item that both were asked about, under each; NaN without one."""
+    """Mean score of each item that both were asked about,
+    under each; NaN without one.
+    """
     rows_base, rows = shared_items(base, side)
     means = [arrays.item_means(distinct(reads)) for reads in (side, base)]
     return means[0][rows], means[1][rows_base]
@@ -184,7 +219,9 @@ def lost_to_both(side: Reads, base: Reads, placebo: Reads | None) -> Reasons:
     return found
 
 
-def _open_signs(side: Reads, base: Reads, placebo: Reads | None, row: Mapping[str, Any]) -> Reasons:
+def _open_signs(
+    side: Reads, base: Reads, placebo: Reads | None, row: Mapping[str, Any]
+) -> Reasons:
     """Return the bounds of the shifts whose sign lost scores could turn."""
     ends = scale_ends(base, side)
     found: Reasons = ()
@@ -199,7 +236,9 @@ def _open_signs(side: Reads, base: Reads, placebo: Reads | None, row: Mapping[st
 
 
 def _distances(side: Reads | None, base: Reads, value: Value) -> FloatArray:
-    """Flip rate, MAD and shift of each item of `base`: shape (3, items), NaN where not in both."""
+    """Flip rate, MAD and shift of each item of `base`: shape (3,
+    items), NaN where not in both.
+    """
     if side is None:
         return np.full((3, len(base.items)), np.nan)
     own = at_items(base, side, distinct(side))
@@ -208,13 +247,17 @@ def _distances(side: Reads | None, base: Reads, value: Value) -> FloatArray:
 
 
 def _again(side: Reads, value: Value) -> FloatArray:
-    """The same between two reads of one prompt; 0 if the second is a copy of the first."""
+    """The same between two reads of one prompt;
+    0 if the second is a copy of the first.
+    """
     if side.value.shape[1] < 2:
         return np.full((3, len(side.items)), np.nan)
     own, order = distinct(side), side.arrangement
     first, second = np.triu_indices(own.shape[1], 1)
     difference = own[:, first] - own[:, second]
-    out = _means(np.where(order[:, first] == order[:, second], difference, np.nan), value)
+    out = _means(
+        np.where(order[:, first] == order[:, second], difference, np.nan), value
+    )
     out[2] = 0.0  # neither read is the perturbed one
     copied = side.parsed.any(axis=1) & ((~np.isnan(own)).sum(axis=1) < 2)
     out[:, copied] = 0.0
@@ -224,10 +267,11 @@ def _again(side: Reads, value: Value) -> FloatArray:
 def _own_again(
     side: Reads, base: Reads, again: FloatArray, value: Value, edited: bool
 ) -> FloatArray:
-    """The re-ask rates of a condition, for the items of `base`; NaN where it was asked once.
+    """The re-ask rates of a condition, for the items of `base`;
+    NaN where it was asked once.
 
-    A judge that never answered the baseline differently repeats itself under other conditions,
-    too. Edits of a prompt are not one prompt.
+    A judge that never answered the baseline differently repeats itself under other
+    conditions, too. Edits of a prompt are not one prompt.
     """
     known = again[1][~np.isnan(again[1])]
     if len(known) and not known.any():
@@ -256,7 +300,9 @@ def _summary(
     again = _again(base, value)
     own = _own_again(side, base, again, value, edited)
     used = ~np.isnan(distance[2])
-    row: dict[str, Any] = infer.counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
+    row: dict[str, Any] = infer.counted(used, base.cluster) | {
+        "n_reads": int(side.parsed.sum())
+    }
     # The placebo minus itself measures nothing.
     beyond = distance - (np.nan if side is placebo else control)
     over_reask = distance - (again + own) / 2
@@ -270,7 +316,9 @@ def _summary(
         row |= infer.named_mean(f"{name}_excess_reask", over_reask[m], base.cluster)
     ties = ~np.isnan(distance[0]).all()
     return row | because(
-        why_no_interval(used, base.cluster, {"flip_rate": distance[0, used]} if ties else {}),
+        why_no_interval(
+            used, base.cluster, {"flip_rate": distance[0, used]} if ties else {}
+        ),
         why_no_excess(side, placebo),
         None if ties or not used.any() else Reason("flip_rate.no_ties"),
         infer.alike(row),
@@ -289,5 +337,11 @@ def why_no_excess(side: Reads, placebo: Reads | None) -> Reason | None:
 def why_no_interval(
     used: Any, cluster: IntArray, rates: Mapping[str, FloatArray] | None = None
 ) -> Reasons:
-    """Return why the `used` items have no cluster interval, or a doubtful one; empty if neither."""
-    return infer.few_clusters(cluster[used], rates) if used.any() else (Reason("unparsed"),)
+    """Return why the `used` items have no cluster interval,
+    or a doubtful one; empty if neither.
+    """
+    return (
+        infer.few_clusters(cluster[used], rates)
+        if used.any()
+        else (Reason("unparsed"),)
+    )

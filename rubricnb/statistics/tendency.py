@@ -1,4 +1,6 @@
-"""Which scores does a judge prefer, and how do reference answers move them (arXiv:2506.22316)?"""
+"""Which scores does a judge prefer,
+and how do reference answers move them (arXiv:2506.22316)?
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,10 @@ from rubricnb.statistics.stability import (
 )
 
 _SIGN_DRAWS = 999
-_MOST_VALUES, _PARTS = 512, 128  # more distinct scores are compared in equal parts of their range
-_BLOCK = 10_000_000  # numbers worked on at once: small products on several threads wait for them
+# more distinct scores are compared in equal parts of their range
+_MOST_VALUES, _PARTS = 512, 128
+# numbers worked on at once: small products on several threads wait for them
+_BLOCK = 10_000_000
 
 
 def score_tendency(
@@ -45,35 +49,39 @@ def score_tendency(
     judgments
         Judgments under any conditions.
     items
-        Items with the column ``human``, on the scale of the options, and where known the single
-        ratings behind it (``human_ratings``). Default: no comparison.
+        Items with the column ``human``, on the scale of the options, and where known
+        the single ratings behind it (``human_ratings``). Default: no comparison.
     by
-        Columns to group by; by default judge, dataset, design and every condition column present.
+        Columns to group by; by default judge, dataset, design and every condition
+        column present.
 
     Returns
     -------
     DataFrame
-        One row a group: its columns, ``n_items, n_clusters, n_reads``, and, every item counting
-        once whatever the number of its reads and ratings,
+        One row a group: its columns, ``n_items, n_clusters, n_reads``, and, every item
+        counting once whatever the number of its reads and ratings,
 
-        * ``share_1…n`` of the reads and ``human_1…n`` of the ratings of the same items, halves
-          rounded up; without orderings, the scores that occur. Where some lie off the scale,
-          the shares of the others sum to less than 1 and ``reason`` says how many;
-        * ``compares``: ``read with rating`` where single ratings are known (or all ratings are
-          whole), else ``mean with mean``: a mean of raters spreads less than a rating, so that
-          single reads would differ from it without any tendency;
-        * ``wasserstein``: the distance of these two distributions in score points, nothing rounded
-          (0: the same; single scores may still all differ), with a 95 % interval ``_low, _high``:
-          cluster jackknife-t, from 0 on unless sign flips of the clusters refute 0;
+        * ``share_1…n`` of the reads and ``human_1…n`` of the ratings of the same items,
+          halves rounded up; without orderings, the scores that occur. Where some lie
+          off the scale, the shares of the others sum to less than 1 and ``reason`` says
+          how many;
+        * ``compares``: ``read with rating`` where single ratings are known (or all
+          ratings are whole), else ``mean with mean``: a mean of raters spreads less
+          than a rating, so that single reads would differ from it without any tendency;
+        * ``wasserstein``: the distance of these two distributions in score points,
+          nothing rounded (0: the same; single scores may still all differ), with a 95 %
+          interval ``_low, _high``: cluster jackknife-t, from 0 on unless sign flips of
+          the clusters refute 0;
         * ``reason``.
 
     Notes
     -----
-    arXiv:2506.22316, Equation 4 and Figure 5, which prints counts. An estimated distance is never
-    0: read it with its interval, beside that of the baseline. Means of more reads spread less, too.
-    Of more than 512 distinct scores and ratings, the difference of the cumulated distributions is
-    integrated over each of 128 equal parts of their range before its size is taken: the distance
-    is a little too small if the two cross within a part, and exact otherwise.
+    arXiv:2506.22316, Equation 4 and Figure 5, which prints counts. An estimated
+    distance is never 0: read it with its interval, beside that of the baseline. Means
+    of more reads spread less, too. Of more than 512 distinct scores and ratings, the
+    difference of the cumulated distributions is integrated over each of 128 equal parts
+    of their range before its size is taken: the distance is a little too small if the
+    two cross within a part, and exact otherwise.
 
     Examples
     --------
@@ -88,7 +96,9 @@ def score_tendency(
     """
     if items is not None:
         arrays.refuse_ambiguous(judgments, items)
-    return arrays.row_per_group(judgments, by, "score", lambda reads: _tendency(reads, items))
+    return arrays.row_per_group(
+        judgments, by, "score", lambda reads: _tendency(reads, items)
+    )
 
 
 def tendency_shift(
@@ -109,18 +119,19 @@ def tendency_shift(
     Returns
     -------
     DataFrame
-        One row per condition other than the baseline: its columns, ``n_items, n_clusters``, and
-        ``moved``, the Wasserstein distance in score points between the distribution of each of its
-        reads and the baseline's on the same items, mean over reads; ``moved_excess``, the distance
-        to the distribution under the meaning-free edits instead of the baseline's, on the items
-        that both have. Both have intervals ``_low, _high``: cluster jackknife-t, from 0 on unless
-        sign flips of the clusters refute 0. ``reason``.
+        One row per condition other than the baseline: its columns, ``n_items,
+        n_clusters``, and ``moved``, the Wasserstein distance in score points between
+        the distribution of each of its reads and the baseline's on the same items, mean
+        over reads; ``moved_excess``, the distance to the distribution under the
+        meaning-free edits instead of the baseline's, on the items that both have. Both
+        have intervals ``_low, _high``: cluster jackknife-t, from 0 on unless sign flips
+        of the clusters refute 0. ``reason``.
 
     Notes
     -----
-    arXiv:2506.22316, §4.2 (3), which compares heat maps by eye. Noise moves a distribution too, so
-    that ``moved`` is never 0: read it beside ``moved_excess``. More than 512 distinct scores are
-    compared in parts, as in `score_tendency`.
+    arXiv:2506.22316, §4.2 (3), which compares heat maps by eye. Noise moves a
+    distribution too, so that ``moved`` is never 0: read it beside ``moved_excess``.
+    More than 512 distinct scores are compared in parts, as in `score_tendency`.
 
     Examples
     --------
@@ -137,7 +148,9 @@ def tendency_shift(
     for key, base, placebo, others in strata(judgments, baseline, by, "score"):
         grid = _grid(base.value, *(side.value for _, side in others))
         for condition, side in others:
-            rows.append({**key, **condition} | _shifted(side, base, placebo, grid, level))
+            rows.append(
+                {**key, **condition} | _shifted(side, base, placebo, grid, level)
+            )
     return pd.DataFrame(rows)
 
 
@@ -149,7 +162,8 @@ def reference_pull(
     Parameters
     ----------
     judgments
-        Judgments of the baseline and of conditions that differ from it in ``reference_score``.
+        Judgments of the baseline and of conditions that differ from it in
+        ``reference_score``.
     baseline, by
         As in `rubricnb.statistics.stability`.
 
@@ -160,17 +174,20 @@ def reference_pull(
         ``n_items, n_clusters``, and, over the items parsed under both,
 
         * ``share, share_baseline`` of scores equal to k, and their difference ``pull``;
-        * ``approach``: score points by which scores come nearer to k (negative: they move away);
-        * ``pull_excess, approach_excess``: value minus that of the neutral edits, item by item.
+        * ``approach``: score points by which scores come nearer to k (negative: they
+          move away);
+        * ``pull_excess, approach_excess``: value minus that of the neutral edits, item
+          by item.
 
-        ``pull``, ``approach`` and their excesses have 95 % cluster t intervals ``_low, _high`` and
-        ``_p``. Two reads of one prompt have a pull and an approach of 0 on average, so there is no
-        re-ask to take off. ``reason``.
+        ``pull``, ``approach`` and their excesses have 95 % cluster t intervals ``_low,
+        _high`` and ``_p``. Two reads of one prompt have a pull and an approach of 0 on
+        average, so there is no re-ask to take off. ``reason``.
 
     Notes
     -----
-    arXiv:2506.22316, §4.3 (3), which shows the pull as a heat map. `plan` shows no item itself as
-    its reference, so the items differ between k: compare rows by ``pull``, not by ``share``.
+    arXiv:2506.22316, §4.3 (3), which shows the pull as a heat map. `plan` shows no item
+    itself as its reference, so the items differ between k: compare rows by ``pull``,
+    not by ``share``.
 
     Examples
     --------
@@ -185,7 +202,9 @@ def reference_pull(
     """
     rows = []
     for key, base, placebo, others in strata(judgments, baseline, by, "score"):
-        for condition, side in sorted(others, key=lambda other: str(other[0]["reference_score"])):
+        for condition, side in sorted(
+            others, key=lambda other: str(other[0]["reference_score"])
+        ):
             k = condition["reference_score"]
             if condition == {**baseline, "reference_score": k} and str(k).isdigit():
                 rows.append({**key, **condition} | _pull(int(k), side, base, placebo))
@@ -198,16 +217,16 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     judgments
-        Reads of one judge under one condition; the paper takes three of GPT-4.1 with the full-mark
-        reference: ``plan(items, fixed(5, 3), reference="auto")``.
+        Reads of one judge under one condition; the paper takes three of GPT-4.1 with
+        the full-mark reference: ``plan(items, fixed(5, 3), reference="auto")``.
 
     Returns
     -------
     DataFrame
-        One row an item: ``item_id``, ``criterion`` where judgments have it, ``gold`` (the most
-        frequent score; the median if several are), ``gold_ratings`` (the parsed reads),
-        ``n_asked`` (reads that do not copy another one: three reads of a greedy judge are one),
-        ``n_distinct`` (different scores) and ``reason``.
+        One row an item: ``item_id``, ``criterion`` where judgments have it, ``gold``
+        (the most frequent score; the median if several are), ``gold_ratings`` (the
+        parsed reads), ``n_asked`` (reads that do not copy another one: three reads of a
+        greedy judge are one), ``n_distinct`` (different scores) and ``reason``.
 
     Raises
     ------
@@ -216,7 +235,8 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
 
     Notes
     -----
-    arXiv:2506.22316, §3.3. To take them as truth: ``items.assign(human=…)``, joined by item_id.
+    arXiv:2506.22316, §3.3. To take them as truth: ``items.assign(human=…)``, joined by
+    item_id.
 
     Examples
     --------
@@ -243,10 +263,14 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
     given = [row[~np.isnan(row)] for row in side.value]
     return side.items[columns].assign(
         gold=[_majority(scores) for scores in given],
-        gold_ratings=[tuple(int(s) if s == int(s) else float(s) for s in row) for row in given],
+        gold_ratings=[
+            tuple(int(s) if s == int(s) else float(s) for s in row) for row in given
+        ],
         n_asked=asked,
         n_distinct=[len(np.unique(scores)) for scores in given],
-        **because_each(*(None if len(scores) else Reason("no_read") for scores in given)),
+        **because_each(
+            *(None if len(scores) else Reason("no_read") for scores in given)
+        ),
     )
 
 
@@ -254,12 +278,16 @@ def _majority(scores: FloatArray) -> float:
     """The most frequent score; the median if several are, NaN without any."""
     values, counts = np.unique(scores, return_counts=True)
     most = values[counts == counts.max(initial=0)]
-    return float(most[0] if len(most) == 1 else np.median(scores) if len(scores) else np.nan)
+    return float(
+        most[0] if len(most) == 1 else np.median(scores) if len(scores) else np.nan
+    )
 
 
 def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
     known = side.parsed.any(axis=1)
-    row: dict[str, Any] = infer.counted(known, side.cluster) | {"n_reads": int(side.parsed.sum())}
+    row: dict[str, Any] = infer.counted(known, side.cluster) | {
+        "n_reads": int(side.parsed.sum())
+    }
     people: _People | None = None
     why: list[Reason] = []
     if items is not None:
@@ -277,7 +305,9 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
         is_mean = people.compares == _MEANS
         scores = arrays.item_means(side.value)[:, None] if is_mean else side.value
         found = _between(scores[both], people.ratings[both], side.cluster[both])
-        why += why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
+        why += (
+            why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
+        )
     row |= found.named("wasserstein", *infer.UNTESTED)
     alike = infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else ()
     lost = unscored(side, people.means) if people is not None else ()
@@ -328,11 +358,15 @@ def _rated_on(side: Reads, items: pd.DataFrame) -> FloatArray:
         return np.full(len(side.items), np.nan)
     levels = rubrics.assign(rubric_id=rubrics["rubric_id"].astype(object))
     levels = levels.groupby("rubric_id")["score"].nunique()
-    return arrays.floats(arrays.matched(side.items, items, "rubric_id").astype(object).map(levels))
+    return arrays.floats(
+        arrays.matched(side.items, items, "rubric_id").astype(object).map(levels)
+    )
 
 
 def _levels(side: Reads, people: _People | None) -> IntArray | FloatArray:
-    """The options; without orderings, the whole scores between the least and the greatest."""
+    """The options; without orderings,
+    the whole scores between the least and the greatest.
+    """
     if side.n_options:
         return side.scores
     given = [side.value.ravel()] + ([] if people is None else [people.ratings.ravel()])
@@ -344,7 +378,9 @@ def _levels(side: Reads, people: _People | None) -> IntArray | FloatArray:
 def _shares(
     name: str, given: FloatArray, levels: IntArray | FloatArray, why: list[Reason]
 ) -> dict[str, float]:
-    """Share of every level, items weighing the same; says in `why` what lies off the scale."""
+    """Share of every level, items weighing the same;
+    says in `why` what lies off the scale.
+    """
     if not len(given):
         return {f"{name}_{level:g}": np.nan for level in levels}
     numbers, weights, _ = _weighted(given)
@@ -356,22 +392,30 @@ def _shares(
         what = "scores" if name == "share" else "ratings"
         ends = {"lowest": levels[0], "highest": levels[-1]}
         why.append(Reason("off_scale", share=100 * off, what=what, **ends))
-    return {f"{name}_{level:g}": float(mean[nearest == k].sum()) for k, level in enumerate(levels)}
+    return {
+        f"{name}_{level:g}": float(mean[nearest == k].sum())
+        for k, level in enumerate(levels)
+    }
 
 
 def _weighted(given: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """The numbers of items (items, several), the share of each in its item's, and their items."""
+    """The numbers of items (items, several),
+    the share of each in its item's, and their items.
+    """
     known = ~np.isnan(given)
     item = np.nonzero(known)[0]
     return given[known], 1 / known.sum(axis=1)[item], item
 
 
 def _grid(*given: FloatArray) -> FloatArray:
-    """Ends of the parts in which distributions are compared: every number that was given.
+    """Ends of the parts in which distributions are compared:
+    every number that was given.
 
     Where these are more than `_MOST_VALUES`, those of `_PARTS` equal parts instead.
     """
-    values = np.unique(np.concatenate([numbers[~np.isnan(numbers)] for numbers in given]))
+    values = np.unique(
+        np.concatenate([numbers[~np.isnan(numbers)] for numbers in given])
+    )
     if len(values) < 2:  # equal scores are a distribution
         values = np.unique(np.append(values, [0.0, 1.0]))
     if len(values) <= _MOST_VALUES:
@@ -380,14 +424,22 @@ def _grid(*given: FloatArray) -> FloatArray:
 
 
 def _cumulated(
-    numbers: FloatArray, weights: FloatArray, group: IntArray, n_groups: int, grid: FloatArray
+    numbers: FloatArray,
+    weights: FloatArray,
+    group: IntArray,
+    n_groups: int,
+    grid: FloatArray,
 ) -> FloatArray:
-    """Integral of each group's cumulated weights over every part of a grid: (groups, parts)."""
+    """Integral of each group's cumulated weights over every part of a grid:
+    (groups, parts).
+    """
     n = len(grid) - 1
     part = np.minimum(np.searchsorted(grid, numbers, side="right") - 1, n - 1)
     cell = group * n + part
     own = np.bincount(cell, weights * (grid[part + 1] - numbers), n_groups * n)
-    count = np.bincount(cell, weights, n_groups * n).reshape(n_groups, n).astype(np.float64)
+    count = (
+        np.bincount(cell, weights, n_groups * n).reshape(n_groups, n).astype(np.float64)
+    )
     below = np.cumsum(count, axis=1) - count
     below *= np.diff(grid)
     below += own.reshape(n_groups, n)
@@ -395,7 +447,9 @@ def _cumulated(
 
 
 def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimate:
-    """Distance of the numbers given about items (items, several), every item weighing the same."""
+    """Distance of the numbers given about items (items, several),
+    every item weighing the same.
+    """
     cluster = np.unique(cluster, return_inverse=True)[1]
     size = np.bincount(cluster).astype(np.float64)
     if not len(size):
@@ -419,7 +473,10 @@ def _shifted(
     used = plain & ~np.isnan(own).all(axis=1)
     both = used & ~np.isnan(edited).all(axis=1)
     row: dict[str, Any] = infer.counted(used, cluster)
-    for name, other, of in (("moved", base.value, used), ("moved_excess", edited, both)):
+    for name, other, of in (
+        ("moved", base.value, used),
+        ("moved_excess", edited, both),
+    ):
         found = _of_each_read(own[of], other[of], cluster[of], grid, level)
         row |= found.named(name, *infer.UNTESTED)
     return row | because(
@@ -431,9 +488,15 @@ def _shifted(
 
 
 def _of_each_read(
-    own: FloatArray, other: FloatArray, cluster: IntArray, grid: FloatArray, level: float
+    own: FloatArray,
+    other: FloatArray,
+    cluster: IntArray,
+    grid: FloatArray,
+    level: float,
 ) -> Estimate:
-    """Mean distance of a read (items, reads) to all others' reads of the items it has."""
+    """Mean distance of a read (items, reads)
+    to all others' reads of the items it has.
+    """
     cluster = np.unique(cluster, return_inverse=True)[1]
     n_clusters, sums, counts = len(np.unique(cluster)), [], []
     for read in own.T:
@@ -441,7 +504,10 @@ def _of_each_read(
         values, weights, item = _weighted(other[there])
         group = cluster[there]
         before = _cumulated(values, weights, group[item], n_clusters, grid)
-        sums.append(_cumulated(read[there], np.ones(len(there)), group, n_clusters, grid) - before)
+        sums.append(
+            _cumulated(read[there], np.ones(len(there)), group, n_clusters, grid)
+            - before
+        )
         counts.append(np.bincount(group, minlength=n_clusters).astype(np.float64))
     return _distance(np.stack(sums, axis=1), np.stack(counts, axis=1)[..., None], level)
 
@@ -449,9 +515,10 @@ def _of_each_read(
 def _distance(sums: FloatArray, counts: FloatArray, level: float) -> Estimate:
     """Mean over reads of Σ |mean part|, its interval and p, from the clusters' sums.
 
-    Shapes: `sums` (clusters, reads, parts), `counts` of items (clusters, reads, 1). A distance
-    estimated from noise is above 0, and its jackknife does not know. So the interval begins at 0
-    unless the distance is rare among those with each cluster's sign drawn.
+    Shapes: `sums` (clusters, reads, parts), `counts` of items (clusters, reads, 1). A
+    distance estimated from noise is above 0, and its jackknife does not know. So the
+    interval begins at 0 unless the distance is rare among those with each cluster's
+    sign drawn.
     """
 
     def distance(total: FloatArray, n: FloatArray) -> FloatArray:
@@ -459,7 +526,8 @@ def _distance(sums: FloatArray, counts: FloatArray, level: float) -> Estimate:
         return arrays.item_means(np.abs(means).sum(axis=-1))
 
     content = sums
-    if sums.shape[-1] >= _PARTS:  # a sort by each of many columns would be most of the time
+    # a sort by each of many columns would be most of the time
+    if sums.shape[-1] >= _PARTS:
         content = sums @ np.vander(np.linspace(0.0, 1.0, sums.shape[-1]), 3)
     listed = infer.content_order(content)
     sums, counts = sums[listed], counts[listed]
@@ -471,7 +539,9 @@ def _distance(sums: FloatArray, counts: FloatArray, level: float) -> Estimate:
     if not np.isfinite(found.low):
         return Estimate(whole)
     drawn, rng = [], np.random.default_rng(0)
-    for rows in np.array_split(np.arange(_SIGN_DRAWS), _SIGN_DRAWS * len(sums) // _BLOCK + 1):
+    for rows in np.array_split(
+        np.arange(_SIGN_DRAWS), _SIGN_DRAWS * len(sums) // _BLOCK + 1
+    ):
         signs = rng.choice([-1.0, 1.0], (len(rows), len(sums)))
         drawn.append(distance(np.tensordot(signs, sums, axes=1), n))
     p = float((1 + (np.concatenate(drawn) >= whole - 1e-12).sum()) / (1 + _SIGN_DRAWS))
@@ -483,7 +553,10 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
     edited, plain, edited_nearer = _towards(k, placebo, base)
     used = ~np.isnan(share - share_base)
     row: dict[str, Any] = {"k": k, **infer.counted(used, base.cluster)}
-    row |= {"share": infer.mean_of(share[used]), "share_baseline": infer.mean_of(share_base[used])}
+    row |= {
+        "share": infer.mean_of(share[used]),
+        "share_baseline": infer.mean_of(share_base[used]),
+    }
     control = (edited - plain, edited_nearer)
     found = (("pull", share - share_base), ("approach", nearer))
     for (name, values), other in zip(found, control, strict=True):
@@ -498,15 +571,27 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
     )
 
 
-def _open_pull(share: FloatArray, share_base: FloatArray, row: dict[str, Any]) -> Reasons:
+def _open_pull(
+    share: FloatArray, share_base: FloatArray, row: dict[str, Any]
+) -> Reasons:
     """Return the bounds of the pull if lost scores could turn its sign."""
-    return open_sign(share, share_base, (0.0, 1.0), (row["pull_low"], row["pull_high"]), "pull")
+    return open_sign(
+        share, share_base, (0.0, 1.0), (row["pull_low"], row["pull_high"]), "pull"
+    )
 
 
-def _towards(k: int, side: Reads | None, base: Reads) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Per item of `base`: share of k on both sides, and the points by which scores come nearer."""
+def _towards(
+    k: int, side: Reads | None, base: Reads
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Per item of `base`: share of k on both sides,
+    and the points by which scores come nearer.
+    """
     before = distinct(base)
-    here = np.full_like(before, np.nan) if side is None else at_items(base, side, distinct(side))
+    here = (
+        np.full_like(before, np.nan)
+        if side is None
+        else at_items(base, side, distinct(side))
+    )
     nearer = arrays.item_means(np.abs(before - k)) - arrays.item_means(np.abs(here - k))
     return _share(here, k), _share(before, k), nearer
 

@@ -31,7 +31,9 @@ _EFFECTS = (
 )
 
 
-def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
+def within_item_sd(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
     """Measure how much the reads of one item differ.
 
     Parameters
@@ -42,10 +44,10 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
     Returns
     -------
     DataFrame
-        One row a group: ``sd`` (mean over items of the sd of their reads in score points; ddof 0 is
-        our choice, which neither version of the paper states) with a 95 % cluster t interval
-        ``sd_low, sd_high``; ``variance`` (mean over items of the variance, ddof 1: unlike sd it
-        does not depend on the number of reads);
+        One row a group: ``sd`` (mean over items of the sd of their reads in score
+        points; ddof 0 is our choice, which neither version of the paper states) with a
+        95 % cluster t interval ``sd_low, sd_high``; ``variance`` (mean over items of
+        the variance, ddof 1: unlike sd it does not depend on the number of reads);
         ``k`` (mean reads per item), ``n_items, n_clusters``, ``reason``.
 
     Notes
@@ -65,7 +67,9 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
     return arrays.row_per_group(judgments, by, value, _within_item_sd)
 
 
-def order_effect(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
+def order_effect(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
     """Express order sensitivity in score points.
 
     Parameters
@@ -78,12 +82,14 @@ def order_effect(judgments: pd.DataFrame, by: By = None, value: Value = "score")
     DataFrame
         One row a group:
 
-        * ``spread``: largest minus smallest mean score over orderings; ``spread_null``: its mean
-          when the orderings are permuted within clusters (500 draws, forward and reverse
-          separately); it is never 0. ``spread_p``: share of draws with as large a spread. NaN for
-          ascending and descending alone: there is nothing to permute;
+        * ``spread``: largest minus smallest mean score over orderings; ``spread_null``:
+          its mean when the orderings are permuted within clusters (500 draws, forward
+          and reverse separately); it is never 0. ``spread_p``: share of draws with as
+          large a spread. NaN for ascending and descending alone: there is nothing to
+          permute;
         * ``ascending, descending``: mean score under 1…n and n…1, and
-          ``ascending_minus_descending`` with a 95 % cluster t interval ``_low, _high`` and ``_p``;
+          ``ascending_minus_descending`` with a 95 % cluster t interval ``_low, _high``
+          and ``_p``;
         * ``n_items, n_clusters``, ``reason``.
 
     Raises
@@ -112,27 +118,28 @@ def variance_components(
     Parameters
     ----------
     judgments, by, value
-        As in `position_bias`; items × orderings must be crossed (`balanced`, `williams`). Of
-        repeats of an ordering the first counts.
+        As in `position_bias`; items × orderings must be crossed (`balanced`,
+        `williams`). Of repeats of an ordering the first counts.
 
     Returns
     -------
     DataFrame
-        One row a group: ``variance_item, variance_ordering, variance_item_ordering`` (score
-        points², untruncated: an estimate of a small component can be negative; the last contains
-        what re-asking changes, which `error_budget` tells apart); ``reliability`` of the mean over
-        the orderings shown (1 = order-free ranking); ``phi`` (noise of one read over
-        ``variance_item``, all items read under the same orderings), ``phi_own`` (each under its
-        own: the ordering's variance counts as noise), ``share_ordering`` (of the variance of a
-        read, components below 0 taken as 0), all three with 95 % cluster jackknife-t intervals
-        ``_low, _high``, over texts like these and these very orderings; ``n_items, n_clusters,
-        n_orderings``, ``reason``.
+        One row a group: ``variance_item, variance_ordering, variance_item_ordering``
+        (score points², untruncated: an estimate of a small component can be negative;
+        the last contains what re-asking changes, which `error_budget` tells apart);
+        ``reliability`` of the mean over the orderings shown (1 = order-free ranking);
+        ``phi`` (noise of one read over ``variance_item``, all items read under the same
+        orderings), ``phi_own`` (each under its own: the ordering's variance counts as
+        noise), ``share_ordering`` (of the variance of a read, components below 0 taken
+        as 0), all three with 95 % cluster jackknife-t intervals ``_low, _high``, over
+        texts like these and these very orderings; ``n_items, n_clusters, n_orderings``,
+        ``reason``.
 
     Notes
     -----
-    Two-way random-effects analysis of variance (generalisability theory, Cronbach et al. 1972),
-    over items that have a read under every ordering. K reads reach a share c of what endless
-    averaging gives from K = phi / (1 / c² - 1) on.
+    Two-way random-effects analysis of variance (generalisability theory, Cronbach et
+    al. 1972), over items that have a read under every ordering. K reads reach a share c
+    of what endless averaging gives from K = phi / (1 / c² - 1) on.
 
     Examples
     --------
@@ -152,7 +159,9 @@ def _within_item_sd(reads: Reads) -> dict[str, Any]:
     variance, count = arrays.item_variance(reads.value), reads.parsed.sum(axis=1)
     used = ~np.isnan(variance)
     sd = np.sqrt(variance * (count - 1) / np.maximum(count, 1))
-    row: dict[str, Any] = infer.named_mean("sd", sd, reads.cluster, parts=infer.UNTESTED)
+    row: dict[str, Any] = infer.named_mean(
+        "sd", sd, reads.cluster, parts=infer.UNTESTED
+    )
     row |= {
         "variance": infer.mean_of(variance[used]),
         "k": infer.mean_of(count[used].astype(np.float64)),
@@ -161,7 +170,9 @@ def _within_item_sd(reads: Reads) -> dict[str, Any]:
     lost = left_out(reads.value, used) + _lost_reads(reads, used)
     if not used.any():
         return row | because(Reason("single_reads"), lost)
-    return row | because(infer.few_clusters(reads.cluster[used]), infer.alike(row), lost)
+    return row | because(
+        infer.few_clusters(reads.cluster[used]), infer.alike(row), lost
+    )
 
 
 def _lost_reads(reads: Reads, used: Mask) -> Reasons:
@@ -170,10 +181,14 @@ def _lost_reads(reads: Reads, used: Mask) -> Reasons:
 
 
 def ordering_means(reads: Reads) -> FloatArray:
-    """Mean of each item's parsed reads under each ordering: (items, orderings), NaN without."""
+    """Mean of each item's parsed reads under each ordering:
+    (items, orderings), NaN without.
+    """
     own = reads.parsed & (reads.order >= 0)
     shape = len(reads.items), len(reads.orderings)
-    return arrays.cell_means(np.nonzero(own)[0], reads.order[own], reads.value[own], shape)
+    return arrays.cell_means(
+        np.nonzero(own)[0], reads.order[own], reads.value[own], shape
+    )
 
 
 def _order_effect(reads: Reads) -> dict[str, Any]:
@@ -182,16 +197,21 @@ def _order_effect(reads: Reads) -> dict[str, Any]:
         raise arrays.Unanswerable(Reason("one_ordering_each"))
     mean = ordering_means(reads)
     complete = np.asarray(~np.isnan(mean).any(axis=1))
-    row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
+    row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(
+        complete, reads.cluster
+    )
     lost = left_out(mean, complete) + _lost_reads(reads, complete)
     if not complete.any():
         return row | because(Reason("incomplete_items"), lost)
-    listed = np.lexsort(reads.orderings.T[::-1])  # the draws below follow the orders' own names
+    # the draws below follow the orders' own names
+    listed = np.lexsort(reads.orderings.T[::-1])
     orderings, x = reads.orderings[listed], mean[complete][:, listed]
     cluster = reads.cluster[complete]
     turn = directions(orderings)
     reasons: list[Reason] = []
-    blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
+    blocks = (
+        [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
+    )
     row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, 0, blocks)
     if np.isnan(row["spread_null"]):
         reasons.append(Reason("spread_null.unpermuted"))
@@ -199,17 +219,22 @@ def _order_effect(reads: Reads) -> dict[str, Any]:
     down = np.flatnonzero((np.diff(orderings, axis=1) == -1).all(axis=1))
     if len(up) and len(down):
         row |= {"ascending": x[:, up[0]].mean(), "descending": x[:, down[0]].mean()}
-        row |= infer.named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
+        row |= infer.named_mean(
+            "ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster
+        )
     else:
         reasons.append(Reason("one_direction"))
     return row | because(reasons, infer.alike(row), infer.few_clusters(cluster), lost)
 
 
 def _first_reads(reads: Reads) -> FloatArray:
-    """Each item's first parsed read under each ordering: (items, orderings), NaN without."""
+    """Each item's first parsed read under each ordering:
+    (items, orderings), NaN without.
+    """
     out = np.full((len(reads.items), len(reads.orderings)), np.nan)
     item, read = (at[::-1] for at in np.nonzero(reads.parsed & (reads.order >= 0)))
-    out[item, reads.order[item, read]] = reads.value[item, read]  # the last assigned is the first
+    # the last assigned is the first
+    out[item, reads.order[item, read]] = reads.value[item, read]
     return out
 
 
@@ -217,7 +242,9 @@ def _components(reads: Reads) -> dict[str, Any]:
     first = _first_reads(reads)
     used = np.asarray(~np.isnan(first).any(axis=1))
     cluster, n_orderings = reads.cluster[used], first.shape[1]
-    row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(used, reads.cluster)
+    row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(
+        used, reads.cluster
+    )
     row["n_orderings"] = n_orderings
     lost = left_out(first, used) + _lost_reads(reads, used)
     if row["n_items"] < 2:
@@ -251,7 +278,9 @@ def _estimates(parts: FloatArray, k: int) -> dict[str, FloatArray]:
 
 
 def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
-    """Cluster jackknife-t of the ratios. As they are: on the log scale it covers too little."""
+    """Cluster jackknife-t of the ratios. As they are:
+    on the log scale it covers too little.
+    """
     out: dict[str, float] = {}
     for name, most in (("phi", np.inf), ("phi_own", np.inf), ("share_ordering", 1.0)):
         own = infer.jackknife_t(float(found[name][0]), found[name][1:])

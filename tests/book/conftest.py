@@ -1,9 +1,10 @@
-"""One Chromium for all tests, with the network off; the built book from disk and from a server.
+"""One Chromium for all tests, with the network off;
+the built book from disk and from a server.
 
-Tests of every page, chapter or chapter with a story take ``page_name``, ``chapter`` or ``told``.
-Those that take long use ``close_page``, ``close_chapter`` or ``close_told`` instead: they read the
-pages that are due (`tools.due`), and the other pages with the mark ``slow``.
-"""
+Tests of every page, chapter or chapter with a story take ``page_name``, ``chapter`` or
+``told``. Those that take long use ``close_page``, ``close_chapter`` or ``close_told``
+instead: they read the pages that are due (`tools.due`), and the other pages with the
+mark ``slow``."""
 
 import functools
 import os
@@ -37,16 +38,20 @@ FLAGS = [
 
 def built_pages():
     """Every page of the table of contents, and those the builder adds."""
-    added = [path.name for path in sorted(HTML.glob("*.html")) if path.name != "index.html"]
+    added = [
+        path.name for path in sorted(HTML.glob("*.html")) if path.name != "index.html"
+    ]
     return [f"{page}.html" for page in building.pages(ROOT)] + added
 
 
 def pytest_generate_tests(metafunc):
     chapters = building.notebooks(ROOT)
-    told = [stem for stem in chapters if stem != "90_minutes"]  # a class has no answer, no story
+    # a class has no answer, no story
+    told = [stem for stem in chapters if stem != "90_minutes"]
     of_each = {"page": built_pages(), "chapter": chapters, "told": told}
     for name, values in of_each.items():
-        # All that a module asks of one page comes together, so that a page is parsed once.
+        # All that a module asks of one page comes together,
+        # so that a page is parsed once.
         wanted, closely = "page_name" if name == "page" else name, f"close_{name}"
         if wanted in metafunc.fixturenames:
             metafunc.parametrize(wanted, values, scope="module")
@@ -63,8 +68,12 @@ def _built():
 @pytest.fixture(scope="session")
 def browser():
     names = ["chromium", "chromium-browser", "google-chrome"]
-    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    assert path, "no Chromium: 'make test-book' installs it or says how; or set CHROMIUM=PATH"
+    path = os.environ.get("CHROMIUM") or next(
+        filter(None, map(shutil.which, names)), None
+    )
+    assert path, (
+        "no Chromium: 'make test-book' installs it or says how; or set CHROMIUM=PATH"
+    )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
@@ -105,7 +114,9 @@ def window(browser):
 @pytest.fixture
 def touch(window):
     """Open a file on a phone with a touch screen."""
-    return functools.partial(window, viewport={"width": 390, "height": 844}, has_touch=True)
+    return functools.partial(
+        window, viewport={"width": 390, "height": 844}, has_touch=True
+    )
 
 
 @pytest.fixture
@@ -124,26 +135,34 @@ class Reader:
         self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.trouble.append(f"exception: {error}"))
+        self.page.on(
+            "pageerror", lambda error: self.trouble.append(f"exception: {error}")
+        )
         self.page.on("requestfailed", lambda request: self._failed(request))
         self.page.on("response", self._answered)
         self.trouble = []
 
     def open(self, address, unfold=True):
-        """Show a page; its evidence is unfolded, so that all of it is there to be read."""
+        """Show a page; its evidence is unfolded,
+        so that all of it is there to be read.
+        """
         self.trouble.clear()
         self.page.goto(address)
         if unfold:
             self.page.evaluate(
-                "() => document.querySelectorAll('details.evidence').forEach(d => d.open = true)"
+                "() => document.querySelectorAll('details.evidence').forEach(d => "
+                "d.open = true)"
             )
         self.page.evaluate(
-            "async () => { if (window.MathJax?.startup?.promise) await MathJax.startup.promise; }"
+            "async () => { if (window.MathJax?.startup?.promise) await "
+            "MathJax.startup.promise; }"
         )
         return self.page
 
     def _local_only(self, route):
-        if route.request.url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
+        if route.request.url.startswith(
+            ("file:", "data:", "blob:", "http://127.0.0.1:")
+        ):
             route.continue_()
         else:
             self.trouble.append(f"remote load: {route.request.url}")
@@ -166,7 +185,9 @@ class Reader:
 def readers(browser):
     """One window for each width and theme: ``readers["phone", "dark"]``."""
     windows = {
-        (width, theme): Reader(browser, width, theme) for width in WIDTHS for theme in THEMES
+        (width, theme): Reader(browser, width, theme)
+        for width in WIDTHS
+        for theme in THEMES
     }
     yield windows
     for window in windows.values():

@@ -1,4 +1,6 @@
-"""Every chapter's finding can be linked and cited, and the page about citing says what it says."""
+"""Every chapter's finding can be linked and cited,
+and the page about citing says what it says.
+"""
 
 import pytest
 from bs4 import BeautifulSoup
@@ -21,9 +23,12 @@ def citing():
     return soup("book/cite.html")
 
 
-def test_a_finding_has_the_number_of_its_chapter_and_an_entry_that_says_the_same(chapter, citing):
+def test_a_finding_has_the_number_of_its_chapter_and_an_entry_that_says_the_same(
+    chapter, citing
+):
     page = soup(f"notebooks/{chapter}.html")
-    if not page.select_one(".bd-article .answer"):  # a class asks; tests/test_citing.py counts
+    # a class asks; tests/test_citing.py counts
+    if not page.select_one(".bd-article .answer"):
         return
     number = page.select_one("h1 .section-number")
     number = f"{text(number)}1" if number else "A.1"  # "5." and 1

@@ -1,4 +1,6 @@
-"""The experiments inside the pages: they answer the keyboard, and what they say is right."""
+"""The experiments inside the pages: they answer the keyboard,
+and what they say is right.
+"""
 
 import re
 
@@ -10,10 +12,17 @@ import rubricnb as rb
 from rubricnb import book
 
 HTML = book.find_root() / "_build" / "html" / "notebooks"
-PAGES = sorted(p.stem for p in HTML.glob("*.html") if 'class="explorable"' in p.read_text("utf-8"))
+PAGES = sorted(
+    p.stem for p in HTML.glob("*.html") if 'class="explorable"' in p.read_text("utf-8")
+)
 
 
-SLIDERS = ["08_how_many_orderings", "11_rank_reversal", "17_calibration", "24_how_many_labels"]
+SLIDERS = [
+    "08_how_many_orderings",
+    "11_rank_reversal",
+    "17_calibration",
+    "24_how_many_labels",
+]
 
 
 ON_A_PHONE = pytest.param(("phone", "dark"), marks=pytest.mark.slow)
@@ -51,8 +60,11 @@ def work(page, control):
         yield lambda: page.keyboard.press("ArrowLeft" if full else "ArrowRight")
     if kind == "select-one":
         yield lambda: page.keyboard.press("ArrowDown")
-    if kind == "radio":  # backwards: the last one is then the second, which may enable a button
-        for _ in range(control.evaluate("e => document.getElementsByName(e.name).length") - 1):
+    # backwards: the last one is then the second, which may enable a button
+    if kind == "radio":
+        for _ in range(
+            control.evaluate("e => document.getElementsByName(e.name).length") - 1
+        ):
             yield lambda: page.keyboard.press("ArrowUp")
 
 
@@ -72,8 +84,11 @@ def test_every_control_is_reached_and_worked_by_keyboard(open_page, stem):
         for act in work(page, controls.nth(index)):
             before = shown(box)
             act()
-            assert shown(box) != before, controls.nth(index).evaluate("e => e.outerHTML")
-    asked = "e => !e.disabled && (e.type !== 'radio' || e.checked)"  # a group is one stop
+            assert shown(box) != before, controls.nth(index).evaluate(
+                "e => e.outerHTML"
+            )
+    # a group is one stop
+    asked = "e => !e.disabled && (e.type !== 'radio' || e.checked)"
     stops = {i for i, control in enumerate(controls.all()) if control.evaluate(asked)}
     radios = {i for i in reached if controls.nth(i).get_attribute("type") == "radio"}
     assert len(stops) == len(reached)
@@ -96,11 +111,15 @@ def test_buttons_do_something(open_page, stem):
 @pytest.mark.parametrize("stem", SLIDERS)
 def test_a_finger_on_its_track_moves_a_slider(touch, stem):
     page = touch(HTML / f"{stem}.html")
-    page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.evaluate(
+        "() => document.querySelectorAll('details').forEach(d => d.open = true)"
+    )
     slider = page.locator(".explorable input[type=range]").first
     slider.scroll_into_view_if_needed()
     size, value = slider.bounding_box(), float(slider.input_value())
-    page.touchscreen.tap(size["x"] + 0.9 * size["width"], size["y"] + size["height"] / 2)
+    page.touchscreen.tap(
+        size["x"] + 0.9 * size["width"], size["y"] + size["height"] / 2
+    )
     assert float(slider.input_value()) > value
 
 
@@ -114,11 +133,17 @@ def carried(page):
 @pytest.mark.parametrize(
     "stem", ["08_how_many_orderings", "11_rank_reversal", "24_how_many_labels"]
 )
-def test_an_experiment_that_answers_stands_before_the_story_and_outside_the_fold(readers, stem):
-    page = readers["desktop", "light"].open((HTML / f"{stem}.html").as_uri(), unfold=False)
+def test_an_experiment_that_answers_stands_before_the_story_and_outside_the_fold(
+    readers, stem
+):
+    page = readers["desktop", "light"].open(
+        (HTML / f"{stem}.html").as_uri(), unfold=False
+    )
     box = page.locator(".explorable").first
     assert box.is_visible()
-    top, story = (page.locator(e).first.bounding_box()["y"] for e in (".explorable", ".story"))
+    top, story = (
+        page.locator(e).first.bounding_box()["y"] for e in (".explorable", ".story")
+    )
     assert top < story
 
 
@@ -127,7 +152,8 @@ def test_scores_shown_are_the_recorded_ones_under_the_chosen_order(open_page):
     data = carried(page)
     judge = data["judges"][0]
     orders = np.array(data["orderings"])
-    reads = np.array([c["reads"] for c in judge["candidates"]])  # candidate × order × place
+    # candidate × order × place
+    reads = np.array([c["reads"] for c in judge["candidates"]])
     means = (reads * orders).sum(axis=2) / reads.sum(axis=2)
     for value, scores in (("same", means[:, 0]), ("all", means.mean(axis=1))):
         box.locator(f"input[value={value}]").check()
@@ -144,9 +170,13 @@ def test_scores_shown_are_the_recorded_ones_under_the_chosen_order(open_page):
 
 def test_same_order_for_all_never_changes_the_ranking_and_own_orders_do(open_page):
     _, box = open_page("11_rank_reversal")
-    box.locator("select").select_option(index=1)  # the simulated judge, whose truth is known
+    # the simulated judge, whose truth is known
+    box.locator("select").select_option(index=1)
     slider = box.locator("input[type=range]")
-    wrong = lambda: int(re.search(r"pairs (\d+)", box.locator("output").inner_text())[1])  # noqa: E731
+
+    def wrong():
+        return int(re.search(r"pairs (\d+)", box.locator("output").inner_text())[1])
+
     for value in ("-4", "0", "4"):
         slider.fill(value)
         assert wrong() == 0
@@ -165,7 +195,9 @@ def test_correlation_shown_is_the_one_of_the_data(open_page):
     data = carried(page)["judges"][0]
     box.locator("input[type=range]").fill("3")
     said = box.locator("output").inner_text().replace("−", "-")
-    chosen = [int(k) - 1 for k in re.search(r"Orderings ([\d, ]+):", said)[1].split(", ")]
+    chosen = [
+        int(k) - 1 for k in re.search(r"Orderings ([\d, ]+):", said)[1].split(", ")
+    ]
     shown = float(re.search(r"= (-?\.\d+)\.", said)[1])
     mean = np.array(data["reads"])[:, chosen].mean(axis=1)
     assert shown == pytest.approx(np.corrcoef(mean, data["human"])[0, 1], abs=6e-4)
@@ -180,7 +212,9 @@ def test_cost_shown_is_the_one_of_the_ordering(open_page):
     assert said.startswith("2-1-3-4-5")
     table = np.array(tables[0]["shares"])
     cost = 100 * np.abs(table[[1, 0, 2, 3, 4], range(5)] - 0.2).sum()
-    assert float(re.search(r"Bias Cost ([\d.]+)", said)[1]) == pytest.approx(cost, abs=0.051)
+    assert float(re.search(r"Bias Cost ([\d.]+)", said)[1]) == pytest.approx(
+        cost, abs=0.051
+    )
     box.get_by_role("button", name="Cheapest").press("Enter")
     assert "place 1 of 120" in box.locator("output").inner_text()
 
@@ -194,11 +228,14 @@ def test_kappa_and_error_shown_are_those_of_the_cuts(open_page):
         box.get_by_role("button").nth(k).press("Enter")
         said = box.locator("output").inner_text().replace("−", "-")
         at = [float(s.input_value()) for s in box.locator("input[type=range]").all()]
-        shown = np.minimum(map_["cuts"], z.max())  # a label that nobody gets begins above them all
+        # a label that nobody gets begins above them all
+        shown = np.minimum(map_["cuts"], z.max())
         np.testing.assert_allclose(at, shown, atol=np.ptp(z) / 100)
         given = np.array(data["labels"])[(z[:, None] >= map_["cuts"]).sum(axis=1)]
         kappas.append(rb.quadratic_weighted_kappa(given, people))
-        assert float(re.search(r"QWK (-?\.\d+)", said)[1]) == pytest.approx(kappas[-1], abs=6e-4)
+        assert float(re.search(r"QWK (-?\.\d+)", said)[1]) == pytest.approx(
+            kappas[-1], abs=6e-4
+        )
         error = float(re.search(r"mean error ([\d.]+)", said)[1])
         assert error == pytest.approx(np.abs(given - people).mean(), abs=6e-4)
     assert max(kappas) == kappas[-1]  # the last button is the best map there is
@@ -213,7 +250,9 @@ SETTINGS = [  # half width, r, standard deviation, texts, of a prompt, how alike
 
 def told(box, setting):
     """Set the six sliders; the numbers in the sentence that follows."""
-    for slider, value in zip(box.locator("input[type=range]").all(), setting, strict=True):
+    for slider, value in zip(
+        box.locator("input[type=range]").all(), setting, strict=True
+    ):
         slider.fill(str(value))
     said = box.locator("output").inner_text()
     singly = re.search(r"rate (\d+) texts with the judge and (\d+) without", said)
@@ -226,7 +265,8 @@ def planted(setting, lost):
     _, r, sd, n, *_ = setting
     rng = np.random.default_rng(n)
     basis = np.linalg.qr(np.column_stack([np.ones(n), rng.normal(size=(n, 2))]))[0].T
-    # With all labelled: the variance of ratings, or of what a judge of this r leaves, is known.
+    # With all labelled: the variance of ratings,
+    # or of what a judge of this r leaves, is known.
     human = (r * basis[1] + np.sqrt(1 - r**2) * basis[2]) * sd * np.sqrt(n - lost)
     names = [f"t{i}" for i in range(n)]
     judgments = pd.DataFrame({
@@ -242,13 +282,17 @@ def test_labels_needed_are_those_of_the_package(open_page, setting):
     said, (judged, alone, *whole) = told(box, setting)
     assert said.startswith(f"For ± {setting[0]:.2f} points")
     for shown, lost, column in ((judged, 2, "needed"), (alone, 1, "needed_alone")):
-        needed = rb.labels_needed(*planted(setting, lost), half_width=setting[0]).iloc[0]
+        needed = rb.labels_needed(*planted(setting, lost), half_width=setting[0]).iloc[
+            0
+        ]
         assert shown == needed[column]
     assert len(whole) == (2 if setting[4] > 1 else 0)
 
 
 def test_so_many_whole_prompts_have_the_wanted_interval(open_page):
-    """The interval of the package for clusters whose leftovers are as alike as the slider says."""
+    """The interval of the package for clusters whose leftovers
+    are as alike as the slider says.
+    """
     _, box = open_page("24_how_many_labels")
     setting = (0.2, 0.5, 1.0, 1200, 12, 0.1)
     _, numbers = told(box, setting)
@@ -259,21 +303,26 @@ def test_so_many_whole_prompts_have_the_wanted_interval(open_page):
 
 
 def whole_width(g, setting):
-    """Half width of `rb.mean_with_labels` for g whole prompts with exactly the planted spread."""
+    """Half width of `rb.mean_with_labels` for g whole prompts
+    with exactly the planted spread.
+    """
     _, r, sd, n, size, alike = setting
     human, score = np.zeros((n // size, size)), np.zeros((n // size, size))
     columns = np.column_stack([np.ones(g), np.random.default_rng(g).normal(size=g)])
     between = np.linalg.qr(columns)[0][:, 1] * np.sqrt(g)  # mean 0, mean square 1
     within = np.tile([1.0, -1.0], size // 2)
     left = sd**2 * (1 - r**2)
-    # Mean square of a prompt's sum of leftovers: size · left · (1 + (size − 1) · alike).
+    # Mean square of a prompt's sum of leftovers:
+    # size · left · (1 + (size − 1) · alike).
     shared = np.sqrt(left * (1 + (size - 1) * alike) / size)
     score[:g] = within
     human[:g] = between[:, None] * shared + 0.5 * within
     names = [f"p{c}/{i}" for c in range(n // size) for i in range(size)]
     judgments = pd.DataFrame({
         "item_id": names, "cluster_id": [name.split("/")[0] for name in names],
-        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score.ravel(),
+        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", (
+            "score"
+        ): score.ravel(),
     })  # fmt: skip
     labels = pd.DataFrame({"item_id": names, "human": human.ravel()}).head(g * size)
     row = rb.mean_with_labels(judgments, labels).iloc[0]

@@ -1,4 +1,6 @@
-"""Texts that try to act on a page, in Chromium: what it runs, not what a parser thinks it runs."""
+"""Texts that try to act on a page, in Chromium: what it runs,
+not what a parser thinks it runs.
+"""
 
 import sys
 
@@ -36,8 +38,12 @@ def journal():
     sys.path.pop(0)
 
 
-def runs(browser, html, tags="img,script,svg,math,iframe,details,noscript,style,[style]"):
-    """Whether anything has run in a page with this content, or stands there that could."""
+def runs(
+    browser, html, tags="img,script,svg,math,iframe,details,noscript,style,[style]"
+):
+    """Whether anything has run in a page with this content,
+    or stands there that could.
+    """
     page = browser.new_page()
     try:
         page.set_content(f"<!DOCTYPE html><html><body>{html}</body></html>")
@@ -49,10 +55,14 @@ def runs(browser, html, tags="img,script,svg,math,iframe,details,noscript,style,
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_browser_runs_what_a_table_says(attack, browser, journal):
-    frame = pd.DataFrame({"text": ["harmless", attack], attack: [1, 2]}, index=["a", attack])
+    frame = pd.DataFrame(
+        {"text": ["harmless", attack], attack: [1, 2]}, index=["a", attack]
+    )
     frame.index.name = attack
     stylers = [frame.style, frame.style.hide(axis="index").format(precision=1)]
-    assert runs(browser, stylers[0].to_html(), "img,iframe"), "this test would see nothing"
+    assert runs(browser, stylers[0].to_html(), "img,iframe"), (
+        "this test would see nothing"
+    )
     shown = [frame.to_html(), attack, f"<style>{attack}</style><table></table>"]
     shown += [html for s in stylers for html in (s.to_html(), pages.styled(s))]
     assert not runs(browser, "".join(map(journal, shown)))

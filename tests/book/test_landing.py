@@ -1,4 +1,6 @@
-"""The landing page: guess a score, then see the recorded one under each of the 120 orders."""
+"""The landing page: guess a score,
+then see the recorded one under each of the 120 orders.
+"""
 
 import re
 
@@ -23,7 +25,9 @@ def experiment(readers, request):
 
 @pytest.fixture(scope="module")
 def reads():
-    judgments = recorded("embedded:qwen2.5-coder-1.5b-instruct", "minibench", study="every-order")
+    judgments = recorded(
+        "embedded:qwen2.5-coder-1.5b-instruct", "minibench", study="every-order"
+    )
     return judgments.query("candidate == 'C'").set_index("ordering")
 
 
@@ -37,7 +41,9 @@ def score(box):
 
 
 def check_shown(box, reads):
-    """Lines, probabilities, score and sentence are those recorded under the order shown."""
+    """Lines, probabilities, score and sentence
+    are those recorded under the order shown.
+    """
     read = reads.loc[order(box)]
     assert score(box) == read.score
     shares = [int(text.split()[0]) for text in box.locator(".share").all_inner_texts()]
@@ -62,7 +68,9 @@ def test_nothing_is_given_away_before_the_guess(experiment):
 
 
 @pytest.mark.parametrize("value", [3, 4])
-def test_a_guess_is_answered_and_three_orders_give_three_scores(experiment, reads, value):
+def test_a_guess_is_answered_and_three_orders_give_three_scores(
+    experiment, reads, value
+):
     page, box = experiment
     guess(box, value)
     said = box.locator("output").inner_text()
@@ -80,12 +88,17 @@ def test_a_guess_is_answered_and_three_orders_give_three_scores(experiment, read
 def test_the_strip_has_every_order_once_with_its_recorded_score(experiment, reads):
     _, box = experiment
     guess(box, 5)
-    labels = box.locator(".cells button").evaluate_all("all => all.map(e => e.ariaLabel)")
+    labels = box.locator(".cells button").evaluate_all(
+        "all => all.map(e => e.ariaLabel)"
+    )
     cells = dict(label.split(": score ") for label in labels)
     assert len(labels) == len(cells) == 120
-    assert {order: int(given) for order, given in cells.items()} == reads.score.to_dict()
+    assert {
+        order: int(given) for order, given in cells.items()
+    } == reads.score.to_dict()
     texts = box.locator(".cells button").all_inner_texts()
-    assert texts == sorted(texts) == list(cells.values())  # a digit in each, not only a colour
+    # a digit in each, not only a colour
+    assert texts == sorted(texts) == list(cells.values())
     counts = reads.score.value_counts()
     for given, count in counts.items():
         assert f"Score {given} {count} orders" in box.locator(".strip").inner_text()
@@ -99,17 +112,28 @@ def test_arrow_keys_travel_through_the_strip(experiment, reads):
     cells = box.locator(".cells button")
     focused = "all => all.indexOf(document.activeElement)"
     assert (
-        cells.nth(cells.evaluate_all(focused)).get_attribute("aria-label").startswith("1-2-3-4-5")
+        cells.nth(cells.evaluate_all(focused))
+        .get_attribute("aria-label")
+        .startswith("1-2-3-4-5")
     )
     page.keyboard.press("Home")
     places = [cells.evaluate_all(focused)]
-    for key in ("ArrowLeft", "ArrowRight", "ArrowDown", "ArrowDown", "ArrowUp", "ArrowUp", "End"):
+    for key in (
+        "ArrowLeft",
+        "ArrowRight",
+        "ArrowDown",
+        "ArrowDown",
+        "ArrowUp",
+        "ArrowUp",
+        "End",
+    ):
         page.keyboard.press(key)
         places.append(cells.evaluate_all(focused))
         check_shown(box, reads)
     first, stay, right, below, lower, back, again, last = places
     assert (first, stay, right, last) == (0, 0, 1, 119)
-    assert (below, back, again) == (8, below, right)  # the cell under it, in the next score's row
+    # the cell under it, in the next score's row
+    assert (below, back, again) == (8, below, right)
     assert lower > below
     ring = "getComputedStyle(document.activeElement).outlineStyle"
     assert page.evaluate(ring) == "solid"
@@ -147,13 +171,17 @@ def test_a_finger_guesses_and_taps_a_cell(touch, reads):
 
 
 def test_the_guess_is_on_the_first_screen(window):
-    box = window(PAGE, viewport={"width": 1440, "height": 900}).locator(".explorable.landing")
+    box = window(PAGE, viewport={"width": 1440, "height": 900}).locator(
+        ".explorable.landing"
+    )
     for part in (box.locator(".ask"), box.locator("ol.lines")):
         frame = part.bounding_box()
         assert frame["y"] + frame["height"] <= 900, part
 
 
-def test_without_scripts_the_page_shows_a_table_of_the_same_scores(without_scripts, reads):
+def test_without_scripts_the_page_shows_a_table_of_the_same_scores(
+    without_scripts, reads
+):
     page = without_scripts(PAGE)
     rows = page.locator(".explorable .fallback tbody tr").all_inner_texts()
     shown = dict(re.match(r"([\d-]+), .*\t(\d)$", row).groups() for row in rows)

@@ -1,4 +1,6 @@
-"""The built files: nothing from elsewhere, every image described, nothing of this machine."""
+"""The built files: nothing from elsewhere, every image described,
+nothing of this machine.
+"""
 
 import csv
 import getpass
@@ -20,7 +22,9 @@ ROOT = book.find_root()
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "stage"
 # What makes a browser fetch something by itself; a link that is clicked does not.
-LOADS = dict.fromkeys(("script", "img", "iframe", "source", "video", "audio", "embed"), "src")
+LOADS = dict.fromkeys(
+    ("script", "img", "iframe", "source", "video", "audio", "embed"), "src"
+)
 LOADS |= {"object": "data", "link": "href"}
 REMOTE = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
 MACHINE = re.compile(
@@ -56,14 +60,23 @@ def executed(chapter):
 
 
 def test_every_page_of_the_table_of_contents_was_written():
-    """A build can end well and publish nothing: each page is there, under its own title."""
+    """A build can end well and publish nothing:
+    each page is there, under its own title.
+    """
     titles = {}
     for page in building.pages(ROOT):
         source = (ROOT / page).with_suffix(".md").read_text("utf-8")
         said = re.search(r"^# (.+)$", source, re.M)[1]
         file = HTML / f"{page}.html"
-        built = re.search("<h1>(.*?)</h1>", file.read_text("utf-8"), re.S) if file.is_file() else ""
-        titles[page] = (words(said), words(re.sub("<.*?>", "", built[1])) if built else None)
+        built = (
+            re.search("<h1>(.*?)</h1>", file.read_text("utf-8"), re.S)
+            if file.is_file()
+            else ""
+        )
+        titles[page] = (
+            words(said),
+            words(re.sub("<.*?>", "", built[1])) if built else None,
+        )
     assert len(titles) > 50
     assert {page: pair for page, pair in titles.items() if pair[1] != pair[0]} == {}
 
@@ -78,20 +91,25 @@ def test_page_loads_nothing_from_elsewhere(soup):
         element[attribute]
         for name, attribute in LOADS.items()
         for element in soup.find_all(name)
-        if element.get(attribute) and element.get("rel") not in (["canonical"], ["alternate"])
+        if element.get(attribute)
+        and element.get("rel") not in (["canonical"], ["alternate"])
     ]
     assert [load for load in loads if REMOTE.match(load)] == []
 
 
 def test_page_has_one_copy_of_every_script(soup):
     scripts = [
-        script["src"].split("?")[0] for script in soup.find_all("script") if script.get("src")
+        script["src"].split("?")[0]
+        for script in soup.find_all("script")
+        if script.get("src")
     ]
     assert len(scripts) == len(set(scripts))
     assert not any("thebe" in script or "require" in script for script in scripts)
 
 
-@pytest.mark.parametrize("path", sorted(HTML.glob("_static/**/*.css")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted(HTML.glob("_static/**/*.css")), ids=lambda p: p.name
+)
 def test_style_sheet_loads_nothing_from_elsewhere(path):
     text = path.read_text("utf-8")
     assert re.findall(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//[^)'\"]+", text) == []
@@ -103,7 +121,9 @@ def test_page_names_nothing_of_this_machine(soup):
 
 def test_a_per_cent_sign_stays_with_its_number(soup):
     texts = [
-        t for p in soup.select(".bd-article p") for t in p.find_all(string=re.compile(r"\d %"))
+        t
+        for p in soup.select(".bd-article p")
+        for t in p.find_all(string=re.compile(r"\d %"))
     ]
     assert [t for t in texts if not t.find_parent(["code", "pre"])] == []
 
@@ -111,7 +131,10 @@ def test_a_per_cent_sign_stays_with_its_number(soup):
 def test_figures_and_tables_are_numbered_by_their_chapter(told):
     page = page_of(told)
     number = told.partition("_")[0].lstrip("0")
-    said = [found.get_text(strip=True) for found in page.select(".bd-article .caption-number")]
+    said = [
+        found.get_text(strip=True)
+        for found in page.select(".bd-article .caption-number")
+    ]
     assert [s for s in said if not re.match(rf"(Fig\.|\w+) {number}\.\d+$", s)] == []
 
 
@@ -137,11 +160,14 @@ def test_chapter_says_when_and_with_what_it_ran(chapter):
 
 def test_every_captioned_table_has_a_file(chapter):
     page, soup = HTML / "notebooks" / f"{chapter}.html", page_of(chapter)
-    tables = [figure for figure in soup.select(".bd-article figure") if figure.find("table")]
+    tables = [
+        figure for figure in soup.select(".bd-article figure") if figure.find("table")
+    ]
     assert tables
     for table in tables:
         links = [
-            page.parent / unquote(a["href"]) for a in table.select('figcaption a[href$=".csv"]')
+            page.parent / unquote(a["href"])
+            for a in table.select('figcaption a[href$=".csv"]')
         ]
         assert links, f"{table['id']} has no link to a CSV file"
         assert [link for link in links if not link.is_file()] == []
@@ -156,7 +182,8 @@ def test_a_table_shows_eight_rows_unless_it_is_a_papers(chapter):
     long = [
         table.find_parent(id=True)["id"]
         for table in tables_of(chapter)
-        if len(table.select("tbody tr:not(.rest)")) > 8 and not table.find_parent(class_="paper")
+        if len(table.select("tbody tr:not(.rest)")) > 8
+        and not table.find_parent(class_="paper")
     ]
     assert long == []
 
@@ -167,7 +194,10 @@ def test_rows_that_wait_are_counted_and_downloaded(chapter):
         if not table.select("tr.rest"):
             continue
         figure, n = table.find_parent("figure"), len(table.select("tbody tr"))
-        assert figure.select_one("label.all-rows").get_text(strip=True) == f"show all {n} rows"
+        assert (
+            figure.select_one("label.all-rows").get_text(strip=True)
+            == f"show all {n} rows"
+        )
         (link,) = figure.select('figcaption .table-file a[href$=".csv"]')
         rows = (page.parent / unquote(link["href"])).read_text("utf-8").splitlines()
         assert len(list(csv.reader(rows))) == n + 1
@@ -193,7 +223,11 @@ def test_chapter_shows_only_figures_of_its_run_or_of_the_records(chapter):
         for mime, text in output.get("data", {}).items()
         if mime.endswith("image/svg+xml")  # shown, or glued for another place
     }
-    recorded = {p.stem for folder in ("results", "_static") for p in (ROOT / folder).rglob("*.svg")}
+    recorded = {
+        p.stem
+        for folder in ("results", "_static")
+        for p in (ROOT / folder).rglob("*.svg")
+    }
     assert figures <= computed | recorded
 
 

@@ -1,4 +1,5 @@
-"""The pictures that a reader changes: mouse, keyboard and touch; a static figure without scripts.
+"""The pictures that a reader changes: mouse, keyboard and touch;
+a static figure without scripts.
 
 Numbers shown are compared with what the package or the recorded tables give.
 """
@@ -38,7 +39,9 @@ def touched(touch):
 
     def at(stem):
         page = touch(HTML / f"{stem}.html")
-        page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+        page.evaluate(
+            "() => document.querySelectorAll('details').forEach(d => d.open = true)"
+        )
         return page.locator(".picture")
 
     return at
@@ -92,7 +95,8 @@ def test_buttons_are_large_enough_for_a_finger(touched, stem):
     assert min(min(s["width"], s["height"]) for s in sizes) >= 24
 
 
-# ---- chapter 02 ----------------------------------------------------------------------------------
+# ---- chapter 02
+# ----------------------------------------------------------------------------------
 
 
 def shown_counts(box):
@@ -132,13 +136,16 @@ def test_square_is_filled_by_touch(touched):
     assert (shown_counts(box) == np.eye(5)).all()
 
 
-# ---- chapter 22 ----------------------------------------------------------------------------------
+# ---- chapter 22
+# ----------------------------------------------------------------------------------
 
 
 def recorded_worth(names, constant=False):
     table = rb.recorded_tables("recordings/replace_")["subsets"]
     members = table.iloc[:, :11]
-    (row,) = table[(members == members.columns.isin(names)).all(axis=1)].to_dict("records")
+    (row,) = table[(members == members.columns.isin(names)).all(axis=1)].to_dict(
+        "records"
+    )
     worth = row["constant" if constant else "worth"]
     return float(np.round(worth, 2)), float(np.round(row["r"], 2))
 
@@ -177,14 +184,19 @@ def test_judges_are_added_by_touch(touched):
     assert told_worth(box) == recorded_worth(["Gemini Pro", "GPT-4-0314"])
 
 
-# ---- chapter 27 ----------------------------------------------------------------------------------
+# ---- chapter 27
+# ----------------------------------------------------------------------------------
 
 
 def test_matrix_has_a_cell_for_each_recorded_verdict(open_picture):
     _, box = open_picture(MATRIX)
     recorded = recorded_replication().dropna(subset="estimate")
     assert box.locator("td button").count() == len(recorded)
-    verdicts = recorded.verdict.astype(str).replace("cannot say", "inconclusive").value_counts()
+    verdicts = (
+        recorded.verdict.astype(str)
+        .replace("cannot say", "inconclusive")
+        .value_counts()
+    )
     for verdict, n in verdicts.items():
         assert box.locator(f'td [data-verdict="{verdict}"]').count() == n
 
@@ -218,7 +230,11 @@ def test_large_judges_have_a_matrix_of_their_own_by_touch(touched):
 
 def test_links_of_the_matrix_lead_to_chapters():
     text = (HTML / f"{MATRIX}.html").read_text("utf-8")
-    carried = re.search(r'<div class="picture".*?<script[^>]*>(.*?)</script>', text, re.S)[1]
-    links = {f["href"] for view in json.loads(carried)["views"] for f in view["findings"]}
+    carried = re.search(
+        r'<div class="picture".*?<script[^>]*>(.*?)</script>', text, re.S
+    )[1]
+    links = {
+        f["href"] for view in json.loads(carried)["views"] for f in view["findings"]
+    }
     assert len(links) > 6
     assert [link for link in links if not (HTML / link).is_file()] == []

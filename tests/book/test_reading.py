@@ -1,4 +1,6 @@
-"""Every page as a reader sees it: in Chromium, network off, wide and narrow, light and dark."""
+"""Every page as a reader sees it: in Chromium, network off,
+wide and narrow, light and dark.
+"""
 
 import re
 from pathlib import Path
@@ -13,12 +15,15 @@ from rubricnb import book
 HTML = book.find_root() / "_build" / "html"
 STAGE = book.find_root() / "_build" / "stage"
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
-VIEWS = {("desktop", "light"): "dark", ("phone", "dark"): "light"}  # opened so, then turned
+# opened so, then turned
+VIEWS = {("desktop", "light"): "dark", ("phone", "dark"): "light"}
 TURN = "theme => { document.documentElement.dataset.theme = theme; }"
-# What the theme's own parts break and cannot be mended from here: (rule, exact element): cause.
+# What the theme's own parts break and cannot be mended from here:
+# (rule, exact element): cause.
 THEME: dict[tuple[str, str], str] = {}
 
-# Neither a name (GPT-4, 1.5B) nor a score or a place is a number that the reader has to hold.
+# Neither a name (GPT-4, 1.5B) nor a score or a place is a number
+# that the reader has to hold.
 NUMBER = re.compile(r"(?![1-9]$)[−+-]?\.?\d[\d.,]*").fullmatch
 
 UNTYPESET = """() => [...document.querySelectorAll('.math')]
@@ -32,19 +37,24 @@ UNLOADED = """async () => {
 }"""
 UNDESCRIBED = """() => [...document.querySelectorAll('.bd-article img')]
   .filter(i => !i.alt.trim()).map(i => i.src)"""
-UNFOLD = "() => document.querySelectorAll('details.evidence').forEach(d => { d.open = true; })"
+UNFOLD = (
+    "() => document.querySelectorAll('details.evidence').forEach(d => { d.open = true; "
+    "})"
+)
 TOPS = """() => ['.answer', '.answer figure'].map(
   s => document.querySelector(`.bd-article ${s}`).getBoundingClientRect().top + scrollY)"""
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 CUT = """() => [...document.querySelectorAll('.bd-article :is(pre, .table-scroll, ' +
     '.pst-scrollable-table-container)')].filter(e => e.scrollWidth > e.clientWidth + 1)
   .map(e => (e.closest('figure') || {}).id || e.textContent.trim().slice(0, 60))"""
-# Letters are drawn at ten points; below six and a half pixels a phone's reader has to guess.
+# Letters are drawn at ten points;
+# below six and a half pixels a phone's reader has to guess.
 SMALL = """() => [...document.querySelectorAll('.bd-article figure img[src$=".svg"]')]
   .filter(i => window.innerWidth < 600 && i.checkVisibility())
   .filter(i => i.getBoundingClientRect().width / i.naturalWidth * 40 / 3 < 6.5)
   .map(i => (i.closest('figure') || i).id)"""
-# Four in five elements of a chapter are words of code: of those that look alike, one is asked.
+# Four in five elements of a chapter are words of code:
+# of those that look alike, one is asked.
 ONE_OF_EACH_LOOK = """() => {
   const seen = new Set();
   for (const word of document.querySelectorAll('.highlight span')) {
@@ -62,7 +72,9 @@ BREACHES = """async rules => (await axe.run(document, {
 
 # What a width or a theme can change; all rules are asked of a page once.
 OF_A_VIEW = [
-    "color-contrast", "link-in-text-block", "scrollable-region-focusable", "aria-hidden-focus",
+    "color-contrast", "link-in-text-block", "scrollable-region-focusable", (
+        "aria-hidden-focus"
+    ),
     "button-name", "link-name",
 ]  # fmt: skip
 
@@ -74,15 +86,21 @@ def address(page_name):
 def cut_on_a_desktop(page):
     """Tables, with all their rows, and code that do not fit beside the sidebars."""
     page.set_viewport_size({"width": 1440, "height": 900})
-    page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
-    page.evaluate("() => document.querySelectorAll('.all-rows input').forEach(i => i.click())")
+    page.evaluate(
+        "() => document.querySelectorAll('details').forEach(d => d.open = true)"
+    )
+    page.evaluate(
+        "() => document.querySelectorAll('.all-rows input').forEach(i => i.click())"
+    )
     cut = page.evaluate(CUT)
     page.set_viewport_size({"width": 1280, "height": 900})
     return cut
 
 
 def breaks(reader):
-    """What a reader of any page would call broken at the width and in the theme shown."""
+    """What a reader of any page would call broken
+    at the width and in the theme shown.
+    """
     page = reader.page
     found = [*reader.trouble]
     found += [f"not typeset: {text}" for text in page.evaluate(UNTYPESET)]
@@ -98,7 +116,9 @@ def breaks_the_layout(page):
 
 
 def below_the_first_screen(page):
-    """What of a chapter's answer and its figure a large desktop does not show at once."""
+    """What of a chapter's answer and its figure a large desktop does
+    not show at once.
+    """
     size = page.viewport_size
     page.set_viewport_size({"width": 1440, "height": 1100})
     try:
@@ -106,11 +126,17 @@ def below_the_first_screen(page):
     finally:
         page.set_viewport_size(size)
     names = ("answer", "figure")
-    return [f"{name} at {top} pixels" for name, top in zip(names, tops, strict=True) if top >= 1100]
+    return [
+        f"{name} at {top} pixels"
+        for name, top in zip(names, tops, strict=True)
+        if top >= 1100
+    ]
 
 
 def test_page_opens_and_nothing_on_it_is_broken(readers, page_name):
-    """Every page once, on a phone; `close_page` has the other widths, themes and axe's rules."""
+    """Every page once, on a phone; `close_page` has the other widths,
+    themes and axe's rules.
+    """
     reader = readers["phone", "light"]
     page = reader.open(address(page_name), unfold=False)
     below = []
@@ -120,8 +146,12 @@ def test_page_opens_and_nothing_on_it_is_broken(readers, page_name):
     assert breaks(reader) + below == []
 
 
-def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, close_page):
-    """Opened once for each width, since typesetting takes longest: from disk, and from a server."""
+def test_page_is_whole_and_accessible_at_every_width_and_theme(
+    readers, server, close_page
+):
+    """Opened once for each width, since typesetting takes longest:
+    from disk, and from a server.
+    """
     found = {}
     for (width, theme), other in VIEWS.items():
         served = width == "phone"
@@ -131,11 +161,15 @@ def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, 
         page.evaluate(AXE)
         page.evaluate(ONE_OF_EACH_LOOK)
         rules = OF_A_VIEW if served else None
-        trouble += [b for b in page.evaluate(BREACHES, rules) if (b[0], b[1]) not in THEME]
+        trouble += [
+            b for b in page.evaluate(BREACHES, rules) if (b[0], b[1]) not in THEME
+        ]
         page.evaluate(TURN, other)
         trouble += [f"{other}: {what}" for what in breaks_the_layout(page)]
         if width == "desktop":
-            trouble += [f"cut at 1440 pixels: {what}" for what in cut_on_a_desktop(page)]
+            trouble += [
+                f"cut at 1440 pixels: {what}" for what in cut_on_a_desktop(page)
+            ]
         if trouble:
             found[width, theme] = trouble
     assert found == {}
@@ -157,17 +191,22 @@ SIGNS = """() => [...document.querySelectorAll('.figure-scroll')].map(figure =>
 
 
 def test_a_figure_that_a_phone_shows_in_part_says_so_until_its_end(readers):
-    page = readers["phone", "light"].open(address("notebooks/02_balanced_permutation.html"))
+    page = readers["phone", "light"].open(
+        address("notebooks/02_balanced_permutation.html")
+    )
     assert page.evaluate(UNLOADED) == []
     page.wait_for_selector(".figure-scroll.more + .swipe")
     signs = page.evaluate(SIGNS)
     assert any(is_cut for is_cut, _ in signs)
     assert all(is_cut == is_signed for is_cut, is_signed in signs)
     page.evaluate(
-        "() => document.querySelectorAll('.figure-scroll').forEach(f => { f.scrollLeft = 9999; })"
+        "() => document.querySelectorAll('.figure-scroll').forEach(f => { f.scrollLeft "
+        "= 9999; })"
     )
     page.wait_for_function("() => !document.querySelector('.figure-scroll.more')")
-    wide = readers["desktop", "light"].open(address("notebooks/02_balanced_permutation.html"))
+    wide = readers["desktop", "light"].open(
+        address("notebooks/02_balanced_permutation.html")
+    )
     assert not any(is_signed for _, is_signed in wide.evaluate(SIGNS))
 
 
@@ -191,7 +230,9 @@ def test_theme_follows_the_reader(readers):
     ground = {}
     for theme in ("light", "dark"):
         page = readers["desktop", theme].open(address("book/index.html"))
-        ground[theme] = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        ground[theme] = page.evaluate(
+            "() => getComputedStyle(document.body).backgroundColor"
+        )
     assert ground["light"] != ground["dark"]
 
 
@@ -205,7 +246,11 @@ def test_code_and_solutions_unfold(readers, close_chapter):
     summaries = page.query_selector_all(".bd-article details.hide > summary")
     assert len(summaries) == len(folded) > 0
     solutions = page.query_selector_all(".bd-article .solution.dropdown")
-    assert len(solutions) == sum(cell.source.count("{solution-start}") for cell in cells) > 0
+    assert (
+        len(solutions)
+        == sum(cell.source.count("{solution-start}") for cell in cells)
+        > 0
+    )
     for summary in summaries:
         before = summary.evaluate("e => e.parentElement.open")
         summary.click()
@@ -220,7 +265,9 @@ def test_code_and_solutions_unfold(readers, close_chapter):
 
 
 def test_the_answer_comes_first_and_a_link_unfolds_the_evidence(readers, close_told):
-    page = readers["desktop", "light"].open(address(f"notebooks/{close_told}.html"), unfold=False)
+    page = readers["desktop", "light"].open(
+        address(f"notebooks/{close_told}.html"), unfold=False
+    )
     tops = page.evaluate(TOPS)
     assert tops == sorted(tops)
     assert below_the_first_screen(page) == []
@@ -230,11 +277,15 @@ def test_the_answer_comes_first_and_a_link_unfolds_the_evidence(readers, close_t
     place = page.eval_on_selector(inside, "e => e.id")
     page.evaluate("place => { location.hash = place; }", place)
     page.wait_for_selector(f"[id='{place}']")  # visible
-    assert page.query_selector("details.evidence .answer, details.evidence .story") is None
+    assert (
+        page.query_selector("details.evidence .answer, details.evidence .story") is None
+    )
 
 
 def test_a_story_is_short_and_spare_with_numbers(told):
-    html = BeautifulSoup((HTML / "notebooks" / f"{told}.html").read_text("utf-8"), "html.parser")
+    html = BeautifulSoup(
+        (HTML / "notebooks" / f"{told}.html").read_text("utf-8"), "html.parser"
+    )
     story = html.select_one(".bd-article .story")
     assert story.select("pre, .cell_input") == []
     for part in story.select("figure, table, aside, .math"):
@@ -242,7 +293,11 @@ def test_a_story_is_short_and_spare_with_numbers(told):
     words = re.sub(
         r"\[[^\]]*\]", "", story.get_text(" ")
     ).split()  # an interval is no further number
-    numbers = [word for word in (word.strip("()[],.;:?!%“”\"'’") for word in words) if NUMBER(word)]
+    numbers = [
+        word
+        for word in (word.strip("()[],.;:?!%“”\"'’") for word in words)
+        if NUMBER(word)
+    ]
     assert len(words) <= 900
     assert 100 * len(numbers) / len(words) <= 3, numbers
 
@@ -259,7 +314,9 @@ def test_search_box_answers_the_keyboard(readers):
 def test_an_old_address_leads_to_the_chapter_s_new_one(readers):
     config = yaml.safe_load((book.find_root() / "_config.yml").read_text("utf-8"))
     moved = config["sphinx"]["config"]["redirects"]
-    assert {(HTML / old).with_name(new).is_file() for old, new in moved.items()} == {True}
+    assert {(HTML / old).with_name(new).is_file() for old, new in moved.items()} == {
+        True
+    }
     page = readers["desktop", "light"].page
     page.goto(address("notebooks/19_is_the_test_valid.html"))
     page.wait_for_url("**/06_is_the_test_valid.html")

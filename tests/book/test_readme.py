@@ -1,4 +1,6 @@
-"""The README shows what the book computed: its figure and its numbers are those of the chapters."""
+"""The README shows what the book computed:
+its figure and its numbers are those of the chapters.
+"""
 
 import re
 
@@ -11,9 +13,17 @@ ROOT = book.find_root()
 KEPT = ROOT / "book" / "selection.svg"
 SVG, TEXT = "image/svg+xml", "text/plain"
 NUMBERS = [  # chapter, glued name, the number in the README
-    ("05_position_bias", "first", r"first position in (\d+ % \[\d+, \d+\]) of its reads"),
+    (
+        "05_position_bias",
+        "first",
+        r"first position in (\d+ % \[\d+, \d+\]) of its reads",
+    ),
     ("05_position_bias", "first-others", r"other four datasets, in (\S+ to \S+ %)\."),
-    ("19_how_noisy", "headline", r"two different scores in (\S+ % \[\S+, \S+\]) of the cases"),
+    (
+        "19_how_noisy",
+        "headline",
+        r"two different scores in (\S+ % \[\S+, \S+\]) of the cases",
+    ),
     ("21_probes", "shift", r"same answers (\S+ \[\S+, \S+\]) points higher"),
 ]
 

@@ -8,7 +8,8 @@ from rubricnb import book
 from tools import building
 
 HTML = book.find_root() / "_build" / "html"
-# Every page's title, and the words of every page's name, each asked for as a reader would.
+# Every page's title, and the words of every page's name,
+# each asked for as a reader would.
 FIRST = """() => {
   const box = document.querySelector('input[name="q"]');
   const first = (query) => {
@@ -25,7 +26,9 @@ FIRST = """() => {
 
 @pytest.fixture(scope="module")
 def searching(readers):
-    page = readers["desktop", "light"].open(f"{(HTML / 'search.html').as_uri()}?q=record")
+    page = readers["desktop", "light"].open(
+        f"{(HTML / 'search.html').as_uri()}?q=record"
+    )
     page.wait_for_function("() => Search.hasIndex()")
     return page
 
@@ -37,7 +40,11 @@ def test_every_page_is_found_first_by_its_title(searching):
 
 
 def test_every_chapter_is_found_first_by_its_name(searching):
-    found = [row for row in searching.evaluate(FIRST) if re.match(r"notebooks/(\d+|A)_", row[0])]
+    found = [
+        row
+        for row in searching.evaluate(FIRST)
+        if re.match(r"notebooks/(\d+|A)_", row[0])
+    ]
     assert [(short, first) for name, *_, short, first in found if first != name] == []
 
 
@@ -59,9 +66,13 @@ def test_what_readers_ask_for_leads_where_they_want_to_go(searching, query, page
 
 
 def test_the_page_of_results_shows_that_order(readers):
-    page = readers["desktop", "light"].open(f"{(HTML / 'search.html').as_uri()}?q=position+bias")
+    page = readers["desktop", "light"].open(
+        f"{(HTML / 'search.html').as_uri()}?q=position+bias"
+    )
     page.wait_for_selector("#search-results li a")
-    assert "05_position_bias" in page.locator("#search-results li a").first.get_attribute("href")
+    assert "05_position_bias" in page.locator(
+        "#search-results li a"
+    ).first.get_attribute("href")
 
 
 def test_a_word_is_found_with_and_without_its_accents(searching):
@@ -69,6 +80,8 @@ def test_a_word_is_found_with_and_without_its_accents(searching):
       document.querySelector('input[name="q"]').value = query;
       return Search._performSearch(...Search._parseQuery(query)).map(row => row[0]);
     }"""
-    with_accent, without = (searching.evaluate(every, query) for query in ("Cramér", "Cramer"))
+    with_accent, without = (
+        searching.evaluate(every, query) for query in ("Cramér", "Cramer")
+    )
     assert "notebooks/05_position_bias" in with_accent
     assert set(without) == set(with_accent)

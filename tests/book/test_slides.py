@@ -1,4 +1,6 @@
-"""The slides in Chromium, network off: every one fits, its pictures load, the keys turn them."""
+"""The slides in Chromium, network off: every one fits,
+its pictures load, the keys turn them.
+"""
 
 import pytest
 
@@ -22,14 +24,21 @@ def test_deck_shows_whole_slides_and_turns_them(readers, deck):
     reader = readers["desktop", "light"]
     page = reader.open(deck.as_uri())
     page.wait_for_function("() => window.Reveal && Reveal.isReady()")
-    page.wait_for_function("() => window.MathJax && MathJax.startup && MathJax.startup.promise")
+    page.wait_for_function(
+        "() => window.MathJax && MathJax.startup && MathJax.startup.promise"
+    )
     page.evaluate("() => MathJax.startup.promise")
     assert (
-        page.evaluate("() => [...document.images].filter(i => !i.naturalWidth || !i.alt).length")
+        page.evaluate(
+            "() => [...document.images].filter(i => !i.naturalWidth || !i.alt).length"
+        )
         == 0
     )
     assert (
-        page.evaluate(r"() => document.querySelector('.slides').innerText.includes('\\(')") is False
+        page.evaluate(
+            r"() => document.querySelector('.slides').innerText.includes('\\(')"
+        )
+        is False
     )
     assert page.evaluate(OVERFULL) == []
     page.evaluate("() => Reveal.slide(0)")

@@ -10,8 +10,9 @@ from bs4 import BeautifulSoup
 from rubricnb import book
 
 HTML = book.find_root() / "_build" / "html"
-# Bytes, compressed, without mathematics. Half of the pages have less than 300 kB; what is above it
-# is Greek letters (35 kB), long pages (the bibliography has 110 kB of its own) and first figures.
+# Bytes, compressed, without mathematics. Half of the pages have less than 300 kB; what
+# is above it is Greek letters (35 kB), long pages (the bibliography has 110 kB of its
+# own) and first figures.
 MOST = 370_000
 COMPRESSED = (".woff", ".woff2", ".png")  # already, as files
 
@@ -35,16 +36,23 @@ def _sent(file):
 
 
 def test_first_view_is_light(loaded):
-    told = {file.name: size for file, size in loaded.items() if "mathjax" not in file.parts}
+    told = {
+        file.name: size for file, size in loaded.items() if "mathjax" not in file.parts
+    }
     largest = sorted(told.items(), key=lambda row: -row[1])[:8]
     assert sum(told.values()) <= MOST, largest
 
 
 def test_page_loads_only_what_it_uses(page_name):
     soup = BeautifulSoup((HTML / page_name).read_text("utf-8"), "html.parser")
-    scripts = {script["src"].split("/")[-1].split("?")[0] for script in soup.select("script[src]")}
+    scripts = {
+        script["src"].split("/")[-1].split("?")[0]
+        for script in soup.select("script[src]")
+    }
     assert "fontawesome.js" not in scripts
     assert not soup.select("i[class*=fa-]")
     assert ("searchindex.js" in scripts) == (page_name == "search.html")
     if not soup.select(".math"):
-        assert not any("mathjax" in script["src"] for script in soup.select("script[src]"))
+        assert not any(
+            "mathjax" in script["src"] for script in soup.select("script[src]")
+        )

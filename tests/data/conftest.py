@@ -15,7 +15,9 @@ def mirror(monkeypatch):
     """The folder with the real datasets, set as the mirror."""
     named = os.environ.get("RUBRICNB_MIRROR") or str(_BESIDE)
     if not Path(named, "github").is_dir():
-        pytest.skip("needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them")
+        pytest.skip(
+            "needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them"
+        )
     monkeypatch.setenv("RUBRICNB_MIRROR", named)
     return Path(named)
 
@@ -44,7 +46,9 @@ def cache(monkeypatch, tmp_path):
 
 @pytest.fixture
 def serve():
-    """Serve a folder over HTTP on loopback; returns the URL and the list of requested paths."""
+    """Serve a folder over HTTP on loopback;
+    returns the URL and the list of requested paths.
+    """
     servers = []
 
     def start(folder, cut=0):

@@ -1,4 +1,6 @@
-"""Questionnaires that models filled in: what the public files hold, and what they do not say."""
+"""Questionnaires that models filled in: what the public files hold,
+and what they do not say.
+"""
 
 import numpy as np
 import pandas as pd
@@ -27,7 +29,12 @@ def file(mirror):
 @pytest.fixture
 def write(tmp_path):
     def write(**columns):
-        rows = {"key": "Q_W1", "response": "a", "group": "orig alpha", "num_options": 3} | columns
+        rows = {
+            "key": "Q_W1",
+            "response": "a",
+            "group": "orig alpha",
+            "num_options": 3,
+        } | columns
         path = tmp_path / "answers.csv"
         pd.DataFrame(rows).to_csv(path, index=False)
         return path
@@ -36,13 +43,20 @@ def write(tmp_path):
 
 
 def options(prompt):
-    """The options of a prompt, as they run down the page, and what stands before them."""
-    stem, *lines = prompt.split("\nA. ")[0], *("A. " + prompt.split("\nA. ")[1]).split("\n")
+    """The options of a prompt, as they run down the page,
+    and what stands before them.
+    """
+    stem, *lines = (
+        prompt.split("\nA. ")[0],
+        *("A. " + prompt.split("\nA. ")[1]).split("\n"),
+    )
     return stem, [line.split(". ", 1)[1] for line in lines]
 
 
 def test_the_other_order_is_the_exact_reverse_of_the_first(prompts):
-    for first, other in prompts("")[["orig alpha", "reversed alpha"]].itertuples(index=False):
+    for first, other in prompts("")[["orig alpha", "reversed alpha"]].itertuples(
+        index=False
+    ):
         stem, shown = options(first)
         assert options(other) == (stem, shown[::-1])
 
@@ -54,11 +68,15 @@ def test_in_files_of_edits_the_reversed_group_is_edited_and_not_reversed(prompts
         assert (table["orig alpha"] == plain).all()  # asked again
         for before, after in zip(plain, table["reversed alpha"], strict=True):
             assert options(after)[1] == options(before)[1]
-        assert (table["reversed alpha"] == plain).sum() == (10 if edit == "key_typo" else 0)
+        assert (table["reversed alpha"] == plain).sum() == (
+            10 if edit == "key_typo" else 0
+        )
 
 
 def test_answers_in_the_other_order_have_their_letters_mapped_back(prompts, file):
-    """Where nearly all answers agree in both orders, they agree as options and not as letters."""
+    """Where nearly all answers agree in both orders,
+    they agree as options and not as letters.
+    """
     table = answers(file("gpt-3.5-turbo"))
     mean = table.groupby(["item_id", "group"])["score"].mean().unstack()
     n = table.groupby("item_id")["n"].first()
@@ -81,7 +99,9 @@ def test_answers_that_slipped_are_not_scores(file, edit):
 
 
 def test_two_names_of_one_model_are_read_once(file):
-    """The distance of their answers is that of two draws, in every arm; no other pair's is."""
+    """The distance of their answers is that of two draws,
+    in every arm; no other pair's is.
+    """
 
     def counts(model, edit):
         table = answers(file(model, edit))
@@ -110,7 +130,9 @@ def test_an_answer_beyond_the_options_takes_the_whole_file_away(write, response)
     assert table["reason"].str.contains("slipped").all()
 
 
-@pytest.mark.parametrize("groups", [["orig alpha"], ["reversed alpha"], ["orig alpha", "other"]])
+@pytest.mark.parametrize(
+    "groups", [["orig alpha"], ["reversed alpha"], ["orig alpha", "other"]]
+)
 def test_one_order_is_refused_with_the_reason(write, groups):
     with pytest.raises(ValueError, match="cannot be told from an opinion"):
         answers(write(group=groups, response=["a"] * len(groups)))
@@ -127,8 +149,13 @@ def test_prompts_are_named_by_what_was_shown(mirror):
         *(("placebo", form) for form in biasmonkey.EDITS.values()),
     }  # fmt: skip
     assert kinds["placebo", "typo"] == 8 * 50 * 261  # ten questions were not edited
-    reads = frame[frame["design"] == "fixed"].groupby(["judge", "item_id"], observed=True)
-    assert reads["replicate"].max().value_counts().to_dict() == {200: 8 * 261, 250: 8 * 10}
+    reads = frame[frame["design"] == "fixed"].groupby(
+        ["judge", "item_id"], observed=True
+    )
+    assert reads["replicate"].max().value_counts().to_dict() == {
+        200: 8 * 261,
+        250: 8 * 10,
+    }
     shown = frame[frame["status"] == "ok"]
     turned = shown["design"] == "reverse"
     place = np.where(turned, shown["n_options"] + 1 - shown["score"], shown["score"])

@@ -1,4 +1,6 @@
-"""Files that are odd or would fill the memory: read, or refused at once with what to do."""
+"""Files that are odd or would fill the memory: read,
+or refused at once with what to do.
+"""
 
 import json
 import resource
@@ -15,14 +17,18 @@ NUL = "\0"
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_a_zero_byte_in_a_utf_8_file_does_not_make_it_another_encoding(ending, tmp_path, capsys):
+def test_a_zero_byte_in_a_utf_8_file_does_not_make_it_another_encoding(
+    ending, tmp_path, capsys
+):
     file = tmp_path / f"a.{ending}"
     text = {
         "csv": f"text,score\nGr{NUL}üße 字 🦀,4\n",
         "jsonl": json.dumps({"text": "Grüße 字 🦀", "score": "4"}),
     }
     file.write_bytes((text[ending] + ("" if ending == "csv" else NUL)).encode())
-    assert read_table(file, ["text"], ["score"]).values.tolist() == [["Grüße 字 🦀", 4.0]]
+    assert read_table(file, ["text"], ["score"]).values.tolist() == [
+        ["Grüße 字 🦀", 4.0]
+    ]
     assert capsys.readouterr().out == (
         f"a.{ending}: characters that are zero bytes, 1 of them, are left out\n"
     )
@@ -41,9 +47,13 @@ def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
         f"{','.join(names)}\n{','.join('1' for _ in names)}\n"
     )
     (lines := tmp_path / "wide.jsonl").write_text(json.dumps(dict.fromkeys(names, 1)))
-    parquet.write_table(pa.table({n: [1] for n in names[:5001]}), columns := tmp_path / "w.parquet")
+    parquet.write_table(
+        pa.table({n: [1] for n in names[:5001]}), columns := tmp_path / "w.parquet"
+    )
     for file in (wide, lines, columns):
-        with pytest.raises(ValueError, match=r"has (20,000|5,001) columns, more than 5,000: keep"):
+        with pytest.raises(
+            ValueError, match=r"has (20,000|5,001) columns, more than 5,000: keep"
+        ):
             read_rows(file)
     (fair := tmp_path / "fair.csv").write_text(
         f"{','.join(names[:900])}\n{','.join('1' for _ in range(900))}\n"
@@ -56,7 +66,9 @@ def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
 
 def text():
     rows = pa.array(np.zeros(300_000, "int32"))
-    return pa.table({"text": pa.DictionaryArray.from_arrays(rows, pa.array(["x" * 10_000]))})
+    return pa.table(
+        {"text": pa.DictionaryArray.from_arrays(rows, pa.array(["x" * 10_000]))}
+    )
 
 
 def numbers():
@@ -65,7 +77,9 @@ def numbers():
 
 def lists():
     values = pa.array(np.zeros(51_000_000, "int8"))
-    return pa.table({"l": pa.ListArray.from_arrays(pa.array([0, 51_000_000], "int32"), values)})
+    return pa.table(
+        {"l": pa.ListArray.from_arrays(pa.array([0, 51_000_000], "int32"), values)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +102,8 @@ def test_a_parquet_file_that_would_fill_the_memory_is_refused_from_its_head(
     for read in (read_rows, read_records):
         with pytest.raises(ValueError, match=rf"a\.parquet has {has}, more than"):
             read(file)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kilobytes
+    # kilobytes
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
 
 
 def test_an_ordinary_parquet_file_is_read_as_before(tmp_path):

@@ -1,8 +1,9 @@
-"""Tables, rubrics and answers as people bring them: the right value, or a way out, by name.
+"""Tables, rubrics and answers as people bring them:
+the right value, or a way out, by name.
 
-Each file of ``cases/`` holds cases of a kind: what came, and what is right. A case has files, and
-is loaded as texts, as scores, or both; what is refused is refused on the command line as well.
-"""
+Each file of ``cases/`` holds cases of a kind: what came, and what is right. A case has
+files, and is loaded as texts, as scores, or both; what is refused is refused on the
+command line as well."""
 
 import re
 from pathlib import Path
@@ -70,7 +71,9 @@ def read(case, names):
     """Read a case by the Python door; return what it gives, by column."""
     items, found = None, {}
     if "texts" in case:
-        items = rb.load("csv", path=names["texts"], rubric="rubric.yml", **case["texts"])
+        items = rb.load(
+            "csv", path=names["texts"], rubric="rubric.yml", **case["texts"]
+        )
         found |= {name: items[name].tolist() for name in items}
     if "scores" in case:
         how = dict(case["scores"])
@@ -91,7 +94,9 @@ def test_a_table_gives_the_right_value_or_a_way_out(desk, case, capsys):
         return
     found = read(case, names)
     for name, values in case.get("gives", {}).items():
-        given = [None if not isinstance(v, tuple) and pd.isna(v) else v for v in found[name]]
+        given = [
+            None if not isinstance(v, tuple) and pd.isna(v) else v for v in found[name]
+        ]
         given = [list(v) if isinstance(v, tuple) else v for v in given]
         assert given == values, name
     if "clusters" in case:
@@ -100,21 +105,28 @@ def test_a_table_gives_the_right_value_or_a_way_out(desk, case, capsys):
         assert re.search(said, capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("case", [param for param in TABLES if "refused" in param.values[0]])
+@pytest.mark.parametrize(
+    "case", [param for param in TABLES if "refused" in param.values[0]]
+)
 def test_the_command_refuses_it_and_advises_its_own_options(desk, case):
     names, how = written(case), case.get("scores", {}) | case.get("texts", {})
     arguments = ["audit", "--force", "--output", "page.html"]
     if "texts" in case:
         arguments += ["--path", names["texts"], "--rubric", "rubric.yml"]
     arguments += (
-        ["--judgments", names["log"]] if "scores" in case else ["--judge", "simulated:unbiased"]
+        ["--judgments", names["log"]]
+        if "scores" in case
+        else ["--judge", "simulated:unbiased"]
     )
     scale = how.get("scale")
     if isinstance(scale, str):
         pytest.skip("the command takes two numbers")
     arguments += ["--scale", *map(str, scale)] if scale else []
     if columns := how.get("columns"):
-        arguments += ["--columns", ",".join(f"{old}={new}" for old, new in columns.items())]
+        arguments += [
+            "--columns",
+            ",".join(f"{old}={new}" for old, new in columns.items()),
+        ]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 1
     assert not re.search(r"\b(columns|scale|failed|scores)=", done.output)
@@ -123,7 +135,9 @@ def test_the_command_refuses_it_and_advises_its_own_options(desk, case):
     assert not Path("page.html").exists()
 
 
-@pytest.mark.parametrize("case", content("labels"), ids=lambda case: "/".join(case["labels"]))
+@pytest.mark.parametrize(
+    "case", content("labels"), ids=lambda case: "/".join(case["labels"])
+)
 def test_labels_have_known_scores_or_none(case):
     levels = {label: f"Level {label}." for label in case["labels"]}
     rubric = {"criterion": "taste", "definition": "How good?", "levels": levels}
@@ -144,21 +158,31 @@ Reply: {{ response }}
 
 def verdict(says, parser, reply="Boil it."):
     Path("prompt.jinja").write_text(PROMPT)
-    items = rb.load("csv", path=[{"instruction": "Rice?", "response": reply}], rubric=QUALITY)
+    items = rb.load(
+        "csv", path=[{"instruction": "Rice?", "response": reply}], rubric=QUALITY
+    )
     how = {"parser": parser, "template": "prompt.jinja"} if parser else {}
     judge = rb.open_judge(lambda messages: says, name="quotes", **how)
     got = rb.run(rb.plan(items, rb.fixed(5, 1)), judge, store=":memory:")
     return None if pd.isna(got.score[0]) else int(got.score[0])
 
 
-@pytest.mark.parametrize("case", content("answers")["answers"], ids=lambda case: case["says"][:60])
+@pytest.mark.parametrize(
+    "case", content("answers")["answers"], ids=lambda case: case["says"][:60]
+)
 def test_a_quoted_score_is_not_the_judges(desk, case):
-    assert verdict(case["says"], case["parser"], content("answers")["reply"]) == case["score"]
+    assert (
+        verdict(case["says"], case["parser"], content("answers")["reply"])
+        == case["score"]
+    )
 
 
 @pytest.mark.parametrize(("begins", "ends"), content("answers")["marks"])
 def test_nothing_inside_a_thought_is_an_answer(begins, ends):
-    assert without_thoughts(f'{begins}Maybe {{"score": 2}}? {ends}So: 4').strip() == "So: 4"
+    assert (
+        without_thoughts(f'{begins}Maybe {{"score": 2}}? {ends}So: 4').strip()
+        == "So: 4"
+    )
     assert without_thoughts(f'{begins}Maybe {{"score": 2}}? Or more') == ""
 
 
@@ -176,7 +200,9 @@ def test_a_reason_to_finish_says_whether_the_end_is_there(ten, case):
     answer = (200, completion(case["says"], case["reason"]), {})
     with endpoint(lambda payload, headers: answer) as (url, _):
         judge = rb.open_judge(f"openai:m@{url}", retries=0, server="other")
-        got = rb.run(rb.plan(ten, rb.fixed(10, 1), readout="feedback"), judge, store=":memory:")
+        got = rb.run(
+            rb.plan(ten, rb.fixed(10, 1), readout="feedback"), judge, store=":memory:"
+        )
         judge.close()
     assert got.status.tolist() == [case["status"]]
 
@@ -185,7 +211,9 @@ def test_an_answer_that_is_all_thought_says_where_its_text_is(ten, capsys):
     answer = (200, completion("", reasoning="It is fine. [RESULT] 4"), {})
     with endpoint(lambda payload, headers: answer) as (url, _):
         judge = rb.open_judge(f"openai:m@{url}", retries=0, server="other")
-        got = rb.run(rb.plan(ten, rb.fixed(10, 1), readout="feedback"), judge, store=":memory:")
+        got = rb.run(
+            rb.plan(ten, rb.fixed(10, 1), readout="feedback"), judge, store=":memory:"
+        )
         judge.close()
     assert got.status.tolist() == ["error"]
     assert "all its text is in 'reasoning'" in "".join(capsys.readouterr())
@@ -194,14 +222,20 @@ def test_an_answer_that_is_all_thought_says_where_its_text_is(ten, capsys):
 MIXED = [
     {"criterion": "tone", "definition": "Is it kind?", "weight": 2,
      "levels": {1: "Rude.", 2: "Neutral.", 3: "Kind."}},
-    {"criterion": "safe", "definition": "Is it safe?", "levels": {"yes": "Safe.", "no": "Not."}},
+    {"criterion": "safe", "definition": "Is it safe?", "levels": {"yes": "Safe.", (
+        "no"
+    ): (
+        "Not."
+    )}},
 ]  # fmt: skip
 
 
 def test_criteria_of_several_scales_are_audited(desk):
     """Numbers beside yes and no, and a weight that only one criterion has."""
     rows = [
-        {"text_id": f"t{i:02d}", "instruction": f"Ask {i}?", "response": f"Reply {i:02d}.",
+        {"text_id": f"t{i:02d}", "instruction": f"Ask {i}?", "response": (
+            f"Reply {i:02d}."
+        ),
          "human_tone": 1 + i % 3, "human_safe": ["yes", "no"][i % 2]}
         for i in range(24)
     ]  # fmt: skip
@@ -210,7 +244,10 @@ def test_criteria_of_several_scales_are_audited(desk):
     def honest(messages):
         text = messages[-1]["content"]
         number = int(re.search(r"Reply (\d\d)", text)[1])
-        return f"[RESULT] {1 + number % 3 if 'kind' in text else ['yes', 'no'][number % 2]}"
+        return (
+            "[RESULT] "
+            f"{1 + number % 3 if 'kind' in text else ['yes', 'no'][number % 2]}"
+        )
 
     found = rb.audit(honest, items, store=":memory:", readout="feedback")
     agreement = found.rows[found.rows.measure == "agreement"]

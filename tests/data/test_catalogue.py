@@ -38,11 +38,15 @@ def test_ids_are_unique_over_all_datasets(mirror):
 
 
 def test_unknown_name_says_the_nearest():
-    with pytest.raises(ValueError, match="unknown dataset 'sumeval'; did you mean 'summeval'"):
+    with pytest.raises(
+        ValueError, match="unknown dataset 'sumeval'; did you mean 'summeval'"
+    ):
         load("sumeval")
     with pytest.raises(ValueError, match="There are: minibench"):
         load("qqqq")
-    with pytest.raises(ValueError, match=r"'mine\.csv' is not a dataset: .* path=.*--rubric"):
+    with pytest.raises(
+        ValueError, match=r"'mine\.csv' is not a dataset: .* path=.*--rubric"
+    ):
         load("mine.csv")
 
 
@@ -57,7 +61,9 @@ def test_a_draw_takes_whole_clusters_and_cuts_the_last_only(n_items, seed):
     assert len(drawn) == min(n_items, 180)
     sizes = drawn.groupby("cluster_id").size()
     assert (sizes < 15).sum() <= 1
-    assert drawn.item_id.tolist() == [i for i in EVERYTHING.item_id if i in set(drawn.item_id)]
+    assert drawn.item_id.tolist() == [
+        i for i in EVERYTHING.item_id if i in set(drawn.item_id)
+    ]
     assert set(drawn.rubrics.rubric_id) == set(drawn.rubric_id)
 
 
@@ -65,7 +71,10 @@ def test_a_draw_takes_whole_clusters_and_cuts_the_last_only(n_items, seed):
 def test_a_larger_draw_contains_a_smaller_one_and_seeds_differ():
     draws = [set(load("minibench", n_items=n, seed=3).item_id) for n in (7, 20, 100)]
     assert draws[0] < draws[1] < draws[2]
-    first = {tuple(load("minibench", n_items=15, seed=s).cluster_id.unique()) for s in range(20)}
+    first = {
+        tuple(load("minibench", n_items=15, seed=s).cluster_id.unique())
+        for s in range(20)
+    }
     assert len(first) > 4
 
 
@@ -98,7 +107,11 @@ def test_loading_bundled_data_needs_no_network():
 
 def test_the_readme_names_the_loaders_not_tested_on_the_real_files():
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    (named,) = re.findall(r"have not been tested on the real files yet: (.*?)\.\s", readme)
-    spoken = [name.strip().lower().replace(" ", "-") for name in re.split(", | and ", named)]
+    (named,) = re.findall(
+        r"have not been tested on the real files yet: (.*?)\.\s", readme
+    )
+    spoken = [
+        name.strip().lower().replace(" ", "-") for name in re.split(", | and ", named)
+    ]
     listed = datasets().set_index("name")
     assert sorted(spoken) == sorted(listed.index[~listed.met_real_data.astype(bool)])

@@ -1,4 +1,6 @@
-"""Descriptions: counts, dependence and histograms against pandas and pingouin, and no text."""
+"""Descriptions: counts, dependence and histograms against pandas
+and pingouin, and no text.
+"""
 
 import numpy as np
 import pandas as pd
@@ -27,7 +29,9 @@ def rated(value, cluster):
     return pd.DataFrame(
         {
             "item_id": names, "text_id": names, "cluster_id": cluster, "dataset": "d",
-            "instruction": "one two", "response": "three", "criterion": "c", "human": value,
+            "instruction": "one two", "response": "three", "criterion": "c", (
+                "human"
+            ): value,
         }
     )  # fmt: skip
 
@@ -45,8 +49,12 @@ def test_share_of_the_clusters_is_the_intraclass_correlation():
     rng = np.random.default_rng(0)
     cluster = np.repeat(np.arange(40), 6)
     value = rng.normal(size=40)[cluster] + rng.normal(size=240)
-    table = pd.DataFrame({"value": value, "cluster": cluster, "rater": np.tile(np.arange(6), 40)})
-    oracle = pingouin.intraclass_corr(table, targets="cluster", raters="rater", ratings="value")
+    table = pd.DataFrame(
+        {"value": value, "cluster": cluster, "rater": np.tile(np.arange(6), 40)}
+    )
+    oracle = pingouin.intraclass_corr(
+        table, targets="cluster", raters="rater", ratings="value"
+    )
     found = of(describe(rated(value, cluster.astype(str))), "cluster_share")
     assert found == pytest.approx(oracle["ICC"].iloc[0])
 
@@ -80,7 +88,9 @@ def test_recorded_description_of_minibench_is_up_to_date(items):
     pd.testing.assert_frame_equal(described("minibench"), describe(items).round(4))
 
 
-def test_recorded_descriptions_are_those_of_the_real_data(mirror, monkeypatch, tmp_path):
+def test_recorded_descriptions_are_those_of_the_real_data(
+    mirror, monkeypatch, tmp_path
+):
     recorded = {name: described(name) for name in RECORDED}
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))
     record_descriptions()

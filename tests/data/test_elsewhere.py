@@ -33,15 +33,24 @@ def simulated():
     items = rb.load("minibench", n_items=90)
     plan = rb.plan(items, [rb.balanced(5), rb.fixed(5, 3)])
     made = rb.simulate(plan, items, "first-biased")
-    table = made[["item_id", "dataset", "criterion", "ordering", "replicate", "score", "design"]]
-    return items, made, table.rename(columns={"replicate": "read"}).astype({"ordering": "str"})
+    table = made[
+        ["item_id", "dataset", "criterion", "ordering", "replicate", "score", "design"]
+    ]
+    return (
+        items,
+        made,
+        table.rename(columns={"replicate": "read"}).astype({"ordering": "str"}),
+    )
 
 
 def test_scores_from_0_and_halves_are_kept_and_agree_as_scipy_says(log):
     before = log.copy(deep=True)
     mine = rb.judgments(log, scale=(0, 4))
     pd.testing.assert_frame_equal(log, before)
-    assert rb.judgments(log.assign(score=log.score.round()), scale=(0, 4)).score.dtype == "Int8"
+    assert (
+        rb.judgments(log.assign(score=log.score.round()), scale=(0, 4)).score.dtype
+        == "Int8"
+    )
     assert mine["score"].tolist() == log["score"].tolist()
     assert (mine["score"] == 0).any()
     assert (mine["score"] % 1 == 0.5).any()
@@ -62,11 +71,17 @@ def test_plain_reads_have_no_ordering_and_the_statistics_of_orderings_say_so(log
 
 
 def test_forms_and_temperatures_are_conditions(log):
-    other = log.assign(form="stars", temperature=0.7, score=(log.score + 1).clip(upper=4))
+    other = log.assign(
+        form="stars", temperature=0.7, score=(log.score + 1).clip(upper=4)
+    )
     both = pd.concat([log.assign(form="plain", temperature=0.7), other])
-    found = rb.stability(rb.judgments(both, scale=(0, 4)), {"template": "plain"}).iloc[0]
+    found = rb.stability(rb.judgments(both, scale=(0, 4)), {"template": "plain"}).iloc[
+        0
+    ]
     assert found["template"] == "stars"
-    difference = other.groupby("item_id").score.mean() - log.groupby("item_id").score.mean()
+    difference = (
+        other.groupby("item_id").score.mean() - log.groupby("item_id").score.mean()
+    )
     assert found["shift"] == pytest.approx(difference.mean())
 
 
@@ -81,8 +96,13 @@ def test_a_table_exported_from_here_gives_what_the_judgments_gave(simulated):
         lambda judgments, by: rb.agreement(judgments, items, by),
         lambda judgments, by: rb.variance_components(judgments, by),
     ):
-        ours, theirs = statistic(mine, by=["dataset"]), statistic(original, by=["dataset"])
-        pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, check_categorical=False)
+        ours, theirs = (
+            statistic(mine, by=["dataset"]),
+            statistic(original, by=["dataset"]),
+        )
+        pd.testing.assert_frame_equal(
+            ours, theirs, check_dtype=False, check_categorical=False
+        )
 
 
 @pytest.mark.parametrize(
@@ -108,21 +128,33 @@ def test_a_scale_for_each_criterion():
     mine = rb.judgments(frame, scale={"x": (1, 5), "y": (1, 10)})
     assert mine["n_options"].tolist() == [5, 10] * 2
     assert mine["item_id"].tolist() == ["a/x", "a/y", "b/x", "b/y"]
-    with pytest.raises(ValueError, match=r"scale of 'y' is missing; give \(lowest, highest\)"):
+    with pytest.raises(
+        ValueError, match=r"scale of 'y' is missing; give \(lowest, highest\)"
+    ):
         rb.judgments(frame, scale={"x": (1, 5)})
-    assert rb.judgments(frame, scale=(1, 5)).status.tolist() == ["ok", "out_of_range", "ok", "ok"]
+    assert rb.judgments(frame, scale=(1, 5)).status.tolist() == [
+        "ok",
+        "out_of_range",
+        "ok",
+        "ok",
+    ]
 
 
 def test_text_ids_under_several_criteria_are_joined_by_the_criterion():
     frame = pd.DataFrame(
-        {"item_id": list("aabbcc"), "criterion": ["x", "y"] * 3, "human": [1.0, 5, 2, 4, 3, 3]}
+        {
+            "item_id": list("aabbcc"),
+            "criterion": ["x", "y"] * 3,
+            "human": [1.0, 5, 2, 4, 3, 3],
+        }
     )
     items = frame.assign(dataset="d", text_id=frame.item_id, cluster_id=frame.item_id)
     items["item_id"] = items["text_id"] + "/" + items["criterion"]
     table = frame.rename(columns={"item_id": "text_id", "human": "score"})
     mine = rb.judgments(table.sample(frac=1, random_state=1), items, scale=(1, 5))
     assert rb.agreement(mine, items).r.tolist() == [pytest.approx(1)]
-    alone = rb.judgments(frame.assign(score=frame.human), scale=(1, 5))  # text ids as item_id
+    # text ids as item_id
+    alone = rb.judgments(frame.assign(score=frame.human), scale=(1, 5))
     assert alone.rated["item_id"].tolist() == ["a/x", "a/y", "b/x", "b/y", "c/x", "c/y"]
     assert rb.agreement(alone, alone.rated).r.tolist() == [pytest.approx(1)]
 
@@ -135,7 +167,9 @@ def test_sets_that_share_ids_are_joined_by_the_set():
     mine = rb.judgments(table.iloc[::-1], items, scale=(1, 5))
     assert mine.rated.set_index("dataset").human.to_dict() == {"d": 1, "e": 5}
     assert mine.set_index("dataset").score.to_dict() == {"d": 1, "e": 5}
-    with pytest.raises(ValueError, match=r"1 appear twice under item_id .* name dataset and cri"):
+    with pytest.raises(
+        ValueError, match=r"1 appear twice under item_id .* name dataset and cri"
+    ):
         rb.judgments(table.drop(columns="dataset")[:1], items, scale=(1, 5))
 
 
@@ -146,8 +180,12 @@ def test_rows_without_an_item_are_dropped_and_counted(log, capsys):
     assert said in capsys.readouterr().out
     assert len(mine) == 60
     assert mine.rated.item_id.tolist() == items.item_id.tolist()
-    with pytest.raises(ValueError, match=r"none of the 40 judged items \(the first: x00\)"):
-        rb.judgments(log.replace({"item_id": {"t": "x"}}, regex=True), items, scale=(0, 4))
+    with pytest.raises(
+        ValueError, match=r"none of the 40 judged items \(the first: x00\)"
+    ):
+        rb.judgments(
+            log.replace({"item_id": {"t": "x"}}, regex=True), items, scale=(0, 4)
+        )
 
 
 def test_a_score_counts_only_where_the_status_is_ok(log, capsys):
@@ -173,7 +211,9 @@ def test_a_score_counts_only_where_the_status_is_ok(log, capsys):
         (-9, "unparsed", "marked -9"),
     ],
 )
-def test_a_score_that_cannot_count_is_counted_and_named(log, score, status, why, capsys):
+def test_a_score_that_cannot_count_is_counted_and_named(
+    log, score, status, why, capsys
+):
     log["reason"] = "asked late"
     log["score"] = log["score"].astype(object)
     log.at[3, "score"] = score
@@ -190,7 +230,10 @@ TEXTS = "instruction,response,text_id\na,x,7\nb,y,8\nc,z,9\n"
 
 
 def test_scores_and_ratings_may_be_labels_of_the_rubric(own, capsys):
-    items = own(TEXTS, "{criterion: kind, definition: 'Kind?', levels: {'no': rude, 'yes': kind}}")
+    items = own(
+        TEXTS,
+        "{criterion: kind, definition: 'Kind?', levels: {'no': rude, 'yes': kind}}",
+    )
     table = pd.DataFrame({"text_id": ["7.0", "8.0"], "score": ["Yes", "no"]})
     names = dict.fromkeys(("r1", "r2"), "human_ratings")
     mine = rb.judgments(table.assign(r1="no", r2=["yes", None]), items, columns=names)
@@ -199,13 +242,20 @@ def test_scores_and_ratings_may_be_labels_of_the_rubric(own, capsys):
     assert mine.rated["human_ratings"].tolist() == [(0, 1), (0,)]
     out = capsys.readouterr().out
     assert "the ids in 'text_id' look like decimal numbers: '7.0' is read as '7'" in out
-    assert "score: 2 values are not plain numbers, such as 'Yes', which is read as 1" in out
+    assert (
+        "score: 2 values are not plain numbers, such as 'Yes', which is read as 1"
+        in out
+    )
 
 
 def test_a_scale_with_gaps_has_its_own_options(own):
-    items = own(TEXTS, "{criterion: k, definition: '?', levels: {1: a, 3: b, 5: c, 7: d}}")
+    items = own(
+        TEXTS, "{criterion: k, definition: '?', levels: {1: a, 3: b, 5: c, 7: d}}"
+    )
     shown = np.array([[7, 1, 3, 5], [5, 7, 1, 3], [3, 5, 7, 1]])
-    table = pd.DataFrame({"text_id": [7, 8, 9], "score": [7, 1, 4], "ordering": shown.tolist()})
+    table = pd.DataFrame(
+        {"text_id": [7, 8, 9], "score": [7, 1, 4], "ordering": shown.tolist()}
+    )
     mine = rb.judgments(table, items)
     assert mine["n_options"].tolist() == [4, 4, 4]
     assert mine["ordering"].tolist() == ["7-1-3-5", "5-7-1-3", "3-5-7-1"]
@@ -216,8 +266,12 @@ def test_each_column_of_scores_is_a_criterion():
     table = pd.DataFrame({"Item_ID": ["a", "b"], "tone": [1, 2], "accuracy": [3, 4.5],
                           "human_tone": [1, 3], "note": ["x", "y"]})  # fmt: skip
     mine = rb.judgments(table, scale=(1, 5), scores=["tone", "accuracy"])
-    long = pd.DataFrame({"item_id": list("abab"), "criterion": ["tone"] * 2 + ["accuracy"] * 2,
-                         "score": [1, 2, 3, 4.5], "human": [1, 3, None, None]})  # fmt: skip
+    long = pd.DataFrame({"item_id": list("abab"), "criterion": ["tone"] * 2 + [(
+        "accuracy"
+    )] * 2,
+                         "score": [1, 2, 3, 4.5], (
+                             "human"
+                         ): [1, 3, None, None]})  # fmt: skip
     wanted = rb.judgments(long, scale=(1, 5))
     for column in ("item_id", "criterion", "score", "request_id"):
         assert mine[column].tolist() == wanted[column].tolist()
@@ -239,7 +293,9 @@ def test_each_column_of_scores_is_a_criterion():
     ],
 )
 def test_reads_may_have_any_labels(labels, numbers, capsys):
-    table = pd.DataFrame({"item_id": list("aabb"), "read": labels, "score": [1, 2, 3, 4]})
+    table = pd.DataFrame(
+        {"item_id": list("aabb"), "read": labels, "score": [1, 2, 3, 4]}
+    )
     assert rb.judgments(table, scale=(1, 5))["replicate"].tolist() == numbers
     assert ("are numbered from 1" in capsys.readouterr().out) == (labels[0] != "1")
 
@@ -249,7 +305,9 @@ def test_repeats_without_a_number_are_numbered_unless_two_rows_are_equal(log, ca
     mine = rb.judgments(table, scale=(0, 4))
     assert mine["replicate"].tolist() == [1, 2] * 40
     assert "are numbered from 1, by their 'read' or by row" in capsys.readouterr().out
-    with pytest.raises(ValueError, match=r"rows 0, 80, .*'t00' is judged twice .* drop the copies"):
+    with pytest.raises(
+        ValueError, match=r"rows 0, 80, .*'t00' is judged twice .* drop the copies"
+    ):
         rb.judgments(pd.concat([table, table[:1]], ignore_index=True), scale=(0, 4))
 
 
@@ -282,11 +340,20 @@ def spoilt(log, **columns):
         ({"item_id": (3, None)}, "row 3, column 'item_id': nan is missing"),
         ({"cluster_id": (3, None)}, "row 3, column 'cluster_id': nan is missing"),
         ({"human": (3, 1.5)}, "row 3, column 'human': 1.5 is not what an earlier row"),
-        ({"cluster_id": (3, "p9")}, "row 3, column 'cluster_id': 'p9' is not what an earlier row"),
+        (
+            {"cluster_id": (3, "p9")},
+            "row 3, column 'cluster_id': 'p9' is not what an earlier row",
+        ),
         ({"read": (3, 1)}, "rows 2, 3, column 'item_id': 't01' is judged twice"),
         ({"status": (3, "fine")}, "row 3, column 'status': 'fine' is not one of"),
-        ({"ordering": (3, "1-1-2")}, "row 3, column 'ordering': '1-1-2' does not list the scores"),
-        ({"ordering": (3, "up")}, "row 3, column 'ordering': 'up' does not list the scores"),
+        (
+            {"ordering": (3, "1-1-2")},
+            "row 3, column 'ordering': '1-1-2' does not list the scores",
+        ),
+        (
+            {"ordering": (3, "up")},
+            "row 3, column 'ordering': 'up' does not list the scores",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_by_row_and_column(log, columns, said):
@@ -303,22 +370,34 @@ def test_a_condition_that_some_rows_do_not_name_is_one(log):
 @pytest.mark.parametrize(
     ("change", "scale", "said"),
     [
-        (lambda log: log.drop(columns="score"), (0, 4), "lacks 'score'.*: columns=.'…': 'score'."),
-        (lambda log: log.drop(columns="item_id"), (0, 4), "lacks 'item_id'.*=.'…': 'item_id'."),
+        (lambda log: log.drop(columns="score"), (0, 4), (
+            "lacks 'score'.*: columns=.'…': 'score'."
+        )),
+        (lambda log: log.drop(columns="item_id"), (0, 4), (
+            "lacks 'item_id'.*=.'…': 'item_id'."
+        )),
         (
             lambda log: log.rename(columns={"score": "tone"}), (0, 4),
             r"of one column a criterion: scores=\['…', '…'\]$",
         ),
         (lambda log: log, None, r"need scale=\(lowest, highest\), or items with rubrics"),
         (lambda log: log[:0], (0, 4), "the table is empty"),
-        (lambda log: log.assign(form="a", template="b"), (0, 4), "that could be 'template'"),
+        (lambda log: log.assign(form="a", template="b"), (0, 4), (
+            "that could be 'template'"
+        )),
         (
             lambda log: pd.concat([log, log], ignore_index=True), (0, 4),
             r"rows 0, 1, 2 and 157 more, .* number repeated reads",
         ),
-        (lambda log: log[:2].assign(score=[True, False]), (0, 1), "rows 0, 1, .*: True is not a n"),
-        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), "'y' is not a number, as all"),
-        (lambda log: log[:2].assign(score=[80.0, 95]), (0, 1), "80.0 is off the scale 0..1"),
+        (lambda log: log[:2].assign(score=[True, False]), (0, 1), (
+            "rows 0, 1, .*: True is not a n"
+        )),
+        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), (
+            "'y' is not a number, as all"
+        )),
+        (lambda log: log[:2].assign(score=[80.0, 95]), (0, 1), (
+            "80.0 is off the scale 0..1"
+        )),
     ],
 )  # fmt: skip
 def test_a_table_without_what_is_needed_is_refused(log, change, scale, said):
@@ -347,10 +426,16 @@ def test_rows_of_a_file_count_from_1_and_blanks_are_missing(log, tmp_path, capsy
     log.loc[[2, 3], "score"] = ["", 7]
     log.to_csv(file, index=False)
     rb.judgments(file, scale=(0, 4))
-    assert "1 of 80 scores are out_of_range (off the scale 0..4), the first in row 4: 7" in (
-        capsys.readouterr().out
+    assert (
+        "1 of 80 scores are out_of_range (off the scale 0..4), the first in row 4: 7"
+        in (capsys.readouterr().out)
     )
-    assert rb.judgments(file, scale=(0, 9))["status"].tolist()[:4] == ["ok", "ok", "unparsed", "ok"]
+    assert rb.judgments(file, scale=(0, 9))["status"].tolist()[:4] == [
+        "ok",
+        "ok",
+        "unparsed",
+        "ok",
+    ]
 
 
 def test_edits_of_a_recording_are_reads_of_their_own_and_a_read_twice_is_not():

@@ -54,12 +54,15 @@ def test_quotations_beside_the_repository_stand_in_the_paper(not_in_paper):
     assert [not_in_paper("scoring", quote) for quote in quotes] == [[], []]
 
 
-# Each was once called an error of the paper. What is kept depends on how its sentence is read.
+# Each was once called an error of the paper.
+# What is kept depends on how its sentence is read.
 READINGS = [
     "rulers/table-4/without-calibration", "v1/all-prefer-first/table-5",
     "v1/all-prefer-first/v2-table-2", "v2/significant/human-adjusted",
     "v2/significant/all-adjusted", "v2/appendix-c/effort/no-lever", "v2/4.4/invariant",
-    "v1/5.2/stronger-gains-more", "scoring/4.3/reference/size", "v1/table-6/rank-from-table-4",
+    "v1/5.2/stronger-gains-more", "scoring/4.3/reference/size", (
+        "v1/table-6/rank-from-table-4"
+    ),
     "scoring/4.3/recommended-formats", "v1/table-6/ranks-better",
 ]  # fmt: skip
 
@@ -67,14 +70,20 @@ READINGS = [
 @pytest.mark.parametrize("claim", READINGS)
 def test_what_depends_on_a_reading_is_called_a_reading(table, claim):
     row = table.set_index("claim_id").loc[claim]
-    assert (row.consequence, row.verdict) == ("reading", "the arithmetic fails, as we read it")
+    assert (row.consequence, row.verdict) == (
+        "reading",
+        "the arithmetic fails, as we read it",
+    )
 
 
 def test_what_the_papers_do_say_holds(table):
     """The sentence on scales is joint; leans within noise contradict no direction."""
     verdict = table.set_index("claim_id").verdict
     judges = ["gpt-oss-120b", "qwen3.5-9b"]
-    for claim in ["v2/scales/inside-and-ends", *(f"v2/direction/{name}" for name in judges)]:
+    for claim in [
+        "v2/scales/inside-and-ends",
+        *(f"v2/direction/{name}" for name in judges),
+    ]:
         assert verdict[claim] == "the arithmetic holds"
 
 
@@ -87,7 +96,9 @@ def test_the_words_type_no_number(table):
 
 def test_no_word_is_left_about_a_claim_that_is_gone(table):
     words = pd.read_csv(MEANINGS)
-    assert set(words.claim_id) == set(table.claim_id[table.verdict != "the arithmetic holds"])
+    assert set(words.claim_id) == set(
+        table.claim_id[table.verdict != "the arithmetic holds"]
+    )
     assert words.claim_id.is_unique
 
 

@@ -72,7 +72,9 @@ def test_a_wrong_hash_is_not_used_and_not_kept(tree, cache, serve, monkeypatch):
         fetch(PATH, SHA256)
 
 
-def test_a_cut_copy_in_the_cache_is_replaced_or_goes(tree, cache, serve, nobody, monkeypatch):
+def test_a_cut_copy_in_the_cache_is_replaced_or_goes(
+    tree, cache, serve, nobody, monkeypatch
+):
     (cache / PATH).parent.mkdir(parents=True)
     (cache / PATH).write_bytes(BODY[:100])
     mirrored(monkeypatch, serve(tree)[0])
@@ -115,7 +117,8 @@ def test_a_missing_file_is_named(tree, cache, serve, monkeypatch):
 
 def test_the_pinned_hashes_are_those_of_the_mirror(mirror):
     listed = dict(
-        reversed(line.split("  ", 1)) for line in (mirror / "SHA256SUMS").read_text().splitlines()
+        reversed(line.split("  ", 1))
+        for line in (mirror / "SHA256SUMS").read_text().splitlines()
     )
     pinned = module._files()
     assert pinned.index.is_unique

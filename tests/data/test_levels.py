@@ -1,4 +1,6 @@
-"""Any scale, from the rubric file to the audit: requests show labels, scores carry values."""
+"""Any scale, from the rubric file to the audit:
+requests show labels, scores carry values.
+"""
 
 import re
 
@@ -11,7 +13,8 @@ import rubricnb as rb
 from rubricnb.auditing import audit_requests
 from rubricnb.data.rubrics import label_scores, read_rubrics, resample
 
-# The levels as a rubric file has them (None: the label is the score), and the scores, ascending.
+# The levels as a rubric file has them (None: the label is the score),
+# and the scores, ascending.
 SCALES = {
     "1357": ([1, 3, 5, 7], [1, 3, 5, 7]),
     "percent": ([0, 25, 50, 75, 100], [0, 25, 50, 75, 100]),
@@ -24,7 +27,8 @@ SCALES = {
     "words": (["poor", "good"], [2, 6]),
 }
 TEXTS = "instruction,response\n" + "a,b\nc,d\n" * 3
-# The signed scale is 1-2-3 moved by two points: all but the mean scores are the same there.
+# The signed scale is 1-2-3 moved by two points:
+# all but the mean scores are the same there.
 OF_POSITIONS = (rb.position_bias, rb.order_effect, rb.variance_components)
 MOVED = ["ascending", "descending", "spread_null", "spread_p"]
 WORST_FIRST = {"yes/no": ["no", "yes"], "grades": [*"FDCBA"]}
@@ -34,7 +38,9 @@ def load(folder, name, criteria=("tone", "form")):
     """Thirty texts rated by a scale of SCALES."""
     levels, scores = SCALES[name]
     rubrics = [
-        {"criterion": c, "definition": "Is it good?", "levels": {k: f"Text {k}." for k in levels}}
+        {"criterion": c, "definition": "Is it good?", "levels": {k: (
+            f"Text {k}."
+        ) for k in levels}}
         for c in criteria
     ]  # fmt: skip
     if name == "words":
@@ -42,7 +48,11 @@ def load(folder, name, criteria=("tone", "form")):
     text = re.sub("'(yes|no)'", r"\1", yaml.safe_dump(rubrics))  # as people write it
     (folder / "r.yml").write_text(text, "utf-8")
     rows = [
-        {"instruction": f"Ask {k // 2}", "response": f"Text {k}", "candidate": "ab"[k % 2]}
+        {
+            "instruction": f"Ask {k // 2}",
+            "response": f"Text {k}",
+            "candidate": "ab"[k % 2],
+        }
         | {f"human_{c}": scores[(k + j) % len(scores)] for j, c in enumerate(criteria)}
         for k in range(30)
     ]
@@ -55,7 +65,10 @@ def honest(messages):
     prompt = messages[-1]["content"]
     labels = re.findall(r"^Score (.+?) ?: Text (.+)\.$", prompt, re.M)
     number = int(re.search(r"^Text (\d+)$", prompt, re.M)[1])
-    return f"Feedback: fine. [RESULT] {sorted(labels, key=lambda p: p[1])[number % len(labels)][0]}"
+    return (
+        "Feedback: fine. [RESULT] "
+        f"{sorted(labels, key=lambda p: p[1])[number % len(labels)][0]}"
+    )
 
 
 @pytest.mark.parametrize("name", SCALES)
@@ -65,9 +78,13 @@ def test_prompts_show_the_labels_and_scores_carry_the_values(tmp_path, name):
     rubric = items.rubrics[items.rubrics.criterion == "tone"].sort_values("score")
     assert rubric.score.tolist() == scores
     named = [str(label) for label in WORST_FIRST.get(name, levels)]
-    known = dict(zip((label.lower() for label in named), map(float, scores), strict=True))
+    known = dict(
+        zip((label.lower() for label in named), map(float, scores), strict=True)
+    )
     assert label_scores(items.rubrics)["tone"] == known
-    judgments = rb.run(rb.plan(items, rb.balanced(n)), rb.open_judge(honest), store=":memory:")
+    judgments = rb.run(
+        rb.plan(items, rb.balanced(n)), rb.open_judge(honest), store=":memory:"
+    )
     assert (judgments.status == "ok").all()
     shown = judgments.ordering.map(rb.permutation.decode)
     for row, order in zip(judgments.itertuples(), shown, strict=True):
@@ -87,18 +104,26 @@ def test_a_judge_of_any_scale_is_measured_and_audited(tmp_path, name):
     judgments = rb.simulate(requests, items, "first-biased")
     asked = rb.run(requests, "simulated:first-biased", store=":memory:")
     assert asked.score.tolist() == judgments.score.tolist()
-    assert np.allclose(asked.expected_score, judgments.expected_score, rtol=1e-4, atol=1e-4)
+    assert np.allclose(
+        asked.expected_score, judgments.expected_score, rtol=1e-4, atol=1e-4
+    )
     # Against the same judge on 1…n: what depends on the places alone is the same.
     plain = judgments.assign(
         score=judgments.score.map(dict(zip(scores, range(1, n + 1), strict=True))),
         ordering=judgments.ordering.map(
-            lambda o: "-".join(str(scores.index(s) + 1) for s in rb.permutation.decode(o))
+            lambda o: "-".join(
+                str(scores.index(s) + 1) for s in rb.permutation.decode(o)
+            )
         ),
     )
     for statistic in OF_POSITIONS if name == "signed" else OF_POSITIONS[:1]:
-        ours, theirs = (statistic(j).select_dtypes("number") for j in (judgments, plain))
+        ours, theirs = (
+            statistic(j).select_dtypes("number") for j in (judgments, plain)
+        )
         pd.testing.assert_frame_equal(ours.drop(columns=MOVED, errors="ignore"),
-                                      theirs.drop(columns=MOVED, errors="ignore"))  # fmt: skip
+                                      theirs.drop(columns=MOVED, errors=(
+                                          "ignore"
+                                      )))  # fmt: skip
     table = rb.score_position(judgments)
     assert sorted(table.score.unique()) == scores
     if scores in ([*range(n)], [*range(1, n + 1)]):
@@ -113,23 +138,35 @@ def test_a_judge_of_any_scale_is_measured_and_audited(tmp_path, name):
     assert not {"position", "order", "criteria", "labels"} & set(found.unseen)
 
 
-def test_an_audit_of_eleven_levels_leaves_roman_numerals_out_before_it_asks(tmp_path, capsys):
+def test_an_audit_of_eleven_levels_leaves_roman_numerals_out_before_it_asks(
+    tmp_path, capsys
+):
     items = load(tmp_path, "0 to 10", ["tone"])
     found = rb.audit(honest, items, store=":memory:")
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "labels 'roman' name at most 10 levels, and the scale has 11: skipped"
+    assert (
+        said[0]
+        == "labels 'roman' name at most 10 levels, and the scale has 11: skipped"
+    )
     assert [line for line in said if "skipped" in line] == said[:1]
     assert found.design["n_judgments"] == len(audit_requests(items)[0])
     assert found.rows.query("measure == 'labels'").question.tolist() == ["letters"]
-    with pytest.raises(ValueError, match="labels 'roman' name at most 10 levels, not 11"):
+    with pytest.raises(
+        ValueError, match="labels 'roman' name at most 10 levels, not 11"
+    ):
         rb.plan(items, rb.fixed(11), labels="roman")
 
 
 def test_letters_are_not_asked_a_second_time(own, capsys):
-    items = own(TEXTS, "{criterion: tone, definition: Kind, levels: {A: x, B: y, C: z}}")
+    items = own(
+        TEXTS, "{criterion: tone, definition: Kind, levels: {A: x, B: y, C: z}}"
+    )
     asked = rb.plan(items, rb.fixed(3), labels=["letter", "roman"])
     assert asked["labels"].unique().tolist() == ["roman"]
-    assert "labels 'letter' are the rubric's own labels: skipped" in capsys.readouterr().out
+    assert (
+        "labels 'letter' are the rubric's own labels: skipped"
+        in capsys.readouterr().out
+    )
 
 
 def test_what_is_taken_for_granted_about_levels_is_printed(tmp_path, capsys):
@@ -161,9 +198,13 @@ def test_scales_with_gaps_or_words_have_one_length(tmp_path):
     for name in ("percent", "grades"):
         rubrics = load(tmp_path, name).rubrics
         ascending = rubrics.sort_values(["rubric_id", "score"], ignore_index=True)
-        same = resample(rubrics, 5).sort_values(["rubric_id", "score"], ignore_index=True)
+        same = resample(rubrics, 5).sort_values(
+            ["rubric_id", "score"], ignore_index=True
+        )
         pd.testing.assert_frame_equal(same, ascending)
-        with pytest.raises(ValueError, match=r"has 5 levels and cannot be shown on 3; .* 5$"):
+        with pytest.raises(
+            ValueError, match=r"has 5 levels and cannot be shown on 3; .* 5$"
+        ):
             resample(rubrics, 3)
     items = load(tmp_path, "percent")
     for template in ("rubric", "pointwise"):
@@ -189,7 +230,9 @@ def test_criteria_of_different_scales_are_planned_one_by_one(own):
         "- {criterion: tone, definition: Kind, levels: {0: a, 1: b, 2: c}}\n"
         "- {criterion: length, definition: Short, levels: {1: a, 2: b, 3: c, 4: d}}\n",
     )
-    with pytest.raises(ValueError, match="rubric 'tone' has 3 levels and cannot be shown on 4"):
+    with pytest.raises(
+        ValueError, match="rubric 'tone' has 3 levels and cannot be shown on 4"
+    ):
         rb.plan(items, rb.balanced(4))
     parts = []
     for criterion, n in (("tone", 3), ("length", 4)):

@@ -1,4 +1,6 @@
-"""Logs that inspect_ai 0.3.285 and DeepEval 4.3.1 wrote, and one as promptfoo documents it."""
+"""Logs that inspect_ai 0.3.285 and DeepEval 4.3.1 wrote,
+and one as promptfoo documents it.
+"""
 
 from pathlib import Path
 
@@ -7,7 +9,12 @@ import pytest
 import rubricnb as rb
 
 LOGS = Path(__file__).parent / "logs"
-LEVELS = {"rubric": (0, 3), "helpful": (0, 3), "brief": (0, 3), "model_graded_qa": (0, 1)}
+LEVELS = {
+    "rubric": (0, 3),
+    "helpful": (0, 3),
+    "brief": (0, 3),
+    "model_graded_qa": (0, 1),
+}
 
 
 @pytest.mark.parametrize("kind", ["eval", "json"])
@@ -28,7 +35,9 @@ def test_a_log_of_inspect_ai_has_a_row_for_every_scorer_and_epoch(kind):
 
 def test_a_test_run_of_deepeval_has_a_row_for_every_metric():
     mine = rb.judgments(LOGS / "deepeval_test_run.json")
-    wide = mine.pivot(index="item_id", columns="criterion", values="score").stack(future_stack=True)
+    wide = mine.pivot(index="item_id", columns="criterion", values="score").stack(
+        future_stack=True
+    )
     assert mine[mine.criterion == "Helpful"].score.tolist() == [0.6, 0.9, 0.1, 0.4]
     assert mine.status.tolist() == ["ok"] * 7 + ["error"]
     assert set(mine.judge) == {"mine-1"}
@@ -39,7 +48,8 @@ def test_a_test_run_of_deepeval_has_a_row_for_every_metric():
 def test_results_of_promptfoo_have_a_row_for_every_assertion():
     mine = rb.judgments(LOGS / "promptfoo.json")
     assert mine.score.fillna(-1).tolist() == [0.5, 1, -1, 1]
-    assert mine.status.tolist() == ["ok", "ok", "error", "ok"]  # the grader's answer was no JSON
+    # the grader's answer was no JSON
+    assert mine.status.tolist() == ["ok", "ok", "error", "ok"]
     assert mine.judge.tolist() == ["openai:gpt-4.1-mini", "unknown"] * 2
     assert mine.candidate.tolist() == ["big"] * 2 + ["openai:gpt-4.1-nano"] * 2
     assert set(mine.group_id) == set(mine.cluster_id) == {"test 0"}
@@ -52,7 +62,9 @@ def test_logs_of_shares_need_no_scale_and_others_do():
     with pytest.raises(ValueError, match=r"judgments need scale=\(lowest, highest\)"):
         rb.judgments(LOGS / "inspect_replies.json")
     with pytest.raises(ValueError, match=r"scale of 'model_graded_qa' is missing"):
-        rb.judgments(LOGS / "inspect_replies.json", scale={"rubric": (0, 3)} | {"brief": (0, 3)} | {
+        rb.judgments(LOGS / "inspect_replies.json", scale={"rubric": (0, 3)} | {(
+            "brief"
+        ): (0, 3)} | {
             "helpful": (0, 3)})  # fmt: skip
 
 
@@ -60,7 +72,11 @@ def test_logs_of_shares_need_no_scale_and_others_do():
     ("name", "content", "message"),
     [
         ("a.json", '{"eval": 1', r"a\.json: line 1 is not JSON"),
-        ("a.json", '{"runs": []}', "neither a list of rows nor a log of inspect_ai.*it has: runs"),
+        (
+            "a.json",
+            '{"runs": []}',
+            "neither a list of rows nor a log of inspect_ai.*it has: runs",
+        ),
         ("a.json", '{"results": {"results": []}}', "is a log without scores"),
         ("a.eval", "PK", r"a\.eval: it is damaged.*BadZipFile"),
     ],
@@ -74,9 +90,23 @@ def test_what_is_no_log_is_refused(tmp_path, name, content, message):
 def test_a_scorer_that_crashed_leaves_the_scores_before_it(capsys):
     mine = rb.judgments(LOGS / "inspect_crashed.json", scale=(0, 3))
     assert len(mine) == 3 * 2 * 4
-    counts = mine.groupby("criterion", observed=True).status.value_counts().unstack(fill_value=0)
-    assert counts["ok"].to_dict() == {"helpful": 6, "brief": 6, "kind": 6, "crashing": 2}
-    assert counts["error"].to_dict() == {"helpful": 0, "brief": 0, "kind": 0, "crashing": 4}
+    counts = (
+        mine.groupby("criterion", observed=True)
+        .status.value_counts()
+        .unstack(fill_value=0)
+    )
+    assert counts["ok"].to_dict() == {
+        "helpful": 6,
+        "brief": 6,
+        "kind": 6,
+        "crashing": 2,
+    }
+    assert counts["error"].to_dict() == {
+        "helpful": 0,
+        "brief": 0,
+        "kind": 0,
+        "crashing": 4,
+    }
     lost = mine[mine.status == "error"]
     assert set(lost.reason) == {"RuntimeError('the grader is gone')"}
     assert mine[mine.criterion == "helpful"].score.tolist() == [1, 2, 3] * 2
@@ -85,7 +115,10 @@ def test_a_scorer_that_crashed_leaves_the_scores_before_it(capsys):
 def test_repeats_of_promptfoo_are_reads_and_aggregates_are_left_out(capsys):
     mine = rb.judgments(LOGS / "promptfoo_repeat.json")
     out = capsys.readouterr().out
-    assert "1 of 16 scores are out_of_range (off the scale 0..1), the first in row 9: 10" in out
+    assert (
+        "1 of 16 scores are out_of_range (off the scale 0..1), the first in row 9: 10"
+        in out
+    )
     twice = mine[mine.item_id == "test 2/local-target/helpful"].sort_values("replicate")
     assert twice.status.tolist() == ["ok", "out_of_range"]
     assert mine[mine.group_id == "test 0"].score.tolist() == [0.5, 0.5, 0.3, 0.5]
@@ -113,6 +146,11 @@ def test_scores_of_deepeval_above_one_are_counted_and_the_rest_is_read(capsys):
     ]
     assert mine[mine.criterion == "Helpful"].score.tolist() == [0.25, 0.5, 0.75, 1]
     out = capsys.readouterr().out
-    assert "2 of 8 scores are out_of_range (off the scale 0..1), the first in row 2: 2" in out
-    own = rb.judgments(LOGS / "deepeval_above_one.json", scale={"Tone": (-1, 2), "Helpful": (0, 1)})
+    assert (
+        "2 of 8 scores are out_of_range (off the scale 0..1), the first in row 2: 2"
+        in out
+    )
+    own = rb.judgments(
+        LOGS / "deepeval_above_one.json", scale={"Tone": (-1, 2), "Helpful": (0, 1)}
+    )
     assert own.status.value_counts()["out_of_range"] == 0

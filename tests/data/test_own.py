@@ -10,7 +10,10 @@ from rubricnb.data import load
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own-data"
 TONE = "{criterion: tone, definition: 'Kind?', levels: {1: no!, 2: so so, 3: very}}"
-LENGTH = "{criterion: length, rubric_id: len, definition: 'Short?', levels: {1: no!, 2: very}}"
+LENGTH = (
+    "{criterion: length, rubric_id: len, definition: 'Short?', levels: {1: no!, 2: "
+    "very}}"
+)
 
 
 TWO = f"[{TONE}, {LENGTH}]"
@@ -24,7 +27,9 @@ def two(own):
 
 def test_the_example_loads():
     items = load("csv", path=EXAMPLE / "my_data.csv", rubric=EXAMPLE / "my_rubric.yml")
-    rows = list(csv.DictReader((EXAMPLE / "my_data.csv").open(encoding="utf-8", newline="")))
+    rows = list(
+        csv.DictReader((EXAMPLE / "my_data.csv").open(encoding="utf-8", newline=""))
+    )
     assert items.response.tolist() == [row["response"] for row in rows]
     assert items.human.tolist() == [float(row["human"]) for row in rows]
     assert set(items.dataset) == {"my_data"}
@@ -47,7 +52,9 @@ def test_every_row_is_judged_by_every_criterion(two):
 
 
 def test_a_criterion_column_picks_the_criterion(two):
-    items = two("instruction,response,criterion,human\na,x,tone,1\na,x,length,2\nb,y,tone,3\n")
+    items = two(
+        "instruction,response,criterion,human\na,x,tone,1\na,x,length,2\nb,y,tone,3\n"
+    )
     assert items.rubric_id.tolist() == ["tone", "len", "tone"]
     assert items.human.tolist() == [1, 2, 3]
     assert items.text_id.nunique() == 2
@@ -77,16 +84,28 @@ def test_what_shares_a_prompt_shares_a_cluster_unless_all_do(two):
 
 
 def test_ids_and_other_columns_are_kept(two):
-    items = two("item_id,instruction,response,category,reference,mood\nq7,a,x,mail,best,glum\n")
+    items = two(
+        "item_id,instruction,response,category,reference,mood\nq7,a,x,mail,best,glum\n"
+    )
     assert items.item_id.tolist() == ["mails/q7/tone", "mails/q7/length"]
-    assert items[["category", "reference", "mood"]].iloc[0].tolist() == ["mail", "best", "glum"]
+    assert items[["category", "reference", "mood"]].iloc[0].tolist() == [
+        "mail",
+        "best",
+        "glum",
+    ]
 
 
-ODD = ["NA", "None", "null", "007", "1e5", "line one\r\nline two", "one\rtwo", "tab\there",
-       'a "quoted", text', "😀 naïve ‮عربي‬ 日本語", "é", " space ", "=1+1", "\u2028x"]  # fmt: skip
+ODD = ["NA", "None", "null", "007", "1e5", "line one\r\nline two", "one\rtwo", (
+    "tab\there"
+),
+       'a "quoted", text', "😀 naïve ‮عربي‬ 日本語", "é", " space ", "=1+1", (
+           "\u2028x"
+       )]  # fmt: skip
 
 
-texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1).filter(str.strip)
+texts = st.text(
+    st.characters(exclude_characters="\0", codec="utf-8"), min_size=1
+).filter(str.strip)
 
 
 @pytest.mark.in_turn
@@ -98,7 +117,9 @@ def test_any_text_is_kept_to_the_letter(tmp_path_factory, responses, end):
     (folder / "r.yml").write_text(TONE)
     with open(folder / "d.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator=end, quoting=csv.QUOTE_ALL)
-        writer.writerows([("instruction", "response"), *(("Say it.", r) for r in responses)])
+        writer.writerows(
+            [("instruction", "response"), *(("Say it.", r) for r in responses)]
+        )
     items = load("csv", path=folder / "d.csv", rubric=folder / "r.yml")
     assert items.response.tolist() == responses
 
@@ -109,24 +130,54 @@ HEAD = "instruction,response"
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("instruction,respons\na,x\n", "mails.csv lacks 'response'.*{'respons': 'response'}"),
+        (
+            "instruction,respons\na,x\n",
+            "mails.csv lacks 'response'.*{'respons': 'response'}",
+        ),
         ("", "mails.csv is empty; its first line must name the columns"),
-        (f"{HEAD}\n", r"mails.csv has no rows below its header \(instruction, response\)"),
-        ("response;Response;instruction\nx;x;a\n", "two columns that could be 'response': 'respon"),
-        ("response,response,instruction\nx,x,a\n", "mails.csv has two columns 'response'"),
+        (
+            f"{HEAD}\n",
+            r"mails.csv has no rows below its header \(instruction, response\)",
+        ),
+        (
+            "response;Response;instruction\nx;x;a\n",
+            "two columns that could be 'response': 'respon",
+        ),
+        (
+            "response,response,instruction\nx,x,a\n",
+            "mails.csv has two columns 'response'",
+        ),
         (f"{HEAD}\na,x\nb,y,z\n", "mails.csv is not a CSV .* fields in line 3, saw 3"),
-        (f"{HEAD}\na,\nb, \n", "mails.csv: rows 1, 2, column 'response': '' is empty; .* name it"),
-        (f"{HEAD}\na,x\n,y\n", "row 2, column 'instruction': '' is empty; if cells .* are merged"),
+        (
+            f"{HEAD}\na,\nb, \n",
+            "mails.csv: rows 1, 2, column 'response': '' is empty; .* name it",
+        ),
+        (
+            f"{HEAD}\na,x\n,y\n",
+            "row 2, column 'instruction': '' is empty; if cells .* are merged",
+        ),
         (f"{HEAD},human\na,x,3\n", "does not say which of 2 criteria it rates"),
-        (f"{HEAD},human_wit\na,x,3\n", "'human_wit' does not name a criterion of the rubric file"),
-        (f"{HEAD},human_tone\na,x,3\nb,y,bad\n", "'human': 'bad' is not a number, nor a"),
+        (
+            f"{HEAD},human_wit\na,x,3\n",
+            "'human_wit' does not name a criterion of the rubric file",
+        ),
+        (
+            f"{HEAD},human_tone\na,x,3\nb,y,bad\n",
+            "'human': 'bad' is not a number, nor a",
+        ),
         (
             f"{HEAD},item_id\na,x,7\nb,y,7.0\n",
             "has the ids '7' and '7.0', which are the same number",
         ),
-        (f"{HEAD},human_tone\na,x,3\nb,y,4\n", "row 2, column 'human': '4' is outside 1..3"),
+        (
+            f"{HEAD},human_tone\na,x,3\nb,y,4\n",
+            "row 2, column 'human': '4' is outside 1..3",
+        ),
         (f"{HEAD},criterion\na,x,tone\nb,y,wit\n", "'wit' has no rubric. There are"),
-        (f"{HEAD},item_id\na,x,q\nb,y,q\n", "column 'item_id': 'mails/q/tone' appears twice"),
+        (
+            f"{HEAD},item_id\na,x,q\nb,y,q\n",
+            "column 'item_id': 'mails/q/tone' appears twice",
+        ),
         (
             f"{HEAD}\na,caf".encode() + bytes(range(128, 160)) * 9,
             "mails.csv is not in UTF-8, and its encoding",
@@ -138,15 +189,25 @@ def test_bad_data_are_named_by_row_and_column(two, table, message):
         two(table)
 
 
-# As a spreadsheet in a country with decimal commas writes it: a byte order mark, semicolons, empty
-# rows and an empty column at the end; levels from 0, and cells that nobody rated.
-FROM_0 = "[{criterion: tone, definition: 'Kind?', levels: {0: no!, 1: hm, 2: so so, 3: very}}]"
-SHEET = "instruction;response;human_tone;\r\na;x;0;\r\na;y, then z;;\r\nb;z;2,5;\r\n;;;\r\n;;;\r\n"
+# As a spreadsheet in a country with decimal commas writes it: a byte order mark,
+# semicolons, empty rows and an empty column at the end; levels from 0, and cells that
+# nobody rated.
+FROM_0 = (
+    "[{criterion: tone, definition: 'Kind?', levels: {0: no!, 1: hm, 2: so so, 3: "
+    "very}}]"
+)
+SHEET = (
+    "instruction;response;human_tone;\r\na;x;0;\r\na;y, then "
+    "z;;\r\nb;z;2,5;\r\n;;;\r\n;;;\r\n"
+)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["\ufeff" + SHEET, SHEET.replace(", then", "").replace(",", ".").replace(";", "\t")],
+    [
+        "\ufeff" + SHEET,
+        SHEET.replace(", then", "").replace(",", ".").replace(";", "\t"),
+    ],
     ids=["bom", "tabs"],
 )
 def test_what_a_spreadsheet_writes_is_read(own, text):
@@ -157,13 +218,19 @@ def test_what_a_spreadsheet_writes_is_read(own, text):
 
 
 def test_rows_keep_their_numbers_when_empty_ones_are_left_out(own):
-    with pytest.raises(ValueError, match=r"row 3, column 'human': 'good' is not a number"):
+    with pytest.raises(
+        ValueError, match=r"row 3, column 'human': 'good' is not a number"
+    ):
         own(SHEET.replace("a;y, then z;;", ";;;\r\na;y;good;"), FROM_0)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_other_kinds_of_files_are_read_as_text(tmp_path, kind):
-    rows = {"instruction": ["a", "b"], "response": ["x", "007"], "human_tone": [0, None]}
+    rows = {
+        "instruction": ["a", "b"],
+        "response": ["x", "007"],
+        "human_tone": [0, None],
+    }
     frame = pd.DataFrame(rows | {"id": [7, 8]})
     path = tmp_path / f"mails.{kind}"
     if kind == "parquet":
@@ -180,7 +247,11 @@ def test_other_kinds_of_files_are_read_as_text(tmp_path, kind):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("mails.jsonl", '{"instruction": "a", "response": "x"}\n{"in', "jsonl: line 2 is not"),
+        (
+            "mails.jsonl",
+            '{"instruction": "a", "response": "x"}\n{"in',
+            "jsonl: line 2 is not",
+        ),
         ("mails.jsonl", "[1]", "mails.jsonl does not hold JSON objects only"),
         ("mails.docx", "x", r"a table is a \.csv, .* not \.docx"),
         ("mails.csv", f'{HEAD}\na,"x\nb,y\n', "close every quote"),

@@ -20,9 +20,13 @@ def test_a_pair_says_who_is_better_and_what_both_wrote():
     items = load("minibench")
     texts = items.set_index(["group_id", "candidate"])
     both = pairs(items)
-    options = both.rubrics[both.rubrics.variant == "standard"].set_index(["rubric_id", "score"])
+    options = both.rubrics[both.rubrics.variant == "standard"].set_index(
+        ["rubric_id", "score"]
+    )
     for pair in both.itertuples():
-        sides = [texts.loc[(pair.group_id, c)] for c in (pair.candidate_1, pair.candidate_2)]
+        sides = [
+            texts.loc[(pair.group_id, c)] for c in (pair.candidate_1, pair.candidate_2)
+        ]
         assert [options.description[pair.rubric_id, k] for k in (1, 2)] == [
             side.response for side in sides
         ]
@@ -48,7 +52,9 @@ def test_the_template_shows_both_in_the_order_asked():
     both = pairs(load("minibench", n_items=15))
     pair = both.iloc[0]
     rubric = both.rubrics[both.rubrics.rubric_id == pair.rubric_id]
-    options = rubric[rubric.variant == "standard"].set_index("score").description.to_dict()
+    options = (
+        rubric[rubric.variant == "standard"].set_index("score").description.to_dict()
+    )
     for order in ([1, 2], [2, 1]):
         prompt = render(pair.instruction, pair.response, rubric.definition.iloc[0], options,
                         order, template="pairwise").text  # fmt: skip

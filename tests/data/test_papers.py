@@ -13,7 +13,12 @@ FOLDER = Path(published.__code__.co_filename).parent / "published"
 
 
 def test_the_list_names_every_table_and_each_can_be_read():
-    files = {file.stem for file in FOLDER.glob("*.csv")} - {"index", "claims", "errata", "items"}
+    files = {file.stem for file in FOLDER.glob("*.csv")} - {
+        "index",
+        "claims",
+        "errata",
+        "items",
+    }
     assert set(published().table) == files
     for table in files:
         frame = published(table)
@@ -22,10 +27,14 @@ def test_the_list_names_every_table_and_each_can_be_read():
 
 
 def test_a_unique_beginning_is_enough():
-    assert published("rank_reversal").equals(published("rank_reversal_2602.02219v2_table7"))
+    assert published("rank_reversal").equals(
+        published("rank_reversal_2602.02219v2_table7")
+    )
     with pytest.raises(ValueError, match="several tables begin with 'datasets'"):
         published("datasets")
-    with pytest.raises(ValueError, match="there is no table 'rank_reversals'; did you mean"):
+    with pytest.raises(
+        ValueError, match="there is no table 'rank_reversals'; did you mean"
+    ):
         published("rank_reversals")
 
 
@@ -71,7 +80,9 @@ PRINTED = [
 def test_every_cell_of_a_table_is_claimed_as_printed(table, pattern, columns):
     rows = claims().query("kind == 'claim'")
     said = rows[rows.claim_id.str.fullmatch(pattern)].published
-    assert sorted(said) == pytest.approx(sorted(published(table)[columns].to_numpy(float).ravel()))
+    assert sorted(said) == pytest.approx(
+        sorted(published(table)[columns].to_numpy(float).ravel())
+    )
 
 
 def one(published=10.0, tolerance=1.0, relation="=", kind="claim"):
@@ -82,7 +93,9 @@ def one(published=10.0, tolerance=1.0, relation="=", kind="claim"):
 
 
 def verdict(claim, value, low=np.nan, high=np.nan):
-    found = pd.DataFrame({"claim_id": ["c"], "value": [value], "low": [low], "high": [high]})
+    found = pd.DataFrame(
+        {"claim_id": ["c"], "value": [value], "low": [low], "high": [high]}
+    )
     return verdicts(claim, found).verdict[0]
 
 
@@ -109,7 +122,9 @@ finite = st.floats(-1e6, 1e6)
 
 @pytest.mark.in_turn
 @given(finite, st.floats(0, 1e3), finite, st.floats(0, 1e3))
-def test_a_narrower_interval_never_turns_one_verdict_into_its_opposite(p, tolerance, value, width):
+def test_a_narrower_interval_never_turns_one_verdict_into_its_opposite(
+    p, tolerance, value, width
+):
     claim = one(p, tolerance)
     wide = verdict(claim, value, value - width, value + width)
     narrow = verdict(claim, value, value - width / 2, value + width / 2)
@@ -133,7 +148,9 @@ def test_only_what_is_tested_on_a_judge_can_replicate(kind, value):
 @pytest.mark.parametrize("kind", ["claim", "procedure"])
 @pytest.mark.parametrize("ends", [(np.nan, np.nan), (9.9, np.nan), (np.nan, 10.1)])
 def test_an_estimate_without_an_interval_decides_nothing(ends, kind):
-    found = pd.DataFrame({"claim_id": ["c"], "value": [10.0], "low": ends[:1], "high": ends[1:]})
+    found = pd.DataFrame(
+        {"claim_id": ["c"], "value": [10.0], "low": ends[:1], "high": ends[1:]}
+    )
     out = verdicts(one(kind=kind), found).iloc[0]
     assert (out.verdict, out.reason) == ("cannot say", "no interval")
 
@@ -142,7 +159,9 @@ def test_what_was_not_measured_cannot_be_said():
     out = verdicts(claims("03"), pd.DataFrame({"claim_id": [], "value": []}))
     assert set(out.verdict) == {VERDICTS[2]}
     assert set(out.reason) >= {"not measured here", "needs hanna"}
-    cells = verdicts(claims("A"), pd.DataFrame({"claim_id": [], "value": []})).set_index("claim_id")
+    cells = verdicts(
+        claims("A"), pd.DataFrame({"claim_id": [], "value": []})
+    ).set_index("claim_id")
     assert cells.reason["v1/table-4/gpt-4.1/hanna/r"] == "needs GPT-4.1 on hanna"
     assert verdict(one(), np.nan) == "cannot say"
 

@@ -13,14 +13,24 @@ import rubricnb as rb
 ROOT, HERE = Path(__file__).parents[2], Path(__file__).parent
 LINE = re.compile(r"`(rb\.(?:load|judgments)\(.+?\))`")
 WANTED = {  # rows, and how many of them have a score
-    "log.csv": (4, 4), "wide.csv": (4, 4), "failed.csv": (2, 1), "log_rated.csv": (2, 2),
+    "log.csv": (4, 4), "wide.csv": (4, 4), "failed.csv": (2, 1), (
+        "log_rated.csv"
+    ): (2, 2),
     "logs/replies.eval": (32, 31), "results.json": (16, 13), "test_run.json": (8, 5),
     "langfuse_scores.csv": (6, 5), "mlflow.csv": (4, 4), "ragas.csv": (3, 2),
-    "gpt-4_single.jsonl": (5, 4), "output_items.json": (4, 4), "annotations.json": (3, 2),
-    "judges.csv": (4, 4), "yes_no.csv": (2, 2), "said.csv": (2, 2), "langsmith.csv": (2, 2),
-    "langfuse_observations.csv": (3, 3), "phoenix.csv": (2, 2), "samples_qa.jsonl": (2, 2),
+    "gpt-4_single.jsonl": (5, 4), "output_items.json": (4, 4), (
+        "annotations.json"
+    ): (3, 2),
+    "judges.csv": (4, 4), "yes_no.csv": (2, 2), "said.csv": (2, 2), (
+        "langsmith.csv"
+    ): (2, 2),
+    "langfuse_observations.csv": (3, 3), (
+        "phoenix.csv"
+    ): (2, 2), "samples_qa.jsonl": (2, 2),
     "reversed.jsonl": (4, 3), "jev.jsonl": (3, 3),
-    "mails.csv": 2, "rated.csv": 2, "augmented_biggen.json": 1, "augmented_flask.json": 1,
+    "mails.csv": 2, "rated.csv": 2, "augmented_biggen.json": 1, (
+        "augmented_flask.json"
+    ): 1,
 }  # fmt: skip
 FILES = {
     "log.csv": "id,value\na,1\na,2\nb,4\nb,5\n",
@@ -38,14 +48,18 @@ FILES = {
     '{"doc_id": 0, "filter": "flexible", "exact_match": 0.0, "doc": {}}\n',
     "langsmith.csv": "example_id,inputs.q,feedback.correctness\na,So?,1\nb,Why?,0.5\n",
     "mails.csv": "question,answer,rating\nHow?,So.,3\nWhy?,Because.,4\n",
-    "rated.csv": "instruction,response,rater_1,rater_2\nHow?,So.,3,4\nWhy?,Because.,4,\n",
+    "rated.csv": (
+        "instruction,response,rater_1,rater_2\nHow?,So.,3,4\nWhy?,Because.,4,\n"
+    ),
 }
 
 
 def lines():
     for page in ("own-data", "judgments-elsewhere", "found-in-2026"):
         for line in LINE.findall((ROOT / f"book/{page}.md").read_text("utf-8")):
-            name = re.search(r'(?:path=|judgments\(|open\(|read_csv\()"([^"]+)"', line)[1]
+            name = re.search(r'(?:path=|judgments\(|open\(|read_csv\()"([^"]+)"', line)[
+                1
+            ]
             yield pytest.param(line, name, id=name)
 
 
@@ -84,9 +98,13 @@ def test_every_file_of_the_pages_is_wanted():
 def test_an_audit_of_a_rubric_with_gaps_from_a_sheet_in_five_lines(desk, capsys):
     """A rubric of 1-3-5-7 and texts, as a spreadsheet saves them as Unicode text."""
     levels = [("kind", "Is it kind?", k, f"Level {k}.") for k in (1, 3, 5, 7)]
-    rubric = pd.DataFrame(levels, columns=["criterion", "definition", "score", "description"])
+    rubric = pd.DataFrame(
+        levels, columns=["criterion", "definition", "score", "description"]
+    )
     texts = pd.DataFrame({"Instruction": [f"Ask {i}." for i in range(12)]})
-    texts = texts.assign(Response=[f"Good day, {'dear ' * (i % 4)}sir." for i in range(12)])
+    texts = texts.assign(
+        Response=[f"Good day, {'dear ' * (i % 4)}sir." for i in range(12)]
+    )
     texts["Human"] = [1 + 2 * (i % 4) for i in range(12)]
     for name, frame in (("rubric", rubric), ("texts", texts)):
         frame.to_csv(f"{name}.txt", sep="\t", index=False, encoding="utf-16")

@@ -1,4 +1,6 @@
-"""What others recorded is read whole, under its right names, and what fails is counted."""
+"""What others recorded is read whole, under its right names,
+and what fails is counted.
+"""
 
 import json
 from functools import cache
@@ -27,7 +29,9 @@ def counts(column):
 def test_the_list_says_what_one_must_know(mirror):
     table = rb.recordings().set_index("name")
     assert len(table) >= 6
-    assert (table[["judges", "licence", "people", "what", "beware"]] != "").all(axis=None)
+    assert (table[["judges", "licence", "people", "what", "beware"]] != "").all(
+        axis=None
+    )
     assert (table["megabytes"] > 0).all()
     assert (
         table["source"]
@@ -39,7 +43,9 @@ def test_the_list_says_what_one_must_know(mirror):
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("name", rb.recordings()["name"])
-def test_every_set_has_the_rows_that_the_list_says_under_unequal_keys(mirror, load, name):
+def test_every_set_has_the_rows_that_the_list_says_under_unequal_keys(
+    mirror, load, name
+):
     judgments = load(name)
     assert len(judgments) == rb.recordings().set_index("name").n_rows[name]
     assert judgments["request_id"].is_unique
@@ -57,7 +63,9 @@ def test_rewardbench_has_eight_reads_of_four_responses(mirror, load):
         "ok": 1_223_741, "error": 1_793, "refused": 1_728, "unparsed": 162,
     }  # fmt: skip
     assert counts(reads["replicate"]) == dict.fromkeys(range(1, 9), 153_428)
-    arms = reads.groupby(["judge", "template", "temperature"], observed=True, dropna=False)
+    arms = reads.groupby(
+        ["judge", "template", "temperature"], observed=True, dropna=False
+    )
     prompts = arms["group_id"].nunique()
     assert len(prompts) == 22
     assert (prompts.min(), prompts.max()) == (1718, 1763)
@@ -102,7 +110,11 @@ def test_pairs_are_asked_in_both_orders(mirror, load):
     assert set(pairs["design"]) == {"balanced"}
     wide = pairs.pivot(index="item_id", columns="ordering", values="score")
     assert (wide["1-2"] == wide["2-1"]).mean() == pytest.approx(0.648, abs=5e-4)
-    file = mirror / summeval.FOLDER / "comp_res/gpt-3.5-turbo-0301/M8-M9_coherence_toggle.result"
+    file = (
+        mirror
+        / summeval.FOLDER
+        / "comp_res/gpt-3.5-turbo-0301/M8-M9_coherence_toggle.result"
+    )
     row = json.loads(file.read_text().splitlines()[0])
     assert row["resp"] == "B"  # the swapped second summary is the first system's
     own = f"summeval/{row['id']}/coherence/M8-vs-M9"
@@ -129,12 +141,15 @@ def test_hanna_counts_what_is_off_the_scale(mirror, load):
     judgments = load("hanna-llm")
     off = judgments[judgments["status"] == "out_of_range"]
     assert counts(off["judge"]) == {
-        "ChatGPT": 14, "Beluga-13B": 173, "OrcaPlatypus": 203, "Llama-13B": 259, "Mistral-7B": 402,
+        "ChatGPT": 14, "Beluga-13B": 173, "OrcaPlatypus": 203, "Llama-13B": 259, (
+            "Mistral-7B"
+        ): 402,
     }  # fmt: skip
     assert (off["raw"] < 1).mean() > 0.9
     people = judgments.rated.set_index("item_id")["human"]
     items = rb.load("hanna").set_index("item_id")["human"]
-    assert np.allclose(people.loc[items.index], items)  # the two columns of the file agree
+    # the two columns of the file agree
+    assert np.allclose(people.loc[items.index], items)
     assert judgments["candidate"].nunique() == 11
 
 
@@ -151,7 +166,9 @@ def test_hanna_scores_stand_under_their_keys(mirror, load):
 
 def test_gpt4_read_prometheus_three_times(mirror, load):
     judgments = load("prometheus-gpt4")
-    differ = judgments.groupby(["dataset", "item_id"], observed=True)["score"].nunique() > 1
+    differ = (
+        judgments.groupby(["dataset", "item_id"], observed=True)["score"].nunique() > 1
+    )
     assert differ.groupby("dataset").sum().to_dict() == {"mt-bench": 179, "vicuna": 121}
     assert judgments.groupby("item_id", observed=True).size().eq(3).all()
     median = judgments.groupby("item_id", observed=True)["score"].median()
@@ -163,13 +180,21 @@ def test_gpt4_read_prometheus_three_times(mirror, load):
 def test_probes_are_mapped_and_open_models_are_no_judges(mirror, load):
     judgments = load("scoring-probes")
     api = judgments[judgments["dataset"] == "scoring-probes-api"]
-    assert sorted(api["judge"].unique()) == ["gpt-4o", "gpt-4o-mini", "llama-3.1-70b-instruct"]
+    assert sorted(api["judge"].unique()) == [
+        "gpt-4o",
+        "gpt-4o-mini",
+        "llama-3.1-70b-instruct",
+    ]
     reversed_ = api[api["template"] == "rubric_order/reversed"]
     assert np.allclose(reversed_["score"] + reversed_["raw"], 6)
     kept = api[~api["template"].isin(["rubric_order/reversed", "rubric_order/random"])]
     assert np.allclose(kept["score"], kept["raw"])
-    assert api.loc[api["template"] == "rubric_order/random", "status"].eq("unparsed").all()
-    assert counts(api[api.template == "control"]["replicate"]) == dict.fromkeys(range(1, 6), 150)
+    assert (
+        api.loc[api["template"] == "rubric_order/random", "status"].eq("unparsed").all()
+    )
+    assert counts(api[api.template == "control"]["replicate"]) == dict.fromkeys(
+        range(1, 6), 150
+    )
     others = judgments[judgments["dataset"] == "scoring-probes-open"]
     assert others["judge"].nunique() == 26
     assert others["label_mass"].max() == pytest.approx(0.0173)

@@ -1,8 +1,9 @@
-"""Grades whose labels run against their values: 1 is the best. Labels come first everywhere.
+"""Grades whose labels run against their values: 1 is the best.
+Labels come first everywhere.
 
-Whatever names a level (scores, ratings, references, orderings, examples) names it by its label, so
-a perfect judge is perfect, and what is shown to a judge as grade 1 is what the file calls grade 1.
-"""
+Whatever names a level (scores, ratings, references, orderings, examples) names it by
+its label, so a perfect judge is perfect, and what is shown to a judge as grade 1 is
+what the file calls grade 1."""
 
 import numpy as np
 import pandas as pd
@@ -37,7 +38,9 @@ def load(**columns):
 
 
 def log(**columns):
-    return pd.DataFrame({"item_id": [f"t{k}/tone" for k in range(N)], "score": GRADE} | columns)
+    return pd.DataFrame(
+        {"item_id": [f"t{k}/tone" for k in range(N)], "score": GRADE} | columns
+    )
 
 
 @pytest.mark.parametrize("column", ["human", "human_tone", "gold"])
@@ -65,7 +68,9 @@ def test_one_column_a_rater_is_grades():
 
 
 def test_references_are_named_by_the_grade_that_they_are_worth(capsys):
-    texts = {f"reference_{grade}": [f"A text of grade {grade}."] * N for grade in VALUES}
+    texts = {
+        f"reference_{grade}": [f"A text of grade {grade}."] * N for grade in VALUES
+    }
     items = load(human=GRADE, **texts)
     for grade, value in VALUES.items():
         assert (items[f"reference_{value}"] == f"A text of grade {grade}.").all()
@@ -75,7 +80,9 @@ def test_references_are_named_by_the_grade_that_they_are_worth(capsys):
     for request in rendered(asked, judge):
         prompt = request.messages[-1].content
         [grade] = [g for g in VALUES if f"A text of grade {g}." in prompt]
-        assert f"Reference Answer (Score {grade})" in prompt.replace("answer", "Answer"), prompt
+        assert f"Reference Answer (Score {grade})" in prompt.replace(
+            "answer", "Answer"
+        ), prompt
 
 
 def test_references_named_by_words():
@@ -83,11 +90,15 @@ def test_references_named_by_words():
         "levels": {"good": "Kind.", "poor": "Rude."},
         "values": {"good": 2, "poor": 1},
     }
-    items = rb.load("csv", path=table(reference_good="Yes.", reference_poor="No."), rubric=rubric)
+    items = rb.load(
+        "csv", path=table(reference_good="Yes.", reference_poor="No."), rubric=rubric
+    )
     assert (items.reference_2 == "Yes.").all()
     assert (items.reference_1 == "No.").all()
     with pytest.raises(ValueError, match="both hold the reference of score 2"):
-        rb.load("csv", path=table(reference_good="Yes.", reference_2="Si."), rubric=rubric)
+        rb.load(
+            "csv", path=table(reference_good="Yes.", reference_2="Si."), rubric=rubric
+        )
 
 
 def test_references_of_each_criterion_follow_its_own_labels():
@@ -106,7 +117,12 @@ def test_references_of_each_criterion_follow_its_own_labels():
 
 def test_a_log_names_levels_by_grades():
     mine = rb.judgments(
-        log(ordering="1-2-4-3", reference_score="1", exemplar="2", expected_score=GRADE + 0.0),
+        log(
+            ordering="1-2-4-3",
+            reference_score="1",
+            exemplar="2",
+            expected_score=GRADE + 0.0,
+        ),
         load(human=GRADE),
     )
     assert mine.score.tolist() == VALUE.tolist()
@@ -120,7 +136,9 @@ def test_a_log_names_levels_by_grades():
 
 
 def test_conditions_that_name_no_level_stay():
-    mine = rb.judgments(log(reference_score="none", exemplar="unknown"), load(human=GRADE))
+    mine = rb.judgments(
+        log(reference_score="none", exemplar="unknown"), load(human=GRADE)
+    )
     assert set(mine.reference_score) == {"none"}
     assert set(mine.exemplar) == {"unknown"}
 

@@ -1,4 +1,6 @@
-"""The datasets of sets.yml: against their real files, or against files in their documented form."""
+"""The datasets of sets.yml: against their real files,
+or against files in their documented form.
+"""
 
 import ast
 import csv
@@ -43,9 +45,12 @@ def test_minibench_has_180_items_and_60_more_on_request():
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "levels"), [("minibench", 5, [1, 2, 3, 4, 5]), ("minibench-7", 7, [1, 4, 7])]
+    ("name", "n", "levels"),
+    [("minibench", 5, [1, 2, 3, 4, 5]), ("minibench-7", 7, [1, 4, 7])],
 )
-def test_quality_is_on_the_scale_and_each_text_is_the_reference_of_its_level(name, n, levels):
+def test_quality_is_on_the_scale_and_each_text_is_the_reference_of_its_level(
+    name, n, levels
+):
     items = rb.load(name)
     assert set(items.rubrics.groupby("rubric_id", observed=True).score.max()) == {n}
     assert set(items.human) == {1 + k * (n - 1) / 4 for k in range(5)}
@@ -67,7 +72,10 @@ def test_asap_set_2_is_rated_as_a_whole_and_resolved_to_rater_1(mirror):
     by_text = items.set_index("text_id")
     for row in rows_of(mirror, "asap-2", delimiter="\t")[::100]:
         item = by_text.loc[f"asap-2/{row['essay_id']}"]
-        assert item.human_ratings == (int(row["rater1_domain1"]), int(row["rater2_domain1"]))
+        assert item.human_ratings == (
+            int(row["rater1_domain1"]),
+            int(row["rater2_domain1"]),
+        )
         assert item.response == row["essay"].strip()
     first, second = items.human_ratings.str[0], items.human_ratings.str[1]
     assert (items.human == first).all()
@@ -80,7 +88,9 @@ def test_asap_set_2_is_rated_as_a_whole_and_resolved_to_rater_1(mirror):
 def test_asap_sets_7_and_8_are_rated_by_traits(mirror, name):
     items = rb.load(name, n_items=60)
     traits = list(sets()[name]["criteria"])
-    assert items.groupby("text_id").criterion.apply(list).map(lambda c: c == traits).all()
+    assert (
+        items.groupby("text_id").criterion.apply(list).map(lambda c: c == traits).all()
+    )
     assert items.human.tolist() == [sum(r) / 2 for r in items.human_ratings]
     rows = rows_of(mirror, name, delimiter="\t")
     row = next(r for r in rows if f"{name}/{r['essay_id']}" == items.text_id[0])
@@ -106,13 +116,17 @@ def test_hanna_has_96_stories_with_the_means_of_three_raters(mirror):
 
 def test_own_rubrics_replace_ours_for_what_was_rated(mirror, tmp_path):
     file = tmp_path / "mine.yml"
-    file.write_text("{criterion: surprise, definition: New, levels: {1: a, 2: b, 5: e}}")
+    file.write_text(
+        "{criterion: surprise, definition: New, levels: {1: a, 2: b, 5: e}}"
+    )
     items = rb.load("hanna", rubric=file)
     assert len(items) == 96
     assert set(items.criterion) == {"surprise"}
     assert items.rubrics.description.tolist() == list("abe")
     file.write_text("{criterion: wit, definition: Funny, levels: {1: a, 2: b}}")
-    with pytest.raises(ValueError, match="hanna has no ratings for the criterion 'wit'"):
+    with pytest.raises(
+        ValueError, match="hanna has no ratings for the criterion 'wit'"
+    ):
         rb.load("hanna", rubric=file)
 
 
@@ -126,7 +140,8 @@ def test_summeval_has_100_articles_by_four_systems_rated_by_three_experts(mirror
     assert items.group_id.nunique() == 400
     assert set(items.groupby("group_id").size()) == {4}
     means = items.groupby("candidate", observed=True).human.mean()
-    assert means.sort_values().index.tolist() == ["M11", "M20", "M13", "M22"]  # weak to strong
+    # weak to strong
+    assert means.sort_values().index.tolist() == ["M11", "M20", "M13", "M22"]
     lines = text_of(mirror, "summeval", 2).strip().split("\n")
     rows = {row["id"]: row for row in map(json.loads, lines)}
     mine = items[items.candidate == "M13"]
@@ -168,13 +183,17 @@ def test_prometheus_items_are_what_the_prompts_say(mirror, name):
         ]
         assert "\n\n".join(shown) in row["instruction"]
     groups = items.groupby("group_id")
-    assert groups.ngroups == items.cluster_id.nunique() == items.rubric_id.nunique() == 80
+    assert (
+        groups.ngroups == items.cluster_id.nunique() == items.rubric_id.nunique() == 80
+    )
     assert {tuple(sorted(group)) for _, group in groups.candidate} == {
         ("chatgpt", "llama2-chat-13b", "vicuna-13b", "wizardlm-13b")
     }
     # The text of MT-Bench does not give the prompt.
     assert items.instruction.nunique() == {"mt-bench": 318, "vicuna": 80}[name]
-    assert f"{name}/{items.item_id[0].split('/')[1]}/llama2-chat-13b" in set(items.item_id)
+    assert f"{name}/{items.item_id[0].split('/')[1]}/llama2-chat-13b" in set(
+        items.item_id
+    )
 
 
 @PROMETHEUS
@@ -197,7 +216,8 @@ line = st.text(st.characters(exclude_characters="\n\r#"), min_size=1)
 
 @given(
     st.fixed_dictionaries(
-        dict.fromkeys(NAMES, line) | {part: text for part in PARTS if part != "definition"}
+        dict.fromkeys(NAMES, line)
+        | {part: text for part in PARTS if part != "definition"}
     )
 )
 def test_parsing_gives_back_a_prompt_that_parses_again(parts):
@@ -226,7 +246,9 @@ def test_another_format_of_prompts_is_refused(change):
 
 @pytest.fixture
 def load(tmp_path):
-    """Load a set from records, from lines of text or records, or from the text of a file."""
+    """Load a set from records, from lines of text or records,
+    or from the text of a file.
+    """
 
     def load(name, content, file="data.jsonl"):
         path = tmp_path / file
@@ -270,11 +292,19 @@ def test_dress_has_three_traits_in_half_points(load):
 def summary(post="p1", text="A post.", overall=6, worker="w1", key="post"):
     axes = {"overall": overall, "accuracy": 7, "coverage": 5, "coherence": 7}
     shown = {"text": text, "policy": "ref", "note": None, "axes": axes}
-    return {"info": {"id": post, key: "A long post."}, "summary": shown, "worker": worker}
+    return {
+        "info": {"id": post, key: "A long post."},
+        "summary": shown,
+        "worker": worker,
+    }
 
 
 def test_workers_of_one_summary_are_one_item(load):
-    rows = [summary(), summary(overall=7, worker="w2"), summary(text="Other.", overall=2)]
+    rows = [
+        summary(),
+        summary(overall=7, worker="w2"),
+        summary(text="Other.", overall=2),
+    ]
     items = load("summhf", rows)
     assert items.human.tolist() == [6.5, 2]
     assert items.human_ratings.tolist() == [(6, 7), (2,)]
@@ -289,20 +319,37 @@ def test_what_nobody_rated_is_left_out_and_articles_are_posts_too(load):
     assert "A long post." in items.instruction[0]
 
 
-def flask(idx=1, source="m", skill="Factuality", human=(4, 5, 4), gpt4=(5, 5, 4), wording=""):
-    parts = {"task": "T", "instruction": f"Ask {idx}.", "response": f"{source} answers.",
-             "reference": "Best.", "definition": f"Is it {skill}?{wording}"}  # fmt: skip
-    prompt = PROMPT.format(**parts, **{f"level_{k}": f"{skill} {k}" for k in range(1, 6)})
-    return {"idx": idx, "response_source": source, "criteria": skill, "instruction": prompt,
+def flask(
+    idx=1, source="m", skill="Factuality", human=(4, 5, 4), gpt4=(5, 5, 4), wording=""
+):
+    parts = {"task": "T", "instruction": f"Ask {idx}.", "response": (
+        f"{source} answers."
+    ),
+             "reference": "Best.", "definition": (
+                 f"Is it {skill}?{wording}"
+             )}  # fmt: skip
+    prompt = PROMPT.format(
+        **parts, **{f"level_{k}": f"{skill} {k}" for k in range(1, 6)}
+    )
+    return {"idx": idx, "response_source": source, "criteria": skill, (
+        "instruction"
+    ): prompt,
             "human_score": human, "gpt4_score": gpt4}  # fmt: skip
 
 
 def test_a_response_of_flask_is_one_text_under_several_skills(load):
     skills = ("Factuality", "Harmlessness")
-    items = load("flask", [flask(i, s, k) for i in (1, 2) for s in "mn" for k in skills], "f.json")
+    items = load(
+        "flask",
+        [flask(i, s, k) for i in (1, 2) for s in "mn" for k in skills],
+        "f.json",
+    )
     assert items.text_id.nunique() == 4
     assert items.cluster_id.nunique() == 2
-    assert sorted(items.rubrics.rubric_id.unique()) == ["flask-factuality", "flask-harmlessness"]
+    assert sorted(items.rubrics.rubric_id.unique()) == [
+        "flask-factuality",
+        "flask-harmlessness",
+    ]
     assert items.human.round(3).unique().tolist() == [4.333]
     assert items.gold.unique().tolist() == [5]
     assert items.human_ratings.iloc[0] == (4, 5, 4)
@@ -310,20 +357,34 @@ def test_a_response_of_flask_is_one_text_under_several_skills(load):
     assert set(items.reference_5) == {"Best."}
     # A skill that is worded twice has two rubrics.
     items = load("flask", [flask(1), flask(2, wording=" Really?"), flask(3)])
-    assert items.rubric_id.str.removeprefix("flask-factuality").tolist() == ["", "-2", ""]
+    assert items.rubric_id.str.removeprefix("flask-factuality").tolist() == [
+        "",
+        "-2",
+        "",
+    ]
     # One number or none instead of a list.
-    items = load("flask", [flask(1, human=3, gpt4=None), flask(2, human=[None, 4], gpt4=[])])
+    items = load(
+        "flask", [flask(1, human=3, gpt4=None), flask(2, human=[None, 4], gpt4=[])]
+    )
     assert items.human.tolist() == [3, 4]
     assert items.gold.isna().all()
 
 
 def biggen():
-    rubric = {"criteria": "Right?"} | {f"score{k}_description": f"Level {k}." for k in range(1, 6)}
+    rubric = {"criteria": "Right?"} | {
+        f"score{k}_description": f"Level {k}." for k in range(1, 6)
+    }
     return [
         {
-            "capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
-            "system_prompt": "Be brief." if i else None, "reference_answer": "The plan.",
-            "score_rubric": rubric, "model_name": model, "response": f"{model} plans {i}.",
+            "capability": "planning", "task": "travel", "instance_idx": i, "input": (
+                f"Plan {i}."
+            ),
+            "system_prompt": "Be brief." if i else None, "reference_answer": (
+                "The plan."
+            ),
+            "score_rubric": rubric, "model_name": model, "response": (
+                f"{model} plans {i}."
+            ),
             "human_score": score,
         }
         for i in range(2) for model, score in (("a", 2), ("b", 5))
@@ -340,7 +401,10 @@ def test_biggen_from_parquet_and_json_lines_is_the_same(load):
     assert set(items.reference_5) == {"The plan."}
     # Whole numbers, -1 or nothing; parquet writes the last as NaN.
     for kind in ("parquet", "jsonl"):
-        some = [row | {"gpt4_score": k} for row, k in zip(biggen(), (3, 4, None, -1), strict=True)]
+        some = [
+            row | {"gpt4_score": k}
+            for row, k in zip(biggen(), (3, 4, None, -1), strict=True)
+        ]
         some[2]["human_score"], some[3]["human_score"] = None, -1
         items = load("biggen", some, f"h.{kind}")
         assert items.gold.fillna(0).tolist() == [3, 4, 0, 0]
@@ -350,7 +414,9 @@ def test_biggen_from_parquet_and_json_lines_is_the_same(load):
 
 # As github.com/KMdsy/scoring_bias prints its records; the texts are ours.
 EXTENDED = {
-    name: json.loads((Path(__file__).parent / f"exports/augmented_{name}.json").read_text())
+    name: json.loads(
+        (Path(__file__).parent / f"exports/augmented_{name}.json").read_text()
+    )
     for name in ("biggen", "flask")
 }
 
@@ -358,8 +424,11 @@ EXTENDED = {
 @pytest.mark.parametrize("name", EXTENDED)
 def test_records_of_scoring_bias_have_graded_references_and_reads_of_gpt_41(load, name):
     items = load(name, EXTENDED[name], "s.json")
-    assert [items[f"reference_{k}"][0] for k in range(1, 5)] == [f"Worth {k}." for k in range(1, 5)]
-    assert items.reference_5[0] == ("Best." if name == "flask" else "Worth 5.")  # of the prompt
+    assert [items[f"reference_{k}"][0] for k in range(1, 5)] == [
+        f"Worth {k}." for k in range(1, 5)
+    ]
+    # of the prompt
+    assert items.reference_5[0] == ("Best." if name == "flask" else "Worth 5.")
     assert items.gold.tolist() == [2]
     assert items.gold_ratings.tolist() == [(1, 3, 2)]
     assert items.human.tolist() == [pytest.approx(11 / 3 if name == "flask" else 1)]
@@ -378,23 +447,41 @@ def without(row, name):
     ("name", "file", "content", "message"),
     [
         ("asap-2.0", "a.csv", "essay_id,full_text\nA,Text.\n", "lacks 'score'"),
-        ("asap-2.0", "a.csv", "essay_id,full_text,score\nA,Text.,7\n", r"7.0 is outside 1\.\.6"),
-        ("dress", "d.tsv", DRESS + "1\tIs?\tIt is.\t5.5\t3\t4\t12\n", r"5.5 is outside 1\.\.5"),
+        ("asap-2.0", "a.csv", (
+            "essay_id,full_text,score\nA,Text.,7\n"
+        ), r"7.0 is outside 1\.\.6"),
+        ("dress", "d.tsv", DRESS + (
+            "1\tIs?\tIt is.\t5.5\t3\t4\t12\n"
+        ), r"5.5 is outside 1\.\.5"),
         ("summhf", "s.jsonl", "{", "s.jsonl: line 1 is not JSON"),
-        ("summhf", "s.jsonl", [summary(), {"info": {"id": "x"}}], "record 2 lacks summary.text"),
-        ("summhf", "s.jsonl", [summary(key="text")], "1 lacks info.post or info.article"),
-        ("summhf", "s.jsonl", [summary(overall=None)], "no summary with an overall rating"),
+        ("summhf", "s.jsonl", [summary(), {"info": {"id": "x"}}], (
+            "record 2 lacks summary.text"
+        )),
+        ("summhf", "s.jsonl", [summary(key="text")], (
+            "1 lacks info.post or info.article"
+        )),
+        ("summhf", "s.jsonl", [summary(overall=None)], (
+            "no summary with an overall rating"
+        )),
         ("flask", "f.json", [], r"f.json: the file has no records"),
         ("flask", "f.json", {"rows": []}, "does not hold JSON objects only"),
         ("flask", "f.json", [flask(human=(9,))], "outside"),
-        ("flask", "f.json", [flask() | {"instruction": "Rate this."}], "Prometheus format"),
-        ("biggen", "b.jsonl", [biggen()[0] | {"human_score": 7}], "7.0 is outside 1..5"),
-        ("biggen", "b.jsonl", [biggen()[0] | {"response": ""}], "record 1 lacks response"),
+        ("flask", "f.json", [flask() | {"instruction": "Rate this."}], (
+            "Prometheus format"
+        )),
+        ("biggen", "b.jsonl", [biggen()[0] | {"human_score": 7}], (
+            "7.0 is outside 1..5"
+        )),
+        ("biggen", "b.jsonl", [biggen()[0] | {"response": ""}], (
+            "record 1 lacks response"
+        )),
         (
             "biggen", "b.jsonl", [biggen()[0] | {"score_rubric": {"criteria": "x"}}],
             r"planning/travel/0' lacks '\(score_rubric or score_rubrics\).score1_desc",
         ),
-        ("biggen", "b.json", [without(EXTENDED["biggen"][0], "idx")], "1 lacks instance_idx"),
+        ("biggen", "b.json", [without(EXTENDED["biggen"][0], "idx")], (
+            "1 lacks instance_idx"
+        )),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_file_is_named(load, name, file, content, message):

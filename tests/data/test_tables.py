@@ -1,4 +1,6 @@
-"""Tables as people save them: encodings, names of columns, ids, ratings, and damaged files."""
+"""Tables as people save them: encodings, names of columns,
+ids, ratings, and damaged files.
+"""
 
 import json
 import zipfile
@@ -11,12 +13,18 @@ import rubricnb as rb
 from rubricnb.data import logs
 
 LOGS, EXPORTS = (Path(__file__).parent / name for name in ("logs", "exports"))
-LEVELS = "{criterion: tone, definition: 'Kind?', levels: {1: no!, 3: so so, 5: well, 7: very}}"
+LEVELS = (
+    "{criterion: tone, definition: 'Kind?', levels: {1: no!, 3: so so, 5: well, 7: "
+    "very}}"
+)
 ANSWERS = "{criterion: kind, definition: 'Kind?', levels: {'no': rude, 'yes': kind}}"
 FRENCH = (
-    "instruction;response;human\nPourquoi ?;Parce que l’été a été très chaud.;3\nQui ?;Zoé.;5\n"
+    "instruction;response;human\nPourquoi ?;Parce que l’été a été très chaud.;3\nQui "
+    "?;Zoé.;5\n"
 )
-GERMAN = FRENCH.replace("Parce que l’été a été très chaud", "Weil es größer, schöner und übel ist")
+GERMAN = FRENCH.replace(
+    "Parce que l’été a été très chaud", "Weil es größer, schöner und übel ist"
+)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +37,13 @@ GERMAN = FRENCH.replace("Parce que l’été a été très chaud", "Weil es grö
     ],
 )
 @pytest.mark.parametrize("text", [FRENCH, GERMAN], ids=["french", "german"])
-def test_text_as_spreadsheets_save_it_is_read_to_the_letter(own, text, encoding, said, capsys):
+def test_text_as_spreadsheets_save_it_is_read_to_the_letter(
+    own, text, encoding, said, capsys
+):
     items = own(text, LEVELS, encoding=encoding)
-    assert items.response.tolist() == [row.split(";")[1] for row in text.splitlines()[1:]]
+    assert items.response.tolist() == [
+        row.split(";")[1] for row in text.splitlines()[1:]
+    ]
     out = capsys.readouterr().out
     assert said.split(";")[0] in out
     assert ("save it in UTF-8" in out) == bool(said)
@@ -45,7 +57,9 @@ def test_columns_go_by_the_names_given_whatever_their_case(own):
         ["a", "x", 3, "mails/7"],
         ["b", "y", 5, "mails/8"],
     ]
-    with pytest.raises(ValueError, match=r"mails\.csv: unknown column 'Notes'; did you m"):
+    with pytest.raises(
+        ValueError, match=r"mails\.csv: unknown column 'Notes'; did you m"
+    ):
         own(table, LEVELS, columns=names | {"Notes": "human"})
 
 
@@ -53,10 +67,15 @@ def test_ratings_may_be_labels_shares_and_a_column_a_rater(own, capsys):
     items = own("instruction,response,human\na,x,Yes\nb,y,no\nc,z,\nd,u,NaN\n", ANSWERS)
     assert items.human.fillna(-1).tolist() == [1, 0, -1, -1]
     out = capsys.readouterr().out
-    assert "human: 2 values are not plain numbers, such as 'Yes', which is read as 1" in out
+    assert (
+        "human: 2 values are not plain numbers, such as 'Yes', which is read as 1"
+        in out
+    )
     shares = own("instruction,response,human\na,x,3/7\nb,y,7 / 7\n", LEVELS)
     assert shares.human.tolist() == [3, 7]
-    with pytest.raises(ValueError, match=r"row 1, column 'human': '3/5' is not a number"):
+    with pytest.raises(
+        ValueError, match=r"row 1, column 'human': '3/5' is not a number"
+    ):
         own("instruction,response,human\na,x,3/5\n", LEVELS)
     raters = "instruction,response,rater_1,rater_2\na,x,no,yes\nb,y,yes,\n"
     assert "human" not in own(raters, ANSWERS)
@@ -72,11 +91,15 @@ def test_half_an_emoji_is_named_by_file_row_and_column(tmp_path):
     file.write_text(
         '{"item_id": "\\ud83d\\ude00", "score": 1}\n{"item_id": "\\ud83d", "score": 1}\n'
     )
-    with pytest.raises(ValueError, match=r"a\.jsonl: row 2, column 'item_id': .* half a character"):
+    with pytest.raises(
+        ValueError, match=r"a\.jsonl: row 2, column 'item_id': .* half a character"
+    ):
         rb.judgments(file, scale=(0, 1))
     file = tmp_path / "a.json"
     file.write_text('[{}, {"item_id": "\\ud83d"}]')
-    with pytest.raises(ValueError, match=r"a\.json: row 2, column 'item_id': .* half a char"):
+    with pytest.raises(
+        ValueError, match=r"a\.json: row 2, column 'item_id': .* half a char"
+    ):
         rb.judgments(file, scale=(0, 1))
 
 
@@ -85,7 +108,9 @@ def test_rows_with_more_values_than_the_header_are_refused(tmp_path):
     file = tmp_path / "a.csv"
     for text in ("item_id,score\na,1,2\nb,2,3\n", "item_id,score\na,1,\nb,2,\n"):
         file.write_text(text)
-        with pytest.raises(ValueError, match=r"a\.csv: every row has more values than the header"):
+        with pytest.raises(
+            ValueError, match=r"a\.csv: every row has more values than the header"
+        ):
             rb.judgments(file, scale=(0, 5))
     file.write_text("item_id,score,\na,1,\nb,2,\n")
     assert rb.judgments(file, scale=(0, 5)).score.tolist() == [1, 2]
@@ -174,16 +199,22 @@ def _read_named(path):
     try:
         logs.read_log(path)
     except ValueError as error:
-        raise (_Named if str(error).startswith(path.name) else AssertionError)(error) from error
+        raise (_Named if str(error).startswith(path.name) else AssertionError)(
+            error
+        ) from error
 
 
-def test_an_eval_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+def test_an_eval_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(logs, "MAX_UNPACKED_BYTES", 10_000_000)
     with zipfile.ZipFile(tmp_path / "big.eval", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", "{}")
         archive.writestr("samples/1.json", b" " * 20_000_000)
     assert (tmp_path / "big.eval").stat().st_size < 100_000
-    with pytest.raises(ValueError, match=r"^big\.eval unpacks to 20,000,002 bytes, and at most 10"):
+    with pytest.raises(
+        ValueError, match=r"^big\.eval unpacks to 20,000,002 bytes, and at most 10"
+    ):
         rb.judgments(tmp_path / "big.eval")
 
 
@@ -194,5 +225,7 @@ def test_a_zstandard_member_longer_than_it_says_is_refused(tmp_path):
     size = info.file_size.to_bytes(4, "little")
     assert packed.count(size) >= 1
     (tmp_path / "a.eval").write_bytes(packed.replace(size, (10).to_bytes(4, "little")))
-    with pytest.raises(ValueError, match=r"^a\.eval: header\.json is longer than the archive says"):
+    with pytest.raises(
+        ValueError, match=r"^a\.eval: header\.json is longer than the archive says"
+    ):
         rb.judgments(tmp_path / "a.eval")

@@ -49,7 +49,9 @@ def test_bad_items_are_named_by_row_and_column(good, column, row, value, message
 
 def test_single_ratings_are_checked_too(good):
     ratings = [(1, 2, 3)] * 5 + [(1, 9, 3)]
-    with pytest.raises(ValueError, match=r"row 5, column 'human_ratings': \(1, 9, 3\) is outside"):
+    with pytest.raises(
+        ValueError, match=r"row 5, column 'human_ratings': \(1, 9, 3\) is outside"
+    ):
         check_items(good.assign(human=2.0, human_ratings=ratings), good.rubrics)
 
 

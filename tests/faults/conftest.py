@@ -1,4 +1,6 @@
-"""What the tests of an endpoint share: a plan, a run against it, and what the run stored."""
+"""What the tests of an endpoint share: a plan,
+a run against it, and what the run stored.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -18,9 +20,13 @@ def asking(tmp_path):
     """Run requests against an endpoint, with one store for each test."""
 
     def run(url, requests, limits=None, **options):
-        judge = rb.open_judge(f"openai:m@{url}", **{"retries": 0, "timeout": 60} | options)
+        judge = rb.open_judge(
+            f"openai:m@{url}", **{"retries": 0, "timeout": 60} | options
+        )
         with closing(judge):
-            return rb.run(requests, judge, store=tmp_path / "replies.sqlite", **limits or {})
+            return rb.run(
+                requests, judge, store=tmp_path / "replies.sqlite", **limits or {}
+            )
 
     return run
 

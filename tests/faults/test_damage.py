@@ -1,4 +1,6 @@
-"""Stores whose bytes were changed: damage is seen, named, and costs what it hits and no more."""
+"""Stores whose bytes were changed: damage is seen, named,
+and costs what it hits and no more.
+"""
 
 import hashlib
 import os
@@ -27,7 +29,11 @@ KEYS = [hashlib.sha256(str(i).encode()).hexdigest() for i in range(N)]
 
 
 def text_of(i):
-    return f"Feedback {i}: " + "long enough for a page of its own. " * (i % 3 * 60) + "[RESULT] 4"
+    return (
+        f"Feedback {i}: "
+        + "long enough for a page of its own. " * (i % 3 * 60)
+        + "[RESULT] 4"
+    )
 
 
 # Ended without closing anything, so that the log stays where it is.
@@ -50,7 +56,14 @@ def filled(tmp_path_factory):
 
     def put(*how):
         folder = tmp_path_factory.mktemp("filled")
-        command = [sys.executable, "-c", FILLED, folder / "replies.sqlite", *PATHS, *how]
+        command = [
+            sys.executable,
+            "-c",
+            FILLED,
+            folder / "replies.sqlite",
+            *PATHS,
+            *how,
+        ]
         assert subprocess.run(command, timeout=100).returncode == (9 if how else 0)
         return folder
 
@@ -82,19 +95,27 @@ def wrong(path):
     with Store(path) as store:
         kept = store.get(KEYS)
         store.check()
-    assert all(kept[key].text == text_of(i) for i, key in enumerate(KEYS) if key in kept)
+    assert all(
+        kept[key].text == text_of(i) for i, key in enumerate(KEYS) if key in kept
+    )
     return N - len(kept)
 
 
 def test_a_flipped_bit_of_an_answer_is_seen_and_named_and_the_others_are_saved(fill):
     path = fill()
     content = path.read_bytes()
-    at = content.index(b"[RESULT] 4", content.index(b"Feedback 33: ")) + len("[RESULT] ")
+    at = content.index(b"[RESULT] 4", content.index(b"Feedback 33: ")) + len(
+        "[RESULT] "
+    )
     flip(path, at)  # 4 becomes 5
     with Store(path) as store:
-        with pytest.raises(DamagedStore, match=rf"{KEYS[33]} by j has changed.*check --store"):
+        with pytest.raises(
+            DamagedStore, match=rf"{KEYS[33]} by j has changed.*check --store"
+        ):
             store.get(KEYS)
-        with pytest.raises(DamagedStore, match=rf"1 of 200 answers have changed, first {KEYS[33]}"):
+        with pytest.raises(
+            DamagedStore, match=rf"1 of 200 answers have changed, first {KEYS[33]}"
+        ):
             store.check()
         assert store.get([KEYS[34]])[KEYS[34]].text == text_of(34)
     done = CliRunner().invoke(app, ["check", "--store"])
@@ -126,7 +147,9 @@ def test_pages_overwritten_cost_the_answers_that_lay_there(fill):
     with path.open("r+b") as file:
         file.seek(30 * 4096)
         file.write(os.urandom(3 * 4096))
-    with pytest.raises(StoreError, match=r"RUBRICNB_STORE='.*' python -m rubricnb check --store"):
+    with pytest.raises(
+        StoreError, match=r"RUBRICNB_STORE='.*' python -m rubricnb check --store"
+    ):
         wrong(path)
     mend(path)
     assert 0 < wrong(path) <= 30
@@ -134,7 +157,9 @@ def test_pages_overwritten_cost_the_answers_that_lay_there(fill):
 
 @pytest.mark.parametrize("share", [0.01, 0.9])
 @pytest.mark.parametrize("part", ["header", "page"])
-def test_a_flipped_bit_in_the_log_costs_nothing_before_it_and_changes_no_answer(fill, share, part):
+def test_a_flipped_bit_in_the_log_costs_nothing_before_it_and_changes_no_answer(
+    fill, share, part
+):
     path = fill("killed")
     log = path.with_name("replies.sqlite-wal")
     frames = (log.stat().st_size - 32) // 4120
@@ -144,7 +169,8 @@ def test_a_flipped_bit_in_the_log_costs_nothing_before_it_and_changes_no_answer(
     assert lost <= (1 - share) * N * 1.2
     with Store(path) as store:
         kept = [key in store.get(KEYS) for key in KEYS]
-        assert kept == sorted(kept, reverse=True)  # those behind the damage are asked again
+        # those behind the damage are asked again
+        assert kept == sorted(kept, reverse=True)
         store.put(KEYS[-1], "j", Reply(1, text_of(N - 1)))
     assert wrong(path) == lost - (lost > 0)
 
@@ -192,9 +218,13 @@ STRANGERS = {
 }
 
 
-@pytest.mark.parametrize("name", [*STRANGERS, "another program's", "one in WAL mode", "a folder",
+@pytest.mark.parametrize("name", [*STRANGERS, "another program's", "one in WAL mode", (
+    "a folder"
+),
                                   "a pipe", "nothing"])  # fmt: skip
-def test_a_check_leaves_nothing_beside_and_nothing_in_what_is_no_store(name, tmp_path, monkeypatch):
+def test_a_check_leaves_nothing_beside_and_nothing_in_what_is_no_store(
+    name, tmp_path, monkeypatch
+):
     path = tmp_path / "file"
     if name in STRANGERS:
         path.write_bytes(STRANGERS[name])
@@ -261,7 +291,9 @@ def test_a_store_in_use_is_not_mended_through_a_link(fill, tmp_path, opened_by_l
             assert store.get([PAID])[PAID].text == "paid [RESULT] 4"
 
 
-def test_two_runs_that_open_a_store_by_different_names_do_not_ask_the_same(fill, tmp_path):
+def test_two_runs_that_open_a_store_by_different_names_do_not_ask_the_same(
+    fill, tmp_path
+):
     path = fill()
     link = tmp_path / "link.sqlite"
     link.symlink_to(path)
@@ -273,7 +305,9 @@ def test_two_runs_that_open_a_store_by_different_names_do_not_ask_the_same(fill,
 
 
 def test_a_flipped_bit_in_a_key_costs_its_answer_and_is_named_by_the_check(fill):
-    """A run looks for whole keys, so it asks this one again, and uses no changed answer."""
+    """A run looks for whole keys, so it asks this one again,
+    and uses no changed answer.
+    """
     path = fill()
     content = path.read_bytes()
     flip(path, content.index(KEYS[33].encode()))
@@ -281,7 +315,9 @@ def test_a_flipped_bit_in_a_key_costs_its_answer_and_is_named_by_the_check(fill)
     with Store(path) as store:
         assert KEYS[33] not in store.get(KEYS)
         assert store.answered([KEYS[33]]) == set()
-        with pytest.raises(DamagedStore, match=f"1 of 200 answers have changed, first {changed}"):
+        with pytest.raises(
+            DamagedStore, match=f"1 of 200 answers have changed, first {changed}"
+        ):
             store.check()
     assert "saved: 199" in mend(path)
 

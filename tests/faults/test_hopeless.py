@@ -1,4 +1,5 @@
-"""An endpoint that cannot answer anything is not sent the whole plan, and the reason is said.
+"""An endpoint that cannot answer anything is not sent the whole plan,
+and the reason is said.
 
 Also a model that changes, a date in ``Retry-After``, and a clock that is set back.
 """
@@ -26,17 +27,37 @@ from rubricnb.judging.store import Store, StoreError
 GOOD = completion("Fine. [RESULT] 2")
 STREAM = b'data: {"choices": [{"delta": {"content": "Fine"}}]}\n\ndata: [DONE]\n\n'
 USELESS = {
-    "a login page": (200, b"<!doctype html><title>Log in</title>", "web page: give the address"),
+    "a login page": (
+        200,
+        b"<!doctype html><title>Log in</title>",
+        "web page: give the address",
+    ),
     "a stream": (200, STREAM, r"this is a stream, .*extra={'stream': False}"),
     "no choice": (200, GOOD | {"choices": []}, "sent no answer.*log of the endpoint"),
-    "nothing at all": (200, b"", "an empty body. the answer is empty: look into the log"),
+    "nothing at all": (
+        200,
+        b"",
+        "an empty body. the answer is empty: look into the log",
+    ),
     "a list": (200, b"[]", "sent no JSON object: \\[\\]"),
     "an empty answer": (200, completion(""), "sent an empty answer"),
     "no text": (200, completion({"value": "Fine."}), "sent no text"),
     "a broken answer": (200, completion("Fine.", finish="error"), "broke off"),
-    "an error under 200": (200, {"error": {"message": "no such route"}}, "no such route"),
-    "a bad request": (400, {"error": {"message": "system messages are not known"}}, "system mess"),
-    "not to be processed": (422, {"detail": [{"msg": "field required"}]}, "field required"),
+    "an error under 200": (
+        200,
+        {"error": {"message": "no such route"}},
+        "no such route",
+    ),
+    "a bad request": (
+        400,
+        {"error": {"message": "system messages are not known"}},
+        "system mess",
+    ),
+    "not to be processed": (
+        422,
+        {"detail": [{"msg": "field required"}]},
+        "field required",
+    ),
 }
 
 
@@ -52,20 +73,28 @@ def test_an_endpoint_that_answers_nothing_is_sent_as_much_as_runs_at_once(
     name, many, asking, stored
 ):
     status, body, said = USELESS[name]
-    most = 8 if status == 200 and name != "an error under 200" else 150  # of three texts
+    # of three texts
+    most = 8 if status == 200 and name != "an error under 200" else 150
     with endpoint(lambda p, h: (status, body, {})) as (url, received):
         for run in (1, 2):  # the next one is no wiser, and as careful
-            with pytest.raises(JudgeError, match=rf"not one answer so far could be used.*{said}"):
+            with pytest.raises(
+                JudgeError, match=rf"not one answer so far could be used.*{said}"
+            ):
                 asking(url, many, concurrency=8, server="other")
             assert len(received) <= run * most
-        assert len(stored("error")) >= 8  # kept with the reason, as they may have been paid
+        # kept with the reason, as they may have been paid
+        assert len(stored("error")) >= 8
         body = GOOD
         status = 200
-        assert (asking(url, many.head(40), concurrency=8, server="other")["status"] == "ok").all()
+        assert (
+            asking(url, many.head(40), concurrency=8, server="other")["status"] == "ok"
+        ).all()
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
-def test_a_function_that_always_fails_is_not_called_for_the_whole_plan(concurrency, many, tmp_path):
+def test_a_function_that_always_fails_is_not_called_for_the_whole_plan(
+    concurrency, many, tmp_path
+):
     calls = []
 
     def gateway(messages):
@@ -86,44 +115,72 @@ def test_a_function_that_always_fails_is_not_called_for_the_whole_plan(concurren
 
 
 def test_money_is_not_spent_on_answers_without_a_choice(many, asking):
-    empty = GOOD | {"choices": [], "usage": {"prompt_tokens": 900, "completion_tokens": 900}}
-    with endpoint(lambda p, h: (200, empty, {})) as (url, received), pytest.raises(JudgeError):
-        asking(url, many, {"max_cost": 5, "price": (1, 1, 10)}, concurrency=16, server="other")
+    empty = GOOD | {
+        "choices": [],
+        "usage": {"prompt_tokens": 900, "completion_tokens": 900},
+    }
+    with (
+        endpoint(lambda p, h: (200, empty, {})) as (url, received),
+        pytest.raises(JudgeError),
+    ):
+        asking(
+            url,
+            many,
+            {"max_cost": 5, "price": (1, 1, 10)},
+            concurrency=16,
+            server="other",
+        )
     assert len(received) <= 16
 
 
 def test_one_text_that_is_never_answered_keeps_no_run_from_the_others(many, asking):
-    """All its requests come first, one at a time or many at once; the run goes on to the rest."""
+    """All its requests come first, one at a time or many at once;
+    the run goes on to the rest.
+    """
     bad = many.source["response"].iloc[0]
 
     def answer(payload, headers):
         empty = bad in payload["messages"][-1]["content"]
-        return (400, {"error": {"message": "too long"}}, {}) if empty else (200, GOOD, {})
+        return (
+            (400, {"error": {"message": "too long"}}, {}) if empty else (200, GOOD, {})
+        )
 
     for concurrency in (1, 16):
         with endpoint(answer) as (url, _):
-            status = asking(url, many, concurrency=concurrency, server="other")["status"]
+            status = asking(url, many, concurrency=concurrency, server="other")[
+                "status"
+            ]
         assert 0 < (status == "error").sum() <= 40
         assert (status == "ok").sum() >= 260
 
 
-def test_an_endpoint_that_breaks_in_the_middle_is_not_sent_the_rest(many, asking, stored):
+def test_an_endpoint_that_breaks_in_the_middle_is_not_sent_the_rest(
+    many, asking, stored
+):
     seen, lock = [], threading.Lock()
 
     def answer(payload, headers):
         with lock:
             seen.append(1)
-            return (200, GOOD, {}) if len(seen) <= 60 else (200, b"<html>Log in</html>", {})
+            return (
+                (200, GOOD, {})
+                if len(seen) <= 60
+                else (200, b"<html>Log in</html>", {})
+            )
 
     with endpoint(answer) as (url, received):
-        with pytest.raises(JudgeError, match=r"no answer since then could be used.*web page"):
+        with pytest.raises(
+            JudgeError, match=r"no answer since then could be used.*web page"
+        ):
             asking(url, many, concurrency=4, server="other")
         assert len(received) < 200
         assert stored("finish").count("stop") == 60
 
 
 @pytest.mark.parametrize("skew", [0, -86_400, 86_400])
-def test_a_date_to_come_back_at_is_kept_to_by_the_clock_of_the_endpoint(skew, plan, asking):
+def test_a_date_to_come_back_at_is_kept_to_by_the_clock_of_the_endpoint(
+    skew, plan, asking
+):
     """The endpoint's clock may be a day off: both dates are its own."""
     failed, lock = Counter(), threading.Lock()
 
@@ -137,7 +194,9 @@ def test_a_date_to_come_back_at_is_kept_to_by_the_clock_of_the_endpoint(skew, pl
             "Retry-After": formatdate(now + 1, usegmt=True),
             "Date": formatdate(now, usegmt=True),
         }
-        return (429, {"error": {"message": "later"}}, dates) if first else (200, GOOD, {})
+        return (
+            (429, {"error": {"message": "later"}}, dates) if first else (200, GOOD, {})
+        )
 
     with endpoint(answer) as (url, received):
         judgments = asking(url, plan.head(4), retries=1, server="other")
@@ -149,8 +208,12 @@ def test_a_date_to_come_back_at_is_kept_to_by_the_clock_of_the_endpoint(skew, pl
     ("told", "seconds"),
     [
         ("Fri, 27 Nov 2026 12:00:30 GMT", 30), ("Friday, 27-Nov-26 12:00:30 GMT", 30),
-        ("Fri, 27 Nov 2026 11:00:00 GMT", 0), ("7.5", 7.5), ("-3", 0), ("nan", 0), ("inf", 0),
-        ("soon", 0), ("", 0), ("Fri, 99 Nov 2026", 0), ("Thu, 01 Jan 99999 00:00:00 GMT", 0),
+        ("Fri, 27 Nov 2026 11:00:00 GMT", 0), ("7.5", 7.5), ("-3", 0), ("nan", 0), ((
+            "inf"
+        ), 0),
+        ("soon", 0), ("", 0), ("Fri, 99 Nov 2026", 0), ((
+            "Thu, 01 Jan 99999 00:00:00 GMT"
+        ), 0),
     ],
 )  # fmt: skip
 def test_what_retry_after_says(told, seconds):
@@ -168,11 +231,15 @@ def test_what_retry_after_says(told, seconds):
         ("claude-sonnet-4", "claude-sonnet-4@20250514", True),
         ("mistral-large", "mistral-large-2411", True),
         ("command-r", "command-r-08-2024", True),
-        ("llama3", "llama3:latest", True), ("openai/gpt-4.1", "gpt-4.1-2025-04-14", True),
+        ("llama3", "llama3:latest", True), ("openai/gpt-4.1", (
+            "gpt-4.1-2025-04-14"
+        ), True),
         ("meta-llama/Llama-3.1-8B", "meta-llama/llama-3.1-8b", True),
         ("a/b:free", "a/b", True), ("o3", "o3-2025-04-16", True),
         ("gpt-4", "gpt-4-32k", False), ("gpt-4", "gpt-4-32k-0613", False),
-        ("gpt-4", "gpt-4-1106-preview", False), ("claude-3", "claude-3-5-sonnet", False),
+        ("gpt-4", "gpt-4-1106-preview", False), ("claude-3", (
+            "claude-3-5-sonnet"
+        ), False),
         ("claude-3", "claude-3-5-sonnet-20241022", False),
         ("qwen2.5", "qwen2.5-0.5b", False), ("qwen2.5:7b", "qwen2.5:0.5b", False),
         ("qwen2.5:7b", "qwen2.5", False), ("gpt-4", "evil/gpt-4", False),
@@ -199,34 +266,52 @@ def test_a_model_that_changes_in_the_middle_is_said_once_and_kept_with_each_answ
     with endpoint(answer) as (url, _):
         asking(url, plan.head(30), concurrency=1, server="other")
         said = capsys.readouterr().out
-        assert said.count("some answers are by 'm-2025-04-14' and some by 'm-2025-04-28'") == 1
+        assert (
+            said.count("some answers are by 'm-2025-04-14' and some by 'm-2025-04-28'")
+            == 1
+        )
         assert sorted(Counter(stored("model")).items()) == [
             ("m-2025-04-14", 20), ("m-2025-04-28", 10),
         ]  # fmt: skip
-        asking(url, plan.head(35), concurrency=1, server="other")  # those in the store count
+        # those in the store count
+        asking(url, plan.head(35), concurrency=1, server="other")
         assert capsys.readouterr().out.count("some answers are by") == 1
 
 
 def test_a_model_that_changes_in_a_batch_is_kept_and_said(plan, tmp_path, capsys):
     judge = OpenAIJudge("m", "http://localhost:1/v1", server="other")
-    [file] = rb.export_batch(plan.head(4), judge, tmp_path / "b.jsonl", tmp_path / "s.sqlite")
+    [file] = rb.export_batch(
+        plan.head(4), judge, tmp_path / "b.jsonl", tmp_path / "s.sqlite"
+    )
     keys = [json.loads(line)["custom_id"] for line in file.read_text().splitlines()]
     names = ["m-2025-04-14", "m-2025-04-14", "m-2025-04-28", "evil/m"]
     lines = [
-        {"custom_id": key, "response": {"status_code": 200, "body": GOOD | {"model": name}}}
+        {
+            "custom_id": key,
+            "response": {"status_code": 200, "body": GOOD | {"model": name}},
+        }
         for key, name in zip(keys, names, strict=True)
     ]
-    (output := tmp_path / "o.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (output := tmp_path / "o.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines)
+    )
     counts = rb.import_batch(plan.head(4), judge, output, tmp_path / "s.sqlite")
     assert (counts["answered"], counts["failed"]) == (3, 1)
     said = capsys.readouterr().out
     assert "the answers are by 'm-2025-04-14', 'm-2025-04-28', 'evil/m'" in said
-    assert "1 of 1 failed requests: _Unusable: asked for 'm', but the model 'evil/m'" in said
+    assert (
+        "1 of 1 failed requests: _Unusable: asked for 'm', but the model 'evil/m'"
+        in said
+    )
     with Store(tmp_path / "s.sqlite") as store:
-        assert sorted(reply.model for reply in store.get(keys).values()) == sorted(names)
+        assert sorted(reply.model for reply in store.get(keys).values()) == sorted(
+            names
+        )
 
 
-def test_a_clock_that_is_set_back_costs_no_answer_of_a_fresh_run(plan, asking, monkeypatch):
+def test_a_clock_that_is_set_back_costs_no_answer_of_a_fresh_run(
+    plan, asking, monkeypatch
+):
     """While it runs, and between its stop and its going on."""
     now = [2e9]
     monkeypatch.setattr(store_module.time, "time", lambda: now[0])
@@ -257,7 +342,9 @@ def test_a_clock_that_is_set_back_costs_no_answer_of_a_fresh_run(plan, asking, m
         asking(url, requests, {"fresh": 1790000000.5}, server="other")
 
 
-def test_a_drift_test_that_was_stopped_goes_on_though_the_clock_was_set_back(tmp_path, monkeypatch):
+def test_a_drift_test_that_was_stopped_goes_on_though_the_clock_was_set_back(
+    tmp_path, monkeypatch
+):
     now = [2e9]
     monkeypatch.setattr(store_module.time, "time", lambda: now[0])
     with Store(tmp_path / "s.sqlite") as store:
@@ -281,7 +368,9 @@ PRAGMA user_version=2;
 PRAGMA journal_mode=WAL;
 """
 # A row as the version before wrote it, its checksum included.
-OLD_ROW = ("k1", "m", "Fine. [RESULT] 2", "stop", "[[0.25, 0.5]]", 100, 64, 7, 0.5, None,
+OLD_ROW = ("k1", "m", "Fine. [RESULT] 2", "stop", (
+    "[[0.25, 0.5]]"
+), 100, 64, 7, 0.5, None,
            1790000000.25, 2934304848)  # fmt: skip
 
 
@@ -298,7 +387,11 @@ def test_a_store_of_the_version_before_is_opened_and_its_answers_are_found(tmp_p
     with Store(path) as store:
         assert store.answered(["k1", "k2"]) == {"k1"}
         reply = store.get(["k1"])["k1"]
-        assert (reply.text, reply.probabilities, reply.model) == (OLD_ROW[2], ((0.25, 0.5),), "")
+        assert (reply.text, reply.probabilities, reply.model) == (
+            OLD_ROW[2],
+            ((0.25, 0.5),),
+            "",
+        )
         assert store.check() == 1
         store.put("k2", "m", Reply(1, "x", model="m-2025-04-14"), run=7)
         assert store.answered(["k1", "k2"], run=7) == {"k2"}
@@ -309,5 +402,8 @@ def test_a_store_of_the_version_before_is_opened_and_its_answers_are_found(tmp_p
         db.execute("UPDATE replies SET model = 'another' WHERE key = 'k2'")
         db.execute("UPDATE replies SET model = 'another' WHERE key = 'k1'")
     db.close()
-    with Store(path) as store, pytest.raises(StoreError, match="2 of 2 answers have changed"):
+    with (
+        Store(path) as store,
+        pytest.raises(StoreError, match="2 of 2 answers have changed"),
+    ):
         store.check()

@@ -63,7 +63,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def tattling(seen):
-    """An endpoint that repeats the key wherever it can, and fails in a different way each time."""
+    """An endpoint that repeats the key wherever it can,
+    and fails in a different way each time.
+    """
 
     def answer(payload, headers):
         seen.append(headers["Authorization"])
@@ -118,16 +120,26 @@ def test_a_notebook_that_fails_in_every_way_writes_the_key_nowhere(home, monkeyp
         cell = nbformat.v4.new_code_cell(NOTEBOOK.format(url=url))
         nbformat.write(nbformat.v4.new_notebook(cells=[cell]), home / "in.ipynb")
         done = subprocess.run(
-            [sys.executable, "-m", "papermill", "in.ipynb", "out.ipynb", "-k", "python3",
+            [sys.executable, "-m", "papermill", "in.ipynb", "out.ipynb", "-k", (
+                "python3"
+            ),
              "--log-output"],
             cwd=home, capture_output=True, timeout=300,
         )  # fmt: skip
     assert f"Bearer {ANY_KEY}" in seen
     found = written(home) | {"log": done.stdout + done.stderr}
     names = {path.name for path in written(home)}
-    assert names >= {"replies.sqlite", "out.ipynb", "judgments.parquet", "run.json", "judges.csv"}
+    assert names >= {
+        "replies.sqlite",
+        "out.ipynb",
+        "judgments.parquet",
+        "run.json",
+        "judges.csv",
+    }
     assert b"refused" in found[home / "out.ipynb"]  # the run did stop with a message
-    assert [path for path, content in found.items() if ANY_KEY.encode() in content] == []
+    assert [
+        path for path, content in found.items() if ANY_KEY.encode() in content
+    ] == []
 
 
 def test_a_killed_run_leaves_no_key_in_the_store_and_its_log(home, monkeypatch):
@@ -176,12 +188,15 @@ FORMS = {
 
 
 def pieces(text, key, size=10):
-    """Pieces of a key that can be read in a text, forwards or backwards, whatever its form.
+    """Pieces of a key that can be read in a text,
+    forwards or backwards, whatever its form.
 
     An oracle of its own: every escape is undone by its own language, again and again.
     """
     for _ in range(4):
-        text = html.unescape(re.sub("%([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text))
+        text = html.unescape(
+            re.sub("%([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text)
+        )
         code = r"\\+(?:u00|x|U000000|u\{)([0-9A-Fa-f]{2})\}?"
         text = re.sub(code, lambda m: chr(int(m[1], 16)), text)
         text = re.sub(r"\\+([01][0-7]{2})", lambda m: chr(int(m[1], 8)), text)
@@ -201,7 +216,11 @@ def pieces(text, key, size=10):
 def test_a_key_is_found_in_every_form(form, key, monkeypatch):
     told = FORMS[form](key)
     assert pieces(f"xx {told} yy", key)  # the oracle can see it
-    for text in (told, json.dumps({"error": told}), json.dumps(json.dumps({"error": told}))):
+    for text in (
+        told,
+        json.dumps({"error": told}),
+        json.dumps(json.dumps({"error": told})),
+    ):
         kept = redact(f"Good morning. {text} Good evening.", key)
         assert pieces(kept, key) == []
         assert kept.startswith("Good morning. ")
@@ -240,7 +259,8 @@ HUGE = 16 * 2**20 - 200
 HEAVY = {
     "backslashes": "\\\\" * (HUGE // 2),
     "escapes": "%41" * (HUGE // 3),
-    "a key, spaced out, again and again": (("." * 1000) + " ".join(KEY)) * (HUGE // 1047),
+    "a key, spaced out, again and again": (("." * 1000) + " ".join(KEY))
+    * (HUGE // 1047),
 }
 
 
@@ -249,12 +269,18 @@ HEAVY = {
 def test_a_huge_answer_keeps_no_other_waiting(name, plan, asking, stored, monkeypatch):
     """While one call's 16 MiB are looked through, the others are answered."""
     monkeypatch.setenv("MY_KEY", KEY)
-    heavy = json.dumps(completion("x") | {"padding": HEAVY[name]}).encode()[: 16 * 2**20]
+    heavy = json.dumps(completion("x") | {"padding": HEAVY[name]}).encode()[
+        : 16 * 2**20
+    ]
     answered, beats = [], []
 
     def answer(payload, headers):
         answered.append(time.monotonic())
-        return (200, heavy, {}) if len(answered) == 1 else (200, completion("[RESULT] 2"), {})
+        return (
+            (200, heavy, {})
+            if len(answered) == 1
+            else (200, completion("[RESULT] 2"), {})
+        )
 
     async def beat():
         while True:
@@ -262,7 +288,9 @@ def test_a_huge_answer_keeps_no_other_waiting(name, plan, asking, stored, monkey
             await asyncio.sleep(0.01)
 
     with endpoint(answer) as (url, _):
-        judge = rb.open_judge(f"openai:m@{url}", key_variable="MY_KEY", server="other", retries=0)
+        judge = rb.open_judge(
+            f"openai:m@{url}", key_variable="MY_KEY", server="other", retries=0
+        )
         judge.concurrency = 2
         beating = asyncio.run_coroutine_threadsafe(beat(), judge._start())
         began = time.process_time()
@@ -284,7 +312,9 @@ def test_a_long_text_with_a_hidden_key_is_dropped_as_a_whole():
 @settings(deadline=None)
 @given(
     st.lists(
-        st.sampled_from(["\\", "\\u0041", "&#65;", "&amp;#x0041;", "%2541", "%4", "&#", "y", "字"]),
+        st.sampled_from(
+            ["\\", "\\u0041", "&#65;", "&amp;#x0041;", "%2541", "%4", "&#", "y", "字"]
+        ),
         max_size=60,
     )
 )
@@ -302,8 +332,12 @@ def test_a_text_is_cut_into_pieces_within_no_escape(parts):
 def echoing(form, before):
     """Answers in which the key comes after so many characters."""
     told = f"{'.' * before}{form}"
-    bodies = {"text": told.encode(), "JSON": json.dumps({"error": {"message": told}}).encode()}
-    bodies["escaped"] = b'{"error": {"message": "' + told.encode() + b'"}}'  # if it is JSON
+    bodies = {
+        "text": told.encode(),
+        "JSON": json.dumps({"error": {"message": told}}).encode(),
+    }
+    # if it is JSON
+    bodies["escaped"] = b'{"error": {"message": "' + told.encode() + b'"}}'
     bodies["answer"] = json.dumps(completion(told)).encode()
     bodies["no text"] = json.dumps(completion({"said": told})).encode()
     bodies["model"] = json.dumps(completion("[RESULT] 2") | {"model": told}).encode()
@@ -311,7 +345,8 @@ def echoing(form, before):
     return [*refusals, *((200, body) for body in bodies.values())]
 
 
-# Where a message or a kept answer is cut: the key lies across each cut but for its last character.
+# Where a message or a kept answer is cut:
+# the key lies across each cut but for its last character.
 CUTS = [length - len(KEY) + shift for length in (200, 500, 100_000) for shift in (1, 8)]
 
 
@@ -336,7 +371,13 @@ def test_no_piece_of_a_key_is_kept_wherever_an_answer_is_cut(
         return *fates[prompt], {}
 
     with endpoint(answer) as (url, _):
-        asking(url, plan.head(len(bodies)), key_variable="MY_KEY", concurrency=1, server="other")
+        asking(
+            url,
+            plan.head(len(bodies)),
+            key_variable="MY_KEY",
+            concurrency=1,
+            server="other",
+        )
     kept = stored("text || ifnull(error, '')")
     assert len(kept) == len(bodies)
     assert [row for row in kept if pieces(row, KEY)] == []
@@ -345,7 +386,9 @@ def test_no_piece_of_a_key_is_kept_wherever_an_answer_is_cut(
 @pytest.mark.parametrize(
     "key", [f"{KEY}\n", "sk-proj-0123456789\nabcdef", "sk-proj-schlüssel-0123"]
 )
-def test_a_key_that_no_header_can_hold_is_not_shown(key, plan, asking, stored, monkeypatch):
+def test_a_key_that_no_header_can_hold_is_not_shown(
+    key, plan, asking, stored, monkeypatch
+):
     monkeypatch.setenv("MY_KEY", key)
     said = ""
     with endpoint(lambda p, h: (200, completion("[RESULT] 2"), {})) as (url, _):
@@ -359,9 +402,15 @@ def test_a_key_that_no_header_can_hold_is_not_shown(key, plan, asking, stored, m
 
 def test_a_batch_that_repeats_the_key_is_kept_without_it(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
-    judge = rb.open_judge("openai:m@http://localhost:9/v1", key_variable="MY_KEY", server="other")
-    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback").head(4)
-    [file] = rb.judging.export_batch(requests, judge, tmp_path / "b.jsonl", tmp_path / "s.sqlite")
+    judge = rb.open_judge(
+        "openai:m@http://localhost:9/v1", key_variable="MY_KEY", server="other"
+    )
+    requests = rb.plan(
+        rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback"
+    ).head(4)
+    [file] = rb.judging.export_batch(
+        requests, judge, tmp_path / "b.jsonl", tmp_path / "s.sqlite"
+    )
     keys = [json.loads(line)["custom_id"] for line in file.read_text().splitlines()]
     told = "." * (500 - len(KEY)) + KEY
     lines = [
@@ -373,7 +422,8 @@ def test_a_batch_that_repeats_the_key_is_kept_without_it(tmp_path, monkeypatch):
     output = tmp_path / "o.jsonl"
     output.write_text(
         "".join(
-            json.dumps({"custom_id": k} | line) + "\n" for k, line in zip(keys, lines, strict=True)
+            json.dumps({"custom_id": k} | line) + "\n"
+            for k, line in zip(keys, lines, strict=True)
         )
     )
     counts = rb.judging.import_batch(requests, judge, output, tmp_path / "s.sqlite")

@@ -1,4 +1,6 @@
-"""What an endpoint may do with a connection: redirect, never end, answer in odd ways, say slow."""
+"""What an endpoint may do with a connection: redirect,
+never end, answer in odd ways, say slow.
+"""
 
 import gzip
 import json
@@ -37,7 +39,9 @@ def stranger():
 
 
 @pytest.mark.parametrize("status", REDIRECTS)
-def test_prompt_and_key_never_follow_a_redirect(status, plan, asking, stranger, monkeypatch):
+def test_prompt_and_key_never_follow_a_redirect(
+    status, plan, asking, stranger, monkeypatch
+):
     monkeypatch.setenv("MY_KEY", "correct horse battery")
     other, seen = stranger
     target = f"{other}/chat/completions"
@@ -59,7 +63,9 @@ def test_a_list_of_models_is_not_looked_for_elsewhere(status, plan, asking, stra
     other, seen = stranger
     with (
         endpoint(lambda p, h: (200, GOOD, {}),
-                 listing=lambda: (status, b"", {"Location": f"{other}/models"})) as (url, received),
+                 listing=lambda: (status, b"", {"Location": (
+                     f"{other}/models"
+                 )})) as (url, received),
         pytest.raises(JudgeError, match=re.escape(f"{other}/models")),
     ):  # fmt: skip
         asking(url, plan.head(4))
@@ -76,10 +82,13 @@ def test_an_answer_without_end_is_read_to_a_limit(status, plan, stored, asking):
             yield piece
             sent[0] += len(piece)
 
-    with endpoint(lambda p, h: (status, endless, {"Content-Length": "1" + "0" * 12})) as (url, _):
+    with endpoint(
+        lambda p, h: (status, endless, {"Content-Length": "1" + "0" * 12})
+    ) as (url, _):
         judgments = asking(url, plan.head(2), timeout=20, server="other")
     assert (judgments["status"] == "error").all()
-    assert sent[0] < 2 * 40 * 2**20  # 16 MiB each, and what the system holds between the two
+    # 16 MiB each, and what the system holds between the two
+    assert sent[0] < 2 * 40 * 2**20
     assert "TimeoutError" not in stored("error")[0]
 
 
@@ -137,13 +146,23 @@ SECRET = "PW0123456789"
 
 @pytest.mark.parametrize(
     "address",
-    [f"user:{SECRET}@host", f"https:/user:{SECRET}@host/v1", f"https:///user:{SECRET}@host/v1",
-     f"https://host/v1;key={SECRET}", f"https://host/v1#{SECRET}", f"https://host/v1?key={SECRET}",
-     f"https://user:{SECRET}@host/v1", f"https://{SECRET}@host/v1", f"https://host:{SECRET}/v1",
-     f"ftp://u:{SECRET}@host/v1", f"https://host\\@{SECRET}/v1", f"https://[{SECRET}/v1",
+    [f"user:{SECRET}@host", f"https:/user:{SECRET}@host/v1", (
+        f"https:///user:{SECRET}@host/v1"
+    ),
+     f"https://host/v1;key={SECRET}", f"https://host/v1#{SECRET}", (
+         f"https://host/v1?key={SECRET}"
+     ),
+     f"https://user:{SECRET}@host/v1", f"https://{SECRET}@host/v1", (
+         f"https://host:{SECRET}/v1"
+     ),
+     f"ftp://u:{SECRET}@host/v1", f"https://host\\@{SECRET}/v1", (
+         f"https://[{SECRET}/v1"
+     ),
      "localhost:8899/v1", "http://api.openai.com/v1"],
 )  # fmt: skip
-def test_an_address_with_more_than_an_address_in_it_is_refused_without_repeating_it(address):
+def test_an_address_with_more_than_an_address_in_it_is_refused_without_repeating_it(
+    address,
+):
     with pytest.raises(ValueError, match="an endpoint's address") as caught:
         rb.open_judge(f"openai:m@{address}")
     assert SECRET not in str(caught.value)
@@ -153,7 +172,8 @@ def test_a_missing_v1_is_named(plan, asking):
     with endpoint(lambda p, h: (404, {"detail": "Not Found"}, {})) as (url, _):
         bare = url.removesuffix("/v1")
         with pytest.raises(
-            JudgeError, match=re.escape(f"404 Not Found; most addresses end in /v1: {url}")
+            JudgeError,
+            match=re.escape(f"404 Not Found; most addresses end in /v1: {url}"),
         ):
             asking(bare, plan.head(1))
 
@@ -171,7 +191,9 @@ def test_a_server_that_is_down_is_named_at_once_with_how_to_start_one(plan, aski
 def test_a_server_without_a_certificate_is_named_with_the_way_out(plan, asking):
     with (
         endpoint([(200, GOOD, {})]) as (url, received),
-        pytest.raises(JudgeError, match=r"https://.*SSL.*http:// for a server without a certific"),
+        pytest.raises(
+            JudgeError, match=r"https://.*SSL.*http:// for a server without a certific"
+        ),
     ):
         asking(url.replace("http:", "https:"), plan.head(1))
     assert received == []
@@ -185,12 +207,16 @@ def refusing(message):
     ("answers", "said"),
     [
         ([refusing("no such field")], ["m: 8 of 8 in", "8 failed: 400 no such field"]),
-        ([refusing("too long")] * 3 + [refusing("odd")], ["8 failed, 6 of them: 400 too long"]),
+        ([refusing("too long")] * 3 + [refusing("odd")], [(
+            "8 failed, 6 of them: 400 too long"
+        )]),
         ([(200, completion("Bewertung: 3 von 4"), {})],
          ["no score in any of 8 answers", "'Bewertung: 3 von 4'"]),
     ],
 )  # fmt: skip
-def test_a_run_without_a_score_says_why_and_gets_no_page(answers, said, plan, asking, capsys):
+def test_a_run_without_a_score_says_why_and_gets_no_page(
+    answers, said, plan, asking, capsys
+):
     left = cycle(answers)
     with endpoint(lambda p, h: next(left)) as (url, _):
         judgments = asking(url, plan.head(8), concurrency=1)
@@ -203,13 +229,20 @@ def test_a_run_without_a_score_says_why_and_gets_no_page(answers, said, plan, as
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ((200, b"<html>Please log in", {"Content-Type": "text/html"}), "Please log in.*web page"),
+        (
+            (200, b"<html>Please log in", {"Content-Type": "text/html"}),
+            "Please log in.*web page",
+        ),
         ((200, completion({"a": 1}), {}), "sent no text but"),
     ],
 )
-def test_a_run_whose_answers_cannot_be_used_stops_and_says_why(answer, said, plan, asking):
+def test_a_run_whose_answers_cannot_be_used_stops_and_says_why(
+    answer, said, plan, asking
+):
     with endpoint(lambda p, h: answer) as (url, received):
-        with pytest.raises(JudgeError, match=f"not one answer so far could be used.*{said}"):
+        with pytest.raises(
+            JudgeError, match=f"not one answer so far could be used.*{said}"
+        ):
             asking(url, plan.head(8), concurrency=1)
         assert len(received) < 8
 
@@ -223,7 +256,9 @@ def test_an_answer_that_was_paid_and_cannot_be_read_is_counted(plan, asking):
         assert len(received) == 4  # 1,024 tokens at most: 1.02 dollars each
 
 
-def test_what_leaves_this_machine_in_the_clear_is_said(plan, asking, capsys, monkeypatch):
+def test_what_leaves_this_machine_in_the_clear_is_said(
+    plan, asking, capsys, monkeypatch
+):
     with endpoint(lambda p, h: (200, GOOD, {})) as (url, _):
         monkeypatch.setattr("rubricnb.judging.address.is_here", lambda host: False)
         asking(url, plan.head(1), server="other")

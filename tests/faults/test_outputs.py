@@ -1,4 +1,6 @@
-"""What a command writes replaces nothing that it reads, is tried first, and is whole in the end."""
+"""What a command writes replaces nothing that it reads,
+is tried first, and is whole in the end.
+"""
 
 import json
 import os
@@ -35,7 +37,12 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     scores = [
-        {"item_id": f"t{i}", "judge": "m", "score": int(rng.integers(1, 6)), "human": i % 5 + 1}
+        {
+            "item_id": f"t{i}",
+            "judge": "m",
+            "score": int(rng.integers(1, 6)),
+            "human": i % 5 + 1,
+        }
         for i in range(40)
     ]
     Path("mine.json").write_text(json.dumps(scores))
@@ -73,13 +80,17 @@ LINKS = {
     ],
 )
 @pytest.mark.parametrize("door", ["command", "Python"])
-def test_the_scores_that_are_audited_are_not_replaced_by_the_result(page, link, door, here):
+def test_the_scores_that_are_audited_are_not_replaced_by_the_result(
+    page, link, door, here
+):
     page = Path(page.format(here=here.name))
     LINKS[link](page)
     before = made(here)
     if door == "command":
         done = invoke("audit", "--judgments", "mine.json", *SCALE, "--output", page)
-        assert (done.exit_code, "would be overwritten" in done.stderr) == (1, True), done.output
+        assert (done.exit_code, "would be overwritten" in done.stderr) == (1, True), (
+            done.output
+        )
         assert "--output" in done.stderr
         assert len(done.stderr.splitlines()) == 1
     else:
@@ -110,25 +121,38 @@ def test_the_default_page_does_not_replace_scores_that_happen_to_have_its_name(h
 @pytest.mark.parametrize(
     "arguments",
     [
-        "--judge simulated:unbiased --path texts.csv --rubric rub.json --output rub.html",
-        "--judge simulated:unbiased --path texts.json --rubric rub.yml --output texts.html",
+        "--judge simulated:unbiased --path texts.csv --rubric rub.json --output "
+        "rub.html",
+        "--judge simulated:unbiased --path texts.json --rubric rub.yml --output "
+        "texts.html",
         "--judge simulated:unbiased --template p.html --parser json --output p.html",
         "--judgments mine.json --scale 1 5 --against a.json --output a.html",
         "--compare a.json b.json --output a.html",
         "--compare a.json b.json --output b.html",
         "--judge simulated:unbiased --check a.json --output a.html",
-        "--judge simulated:unbiased --path texts.csv --rubric rub.json --datasheet rub.html",
+        "--judge simulated:unbiased --path texts.csv --rubric rub.json --datasheet "
+        "rub.html",
         "--judge embedded:w.json --output w.html",
         "--judge simulated:unbiased --output store.html",
     ],
 )
 def test_no_file_that_an_audit_reads_is_replaced(arguments, here, monkeypatch):
-    for name in ("a.json", "b.json", "p.html", "w.json", "rub.yml", "texts.json", "store.json"):
+    for name in (
+        "a.json",
+        "b.json",
+        "p.html",
+        "w.json",
+        "rub.yml",
+        "texts.json",
+        "store.json",
+    ):
         Path(name).write_text(f'{{"schema": "rubricnb-audit/1", "of": "{name}"}}')
     monkeypatch.setenv("RUBRICNB_STORE", "store.json")
     before = made(here)
     done = invoke("audit", *arguments.split())
-    assert (done.exit_code, "would be overwritten" in done.stderr) == (1, True), done.output
+    assert (done.exit_code, "would be overwritten" in done.stderr) == (1, True), (
+        done.output
+    )
     assert made(here) == before
 
 
@@ -143,19 +167,38 @@ def test_other_commands_replace_nothing_that_they_read(here, monkeypatch):
     for program, arguments, said in (
         (app, "execute 02 --output t.csv", "t.csv is no name of a notebook"),
         (app, "execute 02 --output mine.json", "mine.json is no name of a notebook"),
-        (app, "execute 05 -p path one.ipynb --output one.ipynb", "would be overwritten"),
-        (app, "compile rub.json --judge simulated:grader --output rub.json", "exists already"),
-        (app, "compile rub.json --judge simulated:grader --output my.json", "my.lock.json exists"),
+        (
+            app,
+            "execute 05 -p path one.ipynb --output one.ipynb",
+            "would be overwritten",
+        ),
+        (
+            app,
+            "compile rub.json --judge simulated:grader --output rub.json",
+            "exists already",
+        ),
+        (
+            app,
+            "compile rub.json --judge simulated:grader --output my.json",
+            "my.lock.json exists",
+        ),
         (tools.__main__.app, "page page.html", "is no notebook"),
         (tools.__main__.app, "page one.ipynb", "would be overwritten"),
-        (tools.__main__.app, f"student {rb.book.find_root()}/notebooks", "would be overwritten"),
+        (
+            tools.__main__.app,
+            f"student {rb.book.find_root()}/notebooks",
+            "would be overwritten",
+        ),
         (tools.__main__.app, "carry . mine.json mine.json-00", "would be overwritten"),
     ):
         if "mine.json-00" in arguments:
             Path("mine.json-00").write_text("a piece")
             before = made(here)
         done = invoke(*arguments.split(), program=program)
-        assert (done.exit_code, said in done.stderr) == (1, True), (arguments, done.output)
+        assert (done.exit_code, said in done.stderr) == (1, True), (
+            arguments,
+            done.output,
+        )
         assert made(here) == before, arguments
     monkeypatch.setenv("RUBRICNB_RESULTS", str(here / "results"))
     (own := here / "results/mine/m/texts.csv").parent.mkdir(parents=True)
@@ -169,7 +212,9 @@ def test_a_notebook_of_ones_own_beside_the_twins_is_not_removed(tmp_path):
     (root / "notebooks").mkdir()
     (root / "_config.yml").write_text("repository: {url: 'https://example.org/r'}")
     own = root / "notebooks" / "my_thesis.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")]), own)
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")]), own
+    )
     with pytest.raises(ValueError, match=r"my_thesis\.ipynb has no text beside it"):
         twins(root=root)
     assert own.exists()
@@ -183,7 +228,9 @@ def test_files_that_a_disk_may_take_for_one_are_one(tmp_path):
     for other in ("GR\u00d6SSE.JSON", "Gro\u0308\u00dfe.json"):  # case; an accent apart
         with pytest.raises(ValueError, match="would be overwritten"):
             check_outputs([tmp_path / other], [mine], "choose another")
-    check_outputs([tmp_path / "else.json"], [mine, "minibench", "x" * 5000, "a\0b"], "…")
+    check_outputs(
+        [tmp_path / "else.json"], [mine, "minibench", "x" * 5000, "a\0b"], "…"
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,11 +243,15 @@ def test_files_that_a_disk_may_take_for_one_are_one(tmp_path):
         ("/proc/a.html", lambda: None),
     ],
 )
-def test_what_cannot_be_written_is_said_before_the_judge_is_asked(output, prepare, here):
+def test_what_cannot_be_written_is_said_before_the_judge_is_asked(
+    output, prepare, here
+):
     prepare()
     with endpoint([(200, completion("[RESULT] 2"), {})]) as (url, received):
         done = invoke("audit", "--judge", f"openai:m@{url}", "--output", output)
-    assert (done.exit_code, "cannot be written: " in done.stderr) == (1, True), done.output
+    assert (done.exit_code, "cannot be written: " in done.stderr) == (1, True), (
+        done.output
+    )
     assert len(done.stderr.splitlines()) == 1
     assert len(received) == 0
     assert not Path("a.html").is_file()
@@ -212,7 +263,9 @@ def piped(folder, reader, *arguments, environment=None):
     return subprocess.run(
         ["bash", "-c", line, sys.executable, *arguments],
         cwd=folder, capture_output=True, text=True, timeout=300,
-        env=os.environ | {"PYTHONPATH": str(Path(rb.__file__).parents[1])} | (environment or {}),
+        env=os.environ | {(
+            "PYTHONPATH"
+        ): str(Path(rb.__file__).parents[1])} | (environment or {}),
     )  # fmt: skip
 
 
@@ -220,7 +273,9 @@ def piped(folder, reader, *arguments, environment=None):
 @pytest.mark.parametrize("reader", ["true", "head -c 1"])
 def test_a_reader_that_leaves_loses_no_result(reader, json_too, here):
     done = piped(
-        here, f"{reader} >/dev/null", "rubricnb", "audit", "--judgments", "mine.json", *SCALE,
+        here, f"{reader} >/dev/null", "rubricnb", "audit", "--judgments", (
+            "mine.json"
+        ), *SCALE,
         "--output", "out.html", *json_too,
     )  # fmt: skip
     assert done.stderr.splitlines()[-1] == "0", done.stderr
@@ -231,7 +286,9 @@ def test_a_reader_that_leaves_loses_no_result(reader, json_too, here):
 
 
 def test_a_run_whose_reader_leaves_goes_on_to_its_page(here):
-    """Long: it prints where the texts go and a line of progress before anything is saved."""
+    """Long: it prints where the texts go and a line
+    of progress before anything is saved.
+    """
     with endpoint(lambda p, h: (200, completion("[RESULT] 2"), {})) as (url, received):
         done = piped(
             here, "true", "rubricnb", "audit", "--judge", f"openai:m@{url}",
@@ -244,7 +301,9 @@ def test_a_run_whose_reader_leaves_goes_on_to_its_page(here):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["x{n_items}.ipynb", "{n_items}{0}{.ipynb", "a{{b}}.ipynb"])
+@pytest.mark.parametrize(
+    "name", ["x{n_items}.ipynb", "{n_items}{0}{.ipynb", "a{{b}}.ipynb"]
+)
 def test_a_path_is_no_format_string(name, tmp_path):
     done = execute("02", {"n_items": 15}, tmp_path / name)
     assert [p.name for p in tmp_path.iterdir()] == [name]
@@ -258,9 +317,9 @@ def test_papermill_is_given_a_path_that_stays_as_it_is(tmp_path):
     from rubricnb.book import _without_fields
 
     for name in ("x{n_items}.ipynb", "{0}{.ipynb", "a{{b}}.ipynb", "plain.ipynb"):
-        assert parameterize_path(_without_fields(tmp_path / name), {"n_items": 4}) == str(
-            tmp_path / name
-        )
+        assert parameterize_path(
+            _without_fields(tmp_path / name), {"n_items": 4}
+        ) == str(tmp_path / name)
 
 
 BROKEN = {
@@ -299,7 +358,10 @@ def test_a_bad_parameter_file_is_one_line_that_names_it(name, here, monkeypatch)
         ("execute 02 -p n_items [1,2", "n_items: '[1,2' is not valid YAML"),
         ("execute 02 -p n_items 2026-13-45", "n_items: '2026-13-45' is not valid YAML"),
         ("execute 02 -o thinking={", "thinking: '{' is not valid YAML"),
-        ("audit --judge simulated:unbiased -o effort=[", "effort: '[' is not valid YAML"),
+        (
+            "audit --judge simulated:unbiased -o effort=[",
+            "effort: '[' is not valid YAML",
+        ),
         ("audit --judgments mine.json --columns a=[", "a: '[' is not valid YAML"),
     ],
 )
@@ -309,7 +371,9 @@ def test_a_bad_value_is_one_line_that_names_it(arguments, said, here):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_design_as_large_as_a_slip_of_the_keyboard_is_refused_at_once(tmp_path, monkeypatch):
+def test_a_design_as_large_as_a_slip_of_the_keyboard_is_refused_at_once(
+    tmp_path, monkeypatch
+):
     for make in (
         lambda: rb.fixed(5, 2_000_000_000),
         lambda: rb.shuffled(5, 10**9),
@@ -321,7 +385,9 @@ def test_a_design_as_large_as_a_slip_of_the_keyboard_is_refused_at_once(tmp_path
             make()
     items = rb.load("minibench")
     many = [0.001 * k for k in range(2000)]
-    with pytest.raises(ValueError, match=r"this plan has 3,600,000,000 requests, more than 20,000"):
+    with pytest.raises(
+        ValueError, match=r"this plan has 3,600,000,000 requests, more than 20,000"
+    ):
         rb.plan(items, rb.fixed(5, 10_000), temperature=many)
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
     (tmp_path / "params").mkdir()
@@ -356,7 +422,9 @@ DOORS = {
     "compile": "compile {} --judge simulated:grader",
 }
 ENDINGS = {
-    "judgments": ("json", "jsonl", "csv", "parquet", "eval"), "path": ("csv", "jsonl", "parquet"),
+    "judgments": ("json", "jsonl", "csv", "parquet", "eval"), "path": ("csv", "jsonl", (
+        "parquet"
+    )),
     "rubric": ("yml", "csv"), "template": ("txt",), "compile": ("yml",),
 }  # fmt: skip
 
@@ -367,10 +435,18 @@ ENDINGS = {
 @pytest.mark.parametrize("door", DOORS)
 def test_an_odd_file_is_one_line_at_every_door(door, part, here):
     Path("folder.csv").mkdir()
-    files = [f"{i}.{e}" for i in range(len(ODD)) for e in ENDINGS.get(door, ("json",))][part]
+    files = [f"{i}.{e}" for i in range(len(ODD)) for e in ENDINGS.get(door, ("json",))][
+        part
+    ]
     for name in files:
         Path(name).write_bytes(list(ODD.values())[int(name.split(".")[0])])
-    for name in [*files, "folder.csv", "texts.csv/x.csv", "no such.csv", "a\x1b]0;b\x07.csv"]:
+    for name in [
+        *files,
+        "folder.csv",
+        "texts.csv/x.csv",
+        "no such.csv",
+        "a\x1b]0;b\x07.csv",
+    ]:
         done = invoke(*(part.replace("{}", name) for part in DOORS[door].split()))
         about = (door, name, done.output)
         assert done.exit_code == 1, about

@@ -1,4 +1,6 @@
-"""Runs that are told to stop: what is under way is paid for, so it is waited for and kept."""
+"""Runs that are told to stop: what is under way is paid for,
+so it is waited for and kept.
+"""
 
 import os
 import signal
@@ -29,7 +31,9 @@ except rb.judging.RunInterrupted as why:
 
 
 class Run:
-    """A run in a process of its own, and how many of its requests came and were answered."""
+    """A run in a process of its own,
+    and how many of its requests came and were answered.
+    """
 
     def __init__(self, url, store):
         self.process = subprocess.Popen(
@@ -37,7 +41,8 @@ class Run:
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-            # A shell's background job is born deaf to Ctrl-C, and so would be what it starts.
+            # A shell's background job is born deaf to Ctrl-C,
+            # and so would be what it starts.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
@@ -49,7 +54,9 @@ class Run:
 
 
 def slow(seconds):
-    """An endpoint's answers, after a while, and the counts of requests and of answers."""
+    """An endpoint's answers, after a while,
+    and the counts of requests and of answers.
+    """
     counts, lock = {"came": 0, "answered": 0}, threading.Lock()
 
     def answer(payload, headers):
@@ -71,7 +78,9 @@ def wait_for(counts, what, number):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_sends_nothing_more_and_keeps_what_is_under_way(tmp_path, number):
+def test_the_first_signal_sends_nothing_more_and_keeps_what_is_under_way(
+    tmp_path, number
+):
     answer, counts = slow(2)
     store = tmp_path / "s.sqlite"
     with endpoint(answer) as (url, received):
@@ -113,16 +122,24 @@ def test_the_second_signal_stops_at_once(tmp_path):
 
 def test_signals_do_what_they_did_before_once_a_run_has_ended():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
+    requests = rb.plan(
+        rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback"
+    )
     rb.run(requests, "simulated:unbiased", store=":memory:")
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    assert [
+        signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
+    ] == before
 
 
 def test_a_run_in_another_thread_leaves_signals_alone():
-    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
+    requests = rb.plan(
+        rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback"
+    )
     found = []
     thread = threading.Thread(
-        target=lambda: found.append(rb.run(requests, "simulated:unbiased", store=":memory:"))
+        target=lambda: found.append(
+            rb.run(requests, "simulated:unbiased", store=":memory:")
+        )
     )
     thread.start()
     thread.join()

@@ -1,4 +1,6 @@
-"""The example for inspect_ai with the real package; its mock model grades by a known rule."""
+"""The example for inspect_ai with the real package;
+its mock model grades by a known rule.
+"""
 
 import re
 import runpy
@@ -24,7 +26,8 @@ def log_of(grade, folder):
         prompt = messages[0].text
         places = [int(k) for k in re.findall(r"^(\d): ", prompt, re.M)]
         answer = ModelOutput.from_content("mockllm/model", grade(prompt, places))
-        answer.usage = ModelUsage()  # else the mock model downloads a tokenizer to count with
+        # else the mock model downloads a tokenizer to count with
+        answer.usage = ModelUsage()
         return answer
 
     grader = get_model("mockllm/model", custom_outputs=output)
@@ -54,16 +57,22 @@ def test_a_grader_that_takes_the_first_line_is_seen(tmp_path):
     assert len(reads) == 10 * reads["item_id"].nunique()
     assert set(reads["design"]) == {"balanced"}
     assert rb.position_bias(reads)["share_1"].tolist() == pytest.approx([1])
-    ran = subprocess.run([sys.executable, EXAMPLE, log], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, EXAMPLE, log], capture_output=True, text=True, check=True
+    )
     assert re.search(r"share_1 +1\.0", ran.stdout)
 
 
 def test_a_grader_that_reads_the_text_is_the_same_in_every_order(tmp_path):
-    reads = judged(log_of(lambda prompt, places: f"GRADE: {len(prompt) % 5 + 1}", tmp_path))
+    reads = judged(
+        log_of(lambda prompt, places: f"GRADE: {len(prompt) % 5 + 1}", tmp_path)
+    )
     assert reads.groupby("item_id", observed=True)["score"].nunique().eq(1).all()
     lengths = reads.groupby("item_id", observed=True)["score"].first().astype(float)
     ratings = reads.rated.set_index("item_id")["human"]
-    assert rb.agreement(reads, reads.rated)["r"].iloc[0] == pytest.approx(lengths.corr(ratings))
+    assert rb.agreement(reads, reads.rated)["r"].iloc[0] == pytest.approx(
+        lengths.corr(ratings)
+    )
     bias = rb.position_bias(reads).iloc[0]
     assert [bias[f"share_{k}"] for k in range(1, 6)] == pytest.approx([0.2] * 5)
 
@@ -74,5 +83,8 @@ def test_an_answer_without_a_level_is_no_score(answer, tmp_path):
         return answer if places[0] == 1 else "GRADE: 3"
 
     reads = judged(log_of(grade, tmp_path))
-    assert set(reads.loc[reads["score"].isna(), "ordering"]) == {"1-2-3-4-5", "1-5-4-3-2"}
+    assert set(reads.loc[reads["score"].isna(), "ordering"]) == {
+        "1-2-3-4-5",
+        "1-5-4-3-2",
+    }
     assert reads["score"].dropna().eq(3).all()

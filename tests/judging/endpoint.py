@@ -12,7 +12,9 @@ from itertools import chain, repeat
 
 
 def completion(text, finish="stop", tops=None, **message):
-    """A chat completion; `tops` lists (token, {token: probability}) for log-probabilities."""
+    """A chat completion; `tops` lists (token, {token:
+    probability}) for log-probabilities.
+    """
     logprobs = None
     if tops is not None:
         logprobs = {
@@ -44,7 +46,9 @@ def completion(text, finish="stop", tops=None, **message):
 
 
 class Payloads(list):
-    """The bodies that came, with their headers and times, and the paths of all calls."""
+    """The bodies that came, with their headers and times,
+    and the paths of all calls.
+    """
 
     def __init__(self):
         self.paths, self.headers, self.times = [], [], []
@@ -59,18 +63,20 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        """A client that was killed hangs up in the middle of an answer: that is the test."""
+        """A client that was killed hangs up in the middle of an answer:
+        that is the test.
+        """
 
 
 @contextmanager
 def endpoint(answer, owned_by="someone", listing=None):
-    """Serve `answer(payload, headers) -> (status, body, headers)`; yields its URL and payloads.
+    """Serve `answer(payload, headers) -> (status, body, headers)`;
+    yields its URL and payloads.
 
-    A list holds one answer a call, and its last one for all further calls.
-    The body is JSON or bytes; None cuts the connection; a function is called for pieces to send one
-    by one. A ``Content-Length`` among the headers may promise more than comes. `listing` answers
-    for the list of models where that is not simply there.
-    """
+    A list holds one answer a call, and its last one for all further calls. The body is
+    JSON or bytes; None cuts the connection; a function is called for pieces to send one
+    by one. A ``Content-Length`` among the headers may promise more than comes.
+    `listing` answers for the list of models where that is not simply there."""
     received = Payloads()
     if isinstance(answer, list):
         turns = chain(answer, repeat(answer[-1]))
@@ -83,7 +89,9 @@ def endpoint(answer, owned_by="someone", listing=None):
 
         def do_GET(self):
             received.paths.append(self.path)
-            models = {"object": "list", "data": [{"id": "m", "object": "model", "created": 0,
+            models = {"object": "list", "data": [{"id": "m", "object": "model", (
+                "created"
+            ): 0,
                                                    "owned_by": owned_by}]}  # fmt: skip
             self._send(*(listing() if listing else (200, models, {})))
 
@@ -103,11 +111,18 @@ def endpoint(answer, owned_by="someone", listing=None):
             if callable(body):
                 pieces = body()
             else:
-                pieces = [body if isinstance(body, bytes) else json.dumps(body).encode()]
+                pieces = [
+                    body if isinstance(body, bytes) else json.dumps(body).encode()
+                ]
             # The other one adds a date of its own.
-            (self.send_response_only if "Date" in headers else self.send_response)(status)
+            (self.send_response_only if "Date" in headers else self.send_response)(
+                status
+            )
             length = str(sum(map(len, pieces))) if isinstance(pieces, list) else ""
-            sent = {"Content-Type": "application/json", "Content-Length": length} | headers
+            sent = {
+                "Content-Type": "application/json",
+                "Content-Length": length,
+            } | headers
             for name, value in sent.items():
                 self.send_header(name, value)
             self.end_headers()
@@ -128,7 +143,9 @@ def endpoint(answer, owned_by="someone", listing=None):
 
 
 def sent(file, url, fail=()):
-    """What a provider does with a batch: sends every line's body, and writes two files."""
+    """What a provider does with a batch: sends every line's body,
+    and writes two files.
+    """
     outputs = {200: [], 400: []}
     for line in map(json.loads, file.read_text().splitlines()):
         status, body = 200, {"error": {"message": "too long"}}
@@ -145,9 +162,15 @@ def sent(file, url, fail=()):
                 body = json.load(answer)
         response = {"status_code": status, "request_id": "r", "body": body}
         outputs[status].append(
-            {"id": "b", "custom_id": line["custom_id"], "response": response, "error": None}
+            {
+                "id": "b",
+                "custom_id": line["custom_id"],
+                "response": response,
+                "error": None,
+            }
         )
     for status, name in ((200, "output"), (400, "error")):
-        text = "".join(json.dumps(o) + "\n" for o in reversed(outputs[status]))  # in any order
+        # in any order
+        text = "".join(json.dumps(o) + "\n" for o in reversed(outputs[status]))
         file.with_name(f"{name}.jsonl").write_text(text)
     return file.with_name("output.jsonl"), file.with_name("error.jsonl")

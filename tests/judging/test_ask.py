@@ -40,7 +40,13 @@ def test_answers_come_in_the_order_of_the_requests_and_once_each(tmp_path, capsy
 @pytest.mark.parametrize(
     ("facts", "calls"),
     [
-        ([{"readout": "json", "schema": x} for x in ("{}", '{"type": "object"}', "{}")], 2),
+        (
+            [
+                {"readout": "json", "schema": x}
+                for x in ("{}", '{"type": "object"}', "{}")
+            ],
+            2,
+        ),
         ([{"temperature": 0.7, "replicate": k} for k in (1, 2, 3)], 3),
         ([{"temperature": 0.0, "replicate": k} for k in (1, 2, 3)], 1),
     ],

@@ -32,7 +32,9 @@ def plan(items):
 
 @pytest.fixture
 def served():
-    """An endpoint: what it received, its spec, and a function that sends a batch file to it."""
+    """An endpoint: what it received, its spec,
+    and a function that sends a batch file to it.
+    """
     with endpoint(lambda payload, headers: (200, GOOD, {})) as (url, received):
         yield received, f"openai:m@{url}", partial(sent, url=url)
 
@@ -49,12 +51,18 @@ def vllm():
     [
         ("feedback", GOOD, "someone"),
         ("score", completion('{"RESULT": "2"}'), "someone"),
-        ("logprobs", completion("[RESULT] 2", tops=[("[RESULT]", {}), *LABEL]), "someone"),
+        (
+            "logprobs",
+            completion("[RESULT] 2", tops=[("[RESULT]", {}), *LABEL]),
+            "someone",
+        ),
         ("score", completion(" 2"), "vllm"),
         ("logprobs", completion(" 2", tops=LABEL), "vllm"),
     ],
 )
-def test_after_a_round_trip_the_run_asks_nothing(items, tmp_path, readout, answer, owner):
+def test_after_a_round_trip_the_run_asks_nothing(
+    items, tmp_path, readout, answer, owner
+):
     plan = rb.plan(items, [rb.balanced(5), rb.fixed(5, 3)], readout=readout)
     with endpoint(lambda payload, headers: (200, answer, {}), owner) as (url, received):
         spec = f"openai:m@{url}"
@@ -74,7 +82,9 @@ def test_after_a_round_trip_the_run_asks_nothing(items, tmp_path, readout, answe
     assert judgments.drop(columns="seconds").equals(asked.drop(columns="seconds"))
 
 
-def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(plan, tmp_path, served):
+def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(
+    plan, tmp_path, served
+):
     received, spec, send = served
     [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
     keys = [json.loads(line)["custom_id"] for line in file.read_text().splitlines()]
@@ -95,7 +105,9 @@ def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(plan, tmp_path
 
 
 @pytest.mark.in_turn
-def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch, served):
+def test_nobody_else_asks_what_a_batch_asks(
+    plan, tmp_path, capsys, monkeypatch, served
+):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     part = plan[plan["ordering_index"] <= 2]
     received, spec, send = served
@@ -103,14 +115,17 @@ def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch,
     n = len(file.read_text().splitlines())
     [other] = rb.export_batch(plan, spec, tmp_path / "rest.jsonl")
     assert (
-        f"left out: {n} requests that the batch file {file} already asks" in capsys.readouterr().out
+        f"left out: {n} requests that the batch file {file} already asks"
+        in capsys.readouterr().out
     )
     rest = len(other.read_text().splitlines())
     other.unlink()  # never sent: a run may ask it
     received.clear()
     judge = rb.open_judge(spec)
     judge.host = "judge.example.org"  # so that the run says what leaves this machine
-    with pytest.raises(RunInterrupted, match=rf"^{n} requests are in {file}: import the answ"):
+    with pytest.raises(
+        RunInterrupted, match=rf"^{n} requests are in {file}: import the answ"
+    ):
         rb.run(plan, judge)
     assert f"is sent the texts of {rest} requests" in capsys.readouterr().out
     assert len(received) == rest
@@ -121,10 +136,15 @@ def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch,
     lines = output.read_bytes().splitlines(keepends=True)
     output.write_bytes(b"".join(lines[3:]))  # three never came back
     assert rb.import_batch(plan, spec, output)["answered"] == n - 3
-    said = "3 requests have no answer yet and stay with their batch. Once it has ended, release="
+    said = (
+        "3 requests have no answer yet and stay with their batch. Once it has ended, "
+        "release="
+    )
     assert said in capsys.readouterr().out
     received.clear()
-    with pytest.raises(RunInterrupted, match=r"3 requests are in .*release=True \(--release\)"):
+    with pytest.raises(
+        RunInterrupted, match=r"3 requests are in .*release=True \(--release\)"
+    ):
         rb.run(plan, spec)  # they may be paid, and still to come
     assert len(received) == 0
     counts = rb.import_batch(plan, spec, output, release=True)
@@ -135,7 +155,9 @@ def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch,
 
 @pytest.mark.in_turn
 def test_a_download_that_was_cut_releases_nothing(plan, tmp_path, capsys, served):
-    """Its last line proves it; and a page of a proxy is no output file, however short."""
+    """Its last line proves it; and a page of a proxy is no output file,
+    however short.
+    """
     received, spec, send = served
     [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
     output, error = send(file)
@@ -146,19 +168,31 @@ def test_a_download_that_was_cut_releases_nothing(plan, tmp_path, capsys, served
     output.write_bytes(b"".join(lines[:20]) + lines[20][:-30])
     assert rb.import_batch(plan, spec, [output, error])["missing"] == n - 20
     assert (
-        f"stay with their batch, as {output} was cut: download it again" in capsys.readouterr().out
+        f"stay with their batch, as {output} was cut: download it again"
+        in capsys.readouterr().out
     )
     with pytest.raises(RunInterrupted, match=f"{n - 20} requests are in"):
         rb.run(plan, spec)
-    with pytest.raises(ValueError, match=r"ends within a line, so its download was cut"):
+    with pytest.raises(
+        ValueError, match=r"ends within a line, so its download was cut"
+    ):
         rb.import_batch(plan, spec, [output, error], release=True)
-    for page in (b"<html>Log in</html>", b"<html>\nLog in\n</html>", b"null", b"[]", b"Not found"):
+    for page in (
+        b"<html>Log in</html>",
+        b"<html>\nLog in\n</html>",
+        b"null",
+        b"[]",
+        b"Not found",
+    ):
         output.write_bytes(page)
-        with pytest.raises(ValueError, match=r"output\.jsonl, line 1: import the output and error"):
+        with pytest.raises(
+            ValueError, match=r"output\.jsonl, line 1: import the output and error"
+        ):
             rb.import_batch(plan, spec, output, release=True)
     with pytest.raises(RunInterrupted):
         rb.run(plan, spec)
-    output.write_bytes(b"".join(lines[:20]))  # cut between two lines, which nothing shows
+    # cut between two lines, which nothing shows
+    output.write_bytes(b"".join(lines[:20]))
     rb.import_batch(plan, spec, output)
     with pytest.raises(RunInterrupted):
         rb.run(plan, spec)
@@ -173,7 +207,9 @@ def test_a_batch_is_written_whole_and_over_no_other(plan, tmp_path, monkeypatch,
     path = tmp_path / "b.jsonl"
     [file] = rb.export_batch(plan[plan["ordering_index"] <= 2], vllm, path)
     before = file.read_bytes()
-    with pytest.raises(FileExistsError, match=r"b\.jsonl exists: its batch may be under way"):
+    with pytest.raises(
+        FileExistsError, match=r"b\.jsonl exists: its batch may be under way"
+    ):
         rb.export_batch(plan, vllm, path)
     assert file.read_bytes() == before
     monkeypatch.setattr(batch, "MAX_REQUESTS", 10)
@@ -181,17 +217,23 @@ def test_a_batch_is_written_whole_and_over_no_other(plan, tmp_path, monkeypatch,
     with pytest.raises(FileExistsError):
         rb.export_batch(plan, vllm, tmp_path / "c.jsonl")
     assert sorted(p.name for p in tmp_path.glob("*.jsonl")) == ["b.jsonl", "c-2.jsonl"]
-    files = rb.export_batch(plan, vllm, tmp_path / "d.jsonl")  # nobody holds c's requests
+    # nobody holds c's requests
+    files = rb.export_batch(plan, vllm, tmp_path / "d.jsonl")
     assert len(files[0].read_bytes().splitlines()) == 10
     monkeypatch.setattr(batch, "MAX_REQUESTS", 1000)
     for deleted in (path, *files):
         deleted.unlink()
     [file] = rb.export_batch(plan[plan["ordering_index"] > 4], vllm, path)
-    again = rb.export_batch(plan[plan["ordering_index"] <= 2], vllm, tmp_path / "e.jsonl")
-    assert b"".join(map(Path.read_bytes, again)) == before  # the old b's requests are not the new's
+    again = rb.export_batch(
+        plan[plan["ordering_index"] <= 2], vllm, tmp_path / "e.jsonl"
+    )
+    # the old b's requests are not the new's
+    assert b"".join(map(Path.read_bytes, again)) == before
 
 
-def test_a_failed_line_replaces_no_answer_whatever_the_order_of_the_files(plan, tmp_path, served):
+def test_a_failed_line_replaces_no_answer_whatever_the_order_of_the_files(
+    plan, tmp_path, served
+):
     _, spec, send = served
     [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
     output, _ = send(file)
@@ -201,7 +243,9 @@ def test_a_failed_line_replaces_no_answer_whatever_the_order_of_the_files(plan, 
     earlier = tmp_path / "earlier.jsonl"
     earlier.write_text("".join(json.dumps(line | failed) + "\n" for line in lines))
     for files in ([earlier, output], [output, earlier]):
-        counts = rb.import_batch(plan, spec, files, tmp_path / f"{files[0].stem}.sqlite")
+        counts = rb.import_batch(
+            plan, spec, files, tmp_path / f"{files[0].stem}.sqlite"
+        )
         assert counts["answered"] == len(lines)
     with Store(tmp_path / "failed.sqlite") as store:
         assert rb.import_batch(plan, spec, earlier, store)["failed"] == len(lines)
@@ -231,7 +275,9 @@ def test_lines_of_another_study_are_refused_and_nothing_of_the_file_is_kept(
     _, spec, send = served
     other = rb.plan(items, rb.balanced(5), readout="feedback", temperature=1.0)
     output, _ = send(rb.export_batch([plan, other], spec, tmp_path / "b.jsonl")[0])
-    with pytest.raises(ValueError, match=r"does not match any request in this plan by http.* m"):
+    with pytest.raises(
+        ValueError, match=r"does not match any request in this plan by http.* m"
+    ):
         rb.import_batch(plan, spec, output)
     with Store() as store:
         assert len(store) == 0
@@ -241,7 +287,9 @@ def test_lines_of_another_study_are_refused_and_nothing_of_the_file_is_kept(
         rb.import_batch(plan, spec, output)
 
 
-def test_two_answers_to_one_request_are_refused_where_they_differ(plan, tmp_path, served):
+def test_two_answers_to_one_request_are_refused_where_they_differ(
+    plan, tmp_path, served
+):
     _, spec, send = served
     [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
     assert file.stat().st_mode & 0o777 == 0o600
@@ -251,7 +299,9 @@ def test_two_answers_to_one_request_are_refused_where_they_differ(plan, tmp_path
     other.write_text(lines[7].replace("[RESULT] 2", "[RESULT] 5"))
     key = json.loads(lines[7])["custom_id"]
     for files in ([output, other], [other, output]):
-        with pytest.raises(ValueError, match=rf"line .*: two answers to '{key}' differ"):
+        with pytest.raises(
+            ValueError, match=rf"line .*: two answers to '{key}' differ"
+        ):
             rb.import_batch(plan, spec, files)
     with Store() as store:
         assert len(store) == 0
@@ -261,7 +311,8 @@ def test_two_answers_to_one_request_are_refused_where_they_differ(plan, tmp_path
 def test_a_file_that_holds_no_answers_is_named(plan, tmp_path, vllm):
     [file] = rb.export_batch(plan, vllm, tmp_path / "b.jsonl")
     with pytest.raises(
-        ValueError, match=r"b\.jsonl, line 1: import the output and error files of a batch"
+        ValueError,
+        match=r"b\.jsonl, line 1: import the output and error files of a batch",
     ):
         rb.import_batch(plan, vllm, file)
     with Store() as store:
@@ -285,12 +336,20 @@ def test_files_are_split_at_the_limits_of_the_api(plan, tmp_path, monkeypatch):
     assert [line for f in files for line in f.read_text().splitlines()] == lines
 
 
-def test_what_one_call_cannot_ask_is_said_before_anything_is_written(items, tmp_path, vllm):
+def test_what_one_call_cannot_ask_is_said_before_anything_is_written(
+    items, tmp_path, vllm
+):
     several = rb.plan(
-        rb.load("minibench", n_items=15), rb.balanced(3), readout="logprobs", template="criteria"
+        rb.load("minibench", n_items=15),
+        rb.balanced(3),
+        readout="logprobs",
+        template="criteria",
     )
     plain = rb.plan(items, rb.balanced(5), readout="score", prompt_format="plain")
-    for plan, why in ((several, "need one call each"), (plain, "does not support plain prompts")):
+    for plan, why in (
+        (several, "need one call each"),
+        (plain, "does not support plain prompts"),
+    ):
         with pytest.raises(ValueError, match=why):
             rb.export_batch(plan, vllm, tmp_path / "b.jsonl")
     with pytest.raises(ValueError, match="simulated:unbiased is not an endpoint"):
@@ -299,7 +358,9 @@ def test_what_one_call_cannot_ask_is_said_before_anything_is_written(items, tmp_
 
 
 def test_a_label_of_several_tokens_is_left_to_the_run(items, tmp_path):
-    plan = rb.plan(items, rb.permutation.single(range(1, 6)), readout="logprobs", labels="roman")
+    plan = rb.plan(
+        items, rb.permutation.single(range(1, 6)), readout="logprobs", labels="roman"
+    )
     answer = completion(" i", tops=[(" i", {" i": 0.9, " v": 0.1})])
     with endpoint(lambda payload, headers: (200, answer, {}), "vllm") as (url, _):
         spec = f"openai:m@{url}"
@@ -314,7 +375,11 @@ def study(tmp_path, monkeypatch):
 
     def write(*judges, **content):
         judges = [{"licence": "none"} | judge for judge in judges]
-        plan = {"dataset": "minibench", "n_items": 5, "designs": ["single([1, 2, 3, 4, 5])"]}
+        plan = {
+            "dataset": "minibench",
+            "n_items": 5,
+            "designs": ["single([1, 2, 3, 4, 5])"],
+        }
         content = content or {"plans": [plan | {"readout": "score"}]}
         file = tmp_path / "params/mine.yml"
         file.write_text(yaml.safe_dump({"judges": judges} | content))

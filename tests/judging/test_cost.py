@@ -27,7 +27,9 @@ def test_copies_of_a_greedy_read_cost_nothing_with_a_judge_that_repeats_itself(i
 def test_tokens_are_near_those_the_engine_counted(items):
     row = estimate(items, "embedded", readout="logprobs").iloc[0]
     recorded = rb.recorded("embedded", "minibench")
-    asked = recorded.query("design == 'balanced' and n_options == 5 and template == 'rubric'")
+    asked = recorded.query(
+        "design == 'balanced' and n_options == 5 and template == 'rubric'"
+    )
     sent = asked["prompt_tokens"].sum()
     assert row["prompt_tokens"] == pytest.approx(sent, rel=0.2)
     assert 0.4 < row["shared_tokens"] / row["prompt_tokens"] < 0.9
@@ -37,12 +39,15 @@ def test_tokens_are_near_those_the_engine_counted(items):
 def test_the_price_is_tokens_times_list_price_and_can_be_given(items):
     row = estimate(items, "openai:any", price=(1, 0.5, 10)).iloc[0]
     wanted = (row["prompt_tokens"] + 10 * row["completion_tokens"]) / 1e6
-    assert row["shared_tokens"] > 0  # but no prefix is as long as a hosted endpoint keeps it
+    # but no prefix is as long as a hosted endpoint keeps it
+    assert row["shared_tokens"] > 0
     assert row["price"] == pytest.approx(wanted)
 
 
 def test_only_prefixes_that_a_hosted_endpoint_keeps_are_cheaper(items):
-    long = items.assign(instruction="Think of all that was said. " * 200 + items["instruction"])
+    long = items.assign(
+        instruction="Think of all that was said. " * 200 + items["instruction"]
+    )
     long.attrs = items.attrs
     row = estimate(long, "openai:any", price=(1, 0.5, 0)).iloc[0]
     assert 0.5 * row["prompt_tokens"] < row["price"] * 1e6 < 0.8 * row["prompt_tokens"]

@@ -14,11 +14,11 @@ from rubricnb.judging.simulated import SimulatedJudge
 
 
 class Voter(SimulatedJudge):
-    """Gives the top score with probability p, else the lowest, independently in every read.
+    """Gives the top score with probability p, else the lowest,
+    independently in every read.
 
-    It notes what it is asked, in order; `invalid` is the share of answers without a score, and
-    after `stop_after` answers it is killed.
-    """
+    It notes what it is asked, in order; `invalid` is the share of answers without a
+    score, and after `stop_after` answers it is killed."""
 
     def __init__(self, p, seed=0, invalid=0.0, stop_after=None):
         super().__init__("unbiased", seed)
@@ -32,7 +32,10 @@ class Voter(SimulatedJudge):
                 raise KeyboardInterrupt
             self.asked[request.key] += 1
             drawn = mix64(hash64([request.key]), hash64([self.seed]))
-            high, lost = uniform(drawn)[0] < self.p, uniform(mix64(drawn, 1))[0] < self.invalid
+            high, lost = (
+                uniform(drawn)[0] < self.p,
+                uniform(mix64(drawn, 1))[0] < self.invalid,
+            )
             self.votes[request.item_id].append(0 if lost else 1 if high else -1)
             text = answer_text(request, [request.ordering.index(5 if high else 1) + 1])
             yield Reply(request.request_id, "I cannot say." if lost else text)
@@ -76,7 +79,9 @@ def exact(p, lead, most):
 @pytest.mark.slow
 @pytest.mark.parametrize("p", [0.7, 0.9])
 def test_decisions_and_reads_have_the_exact_chances(plan, p):
-    found = [rb.decide(plan, Voter(p, seed), cut=3, store=":memory:") for seed in range(4)]
+    found = [
+        rb.decide(plan, Voter(p, seed), cut=3, store=":memory:") for seed in range(4)
+    ]
     yes = np.concatenate([f["decision"] == "yes" for f in found])
     calls = np.concatenate([f["calls"] for f in found])
     wanted, reads = exact(p, 2, 9)
@@ -85,8 +90,12 @@ def test_decisions_and_reads_have_the_exact_chances(plan, p):
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize(("lead", "most", "invalid"), [(2, 9, 0.3), (9, 9, 0.1), (1, 4, 0.5)])
-def test_it_stops_where_going_through_the_votes_one_by_one_stops(plan, lead, most, invalid):
+@pytest.mark.parametrize(
+    ("lead", "most", "invalid"), [(2, 9, 0.3), (9, 9, 0.1), (1, 4, 0.5)]
+)
+def test_it_stops_where_going_through_the_votes_one_by_one_stops(
+    plan, lead, most, invalid
+):
     judge = Voter(0.6, 1, invalid)
     found = rb.decide(plan, judge, cut=3, lead=lead, most=most, store=":memory:")
     assert len(found) == 180
@@ -144,9 +153,14 @@ def test_recorded_reads_decide_without_opening_the_judge(items, monkeypatch):
 
 
 def test_conditions_are_decided_apart(items):
-    requests = rb.plan(items.head(4), rb.balanced(5), labels=["numeric", "letter"], readout="score")
+    requests = rb.plan(
+        items.head(4), rb.balanced(5), labels=["numeric", "letter"], readout="score"
+    )
     found = rb.decide(requests, "simulated:unbiased", cut=4, store=":memory:")
-    assert found.groupby("labels", observed=True).size().to_dict() == {"numeric": 4, "letter": 4}
+    assert found.groupby("labels", observed=True).size().to_dict() == {
+        "numeric": 4,
+        "letter": 4,
+    }
 
 
 @pytest.mark.parametrize(
@@ -154,9 +168,16 @@ def test_conditions_are_decided_apart(items):
     [
         ({"cut": 6}, "scores run from 1 to 5"),
         ({"lead": 10}, "lead must be between 1 and most"),
-        ({"requests": lambda items: rb.plan(items, rb.fixed(5, 1))}, "1 reads, but lead = 2"),
         (
-            {"requests": lambda items: rb.plan(items, rb.balanced(3), template="criteria")},
+            {"requests": lambda items: rb.plan(items, rb.fixed(5, 1))},
+            "1 reads, but lead = 2",
+        ),
+        (
+            {
+                "requests": lambda items: rb.plan(
+                    items, rb.balanced(3), template="criteria"
+                )
+            },
             "scores several criteria",
         ),
     ],
@@ -172,4 +193,6 @@ def test_bad_input_says_what_to_do(plan, items, how, message):
 def test_nothing_to_decide_and_no_read_with_a_score_are_no_decision(plan):
     assert rb.decide(plan.head(0), Voter(0.5), cut=3).empty
     found = rb.decide(plan.head(10), Voter(0.5, 0, 1.0), cut=3, store=":memory:")
-    assert found[["decision", "invalid", "calls"]].to_numpy().tolist() == [["undecided", 9, 9]]
+    assert found[["decision", "invalid", "calls"]].to_numpy().tolist() == [
+        ["undecided", 9, 9]
+    ]

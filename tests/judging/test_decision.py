@@ -1,4 +1,6 @@
-"""Decision models: a real server of one shape, OpenAI's own types for the other, and faults."""
+"""Decision models: a real server of one shape,
+OpenAI's own types for the other, and faults.
+"""
 
 import json
 import subprocess
@@ -25,7 +27,9 @@ SPARROW = "sparrow-nano-general-v1.1"
 
 @pytest.fixture(scope="module")
 def sparrow():
-    """The address of Sparrow's own server, a decision model whose weights are in its package."""
+    """The address of Sparrow's own server,
+    a decision model whose weights are in its package.
+    """
     with endpoint([(200, {}, {})]) as (url, _):  # a free port
         port = url.rpartition(":")[2].removesuffix("/v1")
     server = subprocess.Popen(
@@ -50,11 +54,15 @@ def items():
 
 
 def levels(body):
-    """The levels of a body's first question: their names and texts, in the order sent."""
+    """The levels of a body's first question:
+    their names and texts, in the order sent.
+    """
     if "state" in body:
         (question, *_) = body["questions"].values()
         asked = question["criteria"]
-        return list(asked.items()) if isinstance(asked, dict) else list(enumerate(asked))
+        return (
+            list(asked.items()) if isinstance(asked, dict) else list(enumerate(asked))
+        )
     question = body["questions"][0]
     if question["type"] == "score":
         return [(one["label"], one["description"]) for one in question["levels"]]
@@ -62,13 +70,18 @@ def levels(body):
 
 
 def decided(body, probabilities, model=None):
-    """What a server of either shape answers: the same probabilities, by position, everywhere."""
+    """What a server of either shape answers: the same probabilities,
+    by position, everywhere.
+    """
     names = [name for name, _ in levels(body)]
     pairs = list(zip(names, probabilities, strict=True))
     model = model or body["model"]
     if "state" in body:
         answers = {
-            name: {"type": question["type"], "probabilities": {str(n): p for n, p in pairs}}
+            name: {
+                "type": question["type"],
+                "probabilities": {str(n): p for n, p in pairs},
+            }
             for name, question in body["questions"].items()
         }
         return {"model": model, "answers": answers, "usage": {"input_tokens": 90}}
@@ -76,7 +89,10 @@ def decided(body, probabilities, model=None):
     for question in body["questions"]:
         rest = {"type": question["type"], "name": question["name"], "confidence": 0.1}
         if question["type"] == "score":
-            told = [{"value": k, "label": n, "probability": p} for k, (n, p) in enumerate(pairs)]
+            told = [
+                {"value": k, "label": n, "probability": p}
+                for k, (n, p) in enumerate(pairs)
+            ]
             answers.append(rest | {"score": 1.0, "probabilities": told})
         else:
             told = [{"value": n, "probability": p} for n, p in pairs]
@@ -97,7 +113,9 @@ def judge(url, **options):
     return rb.open_judge(f"decision:m@{url}", retries=0, **options)
 
 
-def test_the_real_server_gives_each_level_the_probability_that_its_library_gives(sparrow, items):
+def test_the_real_server_gives_each_level_the_probability_that_its_library_gives(
+    sparrow, items
+):
     from sparrow_decider import Decider
 
     library = Decider.load()
@@ -107,16 +125,23 @@ def test_the_real_server_gives_each_level_the_probability_that_its_library_gives
         live = rb.run(requests, own)
         assert (live.status == "ok").all()
         asked = [json.loads(r.messages[0].content) for r in rendered(requests, own)]
-        told = [library.ask(b["state"], b["questions"])["rating"]["probabilities"] for b in asked]
+        told = [
+            library.ask(b["state"], b["questions"])["rating"]["probabilities"]
+            for b in asked
+        ]
         oracle = np.array([list(one.values()) for one in told])
         oracle /= oracle.sum(axis=1, keepdims=True)
         assert np.allclose(live.filter(like="probability_"), oracle, atol=1e-6)
         orders = np.array([[int(s) for s in o.split("-")] for o in live.ordering])
-        assert np.allclose(live.expected_score, (orders * oracle).sum(axis=1), atol=1e-5)
+        assert np.allclose(
+            live.expected_score, (orders * oracle).sum(axis=1), atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("kind", ["score", "choice"])
-def test_openai_s_shape_is_what_its_own_client_sends_and_reads(items, kind, monkeypatch):
+def test_openai_s_shape_is_what_its_own_client_sends_and_reads(
+    items, kind, monkeypatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     requests = rb.plan(items, rb.permutation.single([3, 1, 2, 5, 4]))
     with endpoint(always([0.1, 0.2, 0.3, 0.25, 0.15])) as (url, bodies):
@@ -140,7 +165,9 @@ def test_probabilities_are_closed_so_their_mass_is_missing(items):
 
 
 def test_ties_favour_no_position(items):
-    """Rounded probabilities are often equal; the first of them would look like primacy."""
+    """Rounded probabilities are often equal;
+    the first of them would look like primacy.
+    """
     with endpoint(always([0.3, 0.3, 0.3, 0.05, 0.05])) as (url, _):
         live = rb.run(rb.plan(rb.load("minibench"), rb.balanced(5)), judge(url))
     shares = live.position.value_counts(normalize=True).to_dict()
@@ -151,7 +178,10 @@ def test_ties_favour_no_position(items):
 FAULTS = {  # what an answer has instead → what the reply's error says
     "a level is missing": (lambda p: dict(list(p.items())[:-1]), "asked about"),
     "a level too many": (lambda p: p | {"level 6": 0.0}, "asked about"),
-    "other keys": (lambda p: {k.removeprefix("level "): v for k, v in p.items()}, "asked about"),
+    "other keys": (
+        lambda p: {k.removeprefix("level "): v for k, v in p.items()},
+        "asked about",
+    ),
     "a negative one": (lambda p: p | {"level 1": -0.1}, "not a probability"),
     "not a number": (lambda p: p | {"level 1": None}, "not a probability"),
     "no distribution": (lambda p: dict.fromkeys(p, 0.9), "sum to 4.5"),
@@ -172,7 +202,8 @@ def test_an_answer_that_is_not_about_the_levels_is_an_error(items, fault):
 
     request = next(
         rendered(
-            rb.plan(items, rb.fixed(5, 1)), DecisionJudge("m", kind="choice", shape="systemone")
+            rb.plan(items, rb.fixed(5, 1)),
+            DecisionJudge("m", kind="choice", shape="systemone"),
         )
     )
     with endpoint(answer) as (url, _):
@@ -199,7 +230,9 @@ def test_a_server_that_sorts_the_levels_stops_the_run(items, kind, shape):
         for one in out["answers"] if shape == "decisions" else out["answers"].values():
             told = one["probabilities"]
             if shape == "systemone" and kind == "score":  # it repeats its own order
-                one["legend"] = {str(k): text for k, text in enumerate(sorted(t for _, t in sent))}
+                one["legend"] = {
+                    str(k): text for k, text in enumerate(sorted(t for _, t in sent))
+                }
             elif shape == "systemone":
                 one["probabilities"] = dict(sorted(told.items()))
             elif kind == "choice":
@@ -210,7 +243,10 @@ def test_a_server_that_sorts_the_levels_stops_the_run(items, kind, shape):
         return 200, out, {}
 
     requests = rb.plan(items, rb.permutation.single([2, 1, 5, 3, 4]))
-    with endpoint(answer) as (url, _), pytest.raises(JudgeError, match="this server sorts them"):
+    with (
+        endpoint(answer) as (url, _),
+        pytest.raises(JudgeError, match="this server sorts them"),
+    ):
         rb.run(requests, judge(url, kind=kind, shape=shape))
 
 
@@ -242,7 +278,11 @@ def test_one_refused_question_of_three_does_not_lose_its_neighbours(items):
 
 def test_a_question_that_is_refused_alone_is_refused(items):
     def answer(body, headers):
-        return 200, decided(body, [0.2] * 5) | {"answers": [{"type": "refusal", "name": None}]}, {}
+        return (
+            200,
+            decided(body, [0.2] * 5) | {"answers": [{"type": "refusal", "name": None}]},
+            {},
+        )
 
     with endpoint(answer) as (url, _):
         live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url, shape="decisions"))
@@ -252,7 +292,10 @@ def test_a_question_that_is_refused_alone_is_refused(items):
 @pytest.mark.parametrize(
     ("status", "body"),
     [
-        (501, {"error": {"message": "this model is not a decision model", "code": 501}}),
+        (
+            501,
+            {"error": {"message": "this model is not a decision model", "code": 501}},
+        ),
         (404, {"error": "not found"}),
     ],
 )
@@ -285,7 +328,11 @@ def test_a_server_that_is_busy_is_asked_again(items, status):
 
     def answer(body, headers):
         busy = next(turns, None)
-        return (busy or 200), {"detail": "busy"} if busy else decided(body, [0.2] * 5), {}
+        return (
+            (busy or 200),
+            {"detail": "busy"} if busy else decided(body, [0.2] * 5),
+            {},
+        )
 
     with endpoint(answer) as (url, _):
         own = rb.open_judge(f"decision:m@{url}", retries=2, concurrency=1)
@@ -307,9 +354,14 @@ def test_a_repeat_is_asked_again_since_no_server_promises_the_same_answer(items)
 
 def test_identical_levels_show_what_positions_do_by_themselves(items):
     with endpoint(always([0.3, 0.1, 0.2, 0.25, 0.15])) as (url, bodies):
-        rb.run(rb.plan(items, rb.fixed(5, 1), variant="identical"), judge(url, kind="choice"))
+        rb.run(
+            rb.plan(items, rb.fixed(5, 1), variant="identical"),
+            judge(url, kind="choice"),
+        )
     assert all(len({text for _, text in levels(body)}) == 1 for body in bodies)
-    assert [name for name, _ in levels(bodies[0])] == [f"level {k}" for k in range(1, 6)]
+    assert [name for name, _ in levels(bodies[0])] == [
+        f"level {k}" for k in range(1, 6)
+    ]
 
 
 @pytest.mark.parametrize("shape", ["systemone", "decisions"])
@@ -323,7 +375,9 @@ def test_neutral_edits_change_the_body_and_no_word(items, shape):
         for body in bodies
     }
     assert len(texts) == 1
-    words = {json.loads(b).get("state", json.loads(b).get("input")).strip() for b in bodies}
+    words = {
+        json.loads(b).get("state", json.loads(b).get("input")).strip() for b in bodies
+    }
     assert len(words) == 1
 
 
@@ -356,7 +410,9 @@ def test_what_the_judge_cannot_see_is_not_asked(items, setting, kind, shape, ref
 def test_what_it_costs_is_known_before_and_kept_to(items, monkeypatch):
     requests = rb.plan(items, rb.balanced(5))
     luna = rb.estimate_cost(requests, "decision:gpt-6-luna").iloc[0]
-    jev = rb.estimate_cost(requests, "decision:jev-1.13.0@https://api.typesafe.ai/v1").iloc[0]
+    jev = rb.estimate_cost(
+        requests, "decision:jev-1.13.0@https://api.typesafe.ai/v1"
+    ).iloc[0]
     assert luna.price == pytest.approx(luna.prompt_tokens * 0.10e-6)  # output is free
     assert jev.price == pytest.approx(jev.prompt_tokens * 0.042e-6)
     assert describe("decision:m@http://127.0.0.1:1/v1").price is None
@@ -369,7 +425,9 @@ def test_what_it_costs_is_known_before_and_kept_to(items, monkeypatch):
 def test_a_key_goes_to_typesafe_alone(monkeypatch):
     monkeypatch.delenv("TYPESAFE_API_KEY", raising=False)
     requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1))
-    with pytest.raises(ValueError, match="set the environment variable TYPESAFE_API_KEY"):
+    with pytest.raises(
+        ValueError, match="set the environment variable TYPESAFE_API_KEY"
+    ):
         rb.run(requests, "decision:jev-1.13.0@https://api.typesafe.ai/v1")
 
 
@@ -400,7 +458,10 @@ def preferring(body, gamma):
 def test_a_planted_preference_for_positions_is_found_and_none_where_there_is_none():
     requests = rb.plan(rb.load("minibench"), rb.balanced(5))
     found = {}
-    for name, gamma in {"numbering": np.array([0, 1, 0, 1, 0]), "none": np.zeros(5)}.items():
+    for name, gamma in {
+        "numbering": np.array([0, 1, 0, 1, 0]),
+        "none": np.zeros(5),
+    }.items():
 
         def answer(body, headers, gamma=gamma):
             return 200, decided(body, preferring(body, gamma)), {}
@@ -416,13 +477,28 @@ def test_a_planted_preference_for_positions_is_found_and_none_where_there_is_non
 
 
 def test_scores_are_read_from_probabilities_and_never_from_what_a_server_says(items):
-    """Score and confidence of a reordered list are computed from positions and mean nothing."""
+    """Score and confidence of a reordered list are computed
+    from positions and mean nothing.
+    """
     own = DecisionJudge("m", kind="score", shape="systemone")
-    body = {"state": "…", "questions": {"rating": {"type": "score", "criteria": ["Good.", "Bad."]}}}
+    body = {
+        "state": "…",
+        "questions": {"rating": {"type": "score", "criteria": ["Good.", "Bad."]}},
+    }
     asked = Request(
-        7, "", (Message("user", json.dumps(body)),), ("[RESULT]",), ("5", "1"), "logprobs"
+        7,
+        "",
+        (Message("user", json.dumps(body)),),
+        ("[RESULT]",),
+        ("5", "1"),
+        "logprobs",
     )
-    told = {"type": "score", "score": 0.2, "confidence": 0.9, "probabilities": {"0": 0.8, "1": 0.2}}
+    told = {
+        "type": "score",
+        "score": 0.2,
+        "confidence": 0.9,
+        "probabilities": {"0": 0.8, "1": 0.2},
+    }
     reply = own.read(asked, {"model": "m", "answers": {"rating": told}})
     assert read(asked, reply)[0].position == 1
     assert "confidence" not in str(reply)
@@ -441,7 +517,9 @@ def two_of_each_prompt():
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("kind", ["score", "choice"])
-def test_an_audit_asks_what_the_judge_can_see_and_does_not_praise_a_judge_of_no_use(sparrow, kind):
+def test_an_audit_asks_what_the_judge_can_see_and_does_not_praise_a_judge_of_no_use(
+    sparrow, kind
+):
     """Sparrow hardly moves, and its scores do not agree with the designed quality."""
     own = rb.open_judge(f"decision:{SPARROW}@{sparrow}", kind=kind)
     report = rb.audit(own, two_of_each_prompt())
@@ -462,6 +540,8 @@ def test_an_audit_of_openai_s_shape_finds_a_planted_numbering():
 
     with endpoint(answer) as (url, bodies):
         report = rb.audit(judge(url, shape="decisions"), two_of_each_prompt())
-    (found,) = report.rows.query("measure == 'position' and criterion == ''").itertuples()
+    (found,) = report.rows.query(
+        "measure == 'position' and criterion == ''"
+    ).itertuples()
     assert found.p < 0.001
     assert {tuple(sorted(body)) for body in bodies} == {("input", "model", "questions")}

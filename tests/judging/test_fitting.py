@@ -1,4 +1,6 @@
-"""Profiles fitted to the papers come within the tolerances, at the papers' own item counts."""
+"""Profiles fitted to the papers come within the tolerances,
+at the papers' own item counts.
+"""
 
 from importlib.resources import files
 
@@ -25,7 +27,9 @@ V1 = [name for name in profiles() if name.startswith("v1/")]
 
 @pytest.fixture(params=["stand-in", "dataset"])
 def load(request):
-    """How items are loaded: as stand-ins, or the datasets themselves where they are at hand."""
+    """How items are loaded: as stand-ins,
+    or the datasets themselves where they are at hand.
+    """
     if request.param == "stand-in":
         return stand_in
     request.getfixturevalue("mirror")
@@ -62,11 +66,15 @@ def test_the_score_position_rows_of_v1_are_met(load):
     table = rb.published("score_position")
     for name in V1:
         own = table[table.judge.str.lower() == name.removeprefix("v1/")]
-        printed = own.pivot(index="score", columns="position", values="selected_pct") / 100
+        printed = (
+            own.pivot(index="score", columns="position", values="selected_pct") / 100
+        )
         counts = np.zeros((5, 5))
         for items in loaded:
             got = judged(items, name)
-            np.add.at(counts, (got.score.to_numpy(int) - 1, got.position.to_numpy(int) - 1), 1)
+            np.add.at(
+                counts, (got.score.to_numpy(int) - 1, got.position.to_numpy(int) - 1), 1
+            )
         rows = counts / counts.sum(axis=1, keepdims=True)
         assert (abs(rows - printed.to_numpy()) <= ROW_TOLERANCE).all(), name
 
@@ -78,7 +86,9 @@ def test_the_stored_figures_are_those_the_profiles_give():
     for name in V2:
         got = judged(stand_in(name.split("/")[2]), name)
         shares = np.bincount(got.position, minlength=6)[1:] / len(got)
-        assert position_figures(shares, len(got)) == stored[name]["achieved"]["stand_in"]
+        assert (
+            position_figures(shares, len(got)) == stored[name]["achieved"]["stand_in"]
+        )
 
 
 @pytest.mark.in_turn
@@ -101,9 +111,17 @@ def test_criteria_move_as_far_as_v2_prints(load):
         items = load(dataset)
         for row in table[table.dataset == STAND_INS[dataset]].itertuples():
             name = f"v2/{row.judge.lower()}/{dataset}"
-            got = simulate(rb.plan(items, rb.balanced(n), template="criteria"), items, name)
-            cells = got.groupby(["criterion", "criterion_position"], observed=True)["score"].mean()
-            gap = cells.groupby(level=0, observed=True).agg(lambda m: m.max() - m.min()).mean()
+            got = simulate(
+                rb.plan(items, rb.balanced(n), template="criteria"), items, name
+            )
+            cells = got.groupby(["criterion", "criterion_position"], observed=True)[
+                "score"
+            ].mean()
+            gap = (
+                cells.groupby(level=0, observed=True)
+                .agg(lambda m: m.max() - m.min())
+                .mean()
+            )
             assert abs(gap - row.mean_delta_pos) < 0.06, name
 
 
@@ -126,13 +144,17 @@ def test_the_middle_has_the_largest_entropy_that_chi2_leaves():
     radius = np.sqrt(((best[1:4] - middle) ** 2).sum())
     across, along = np.array([1, -1, 0]) / np.sqrt(2), np.array([1, 1, -2]) / np.sqrt(6)
     angles = np.linspace(0, 2 * np.pi, 721)
-    circle = middle + radius * (np.outer(np.cos(angles), across) + np.outer(np.sin(angles), along))
+    circle = middle + radius * (
+        np.outer(np.cos(angles), across) + np.outer(np.sin(angles), along)
+    )
     entropy = -(circle * np.log(circle)).sum(axis=1)
     assert -(best[1:4] * np.log(best[1:4])).sum() >= entropy.max() - 1e-9
 
 
 def test_a_chi2_below_what_its_ends_need_leaves_the_middle_equal():
-    assert target_shares(0.25, 0.25, 0.1, 1000)[1:4].tolist() == pytest.approx([1 / 6] * 3)
+    assert target_shares(0.25, 0.25, 0.1, 1000)[1:4].tolist() == pytest.approx(
+        [1 / 6] * 3
+    )
 
 
 def test_an_unknown_stand_in_is_refused():

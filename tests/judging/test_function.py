@@ -141,7 +141,9 @@ def test_a_limit_of_money_needs_the_price_of_a_function(tmp_path):
     requests = rb.plan(items, rb.fixed(5, 1), readout="feedback")
     with pytest.raises(ValueError, match="not known for 'ask'"):
         rb.run(requests, open_judge(ask), store=":memory:", max_cost=1.0)
-    free = rb.run(requests, open_judge(ask), store=":memory:", max_cost=1.0, price=(0, 0, 0))
+    free = rb.run(
+        requests, open_judge(ask), store=":memory:", max_cost=1.0, price=(0, 0, 0)
+    )
     assert (free.status == "ok").all()
 
 

@@ -1,4 +1,6 @@
-"""The model: each parameter does what the docstring's formula says, and nothing else."""
+"""The model: each parameter does what the docstring's formula says,
+and nothing else.
+"""
 
 from dataclasses import replace
 
@@ -47,7 +49,9 @@ def softmax(x):
 
 @pytest.mark.parametrize("n", [2, 5, 9])
 def test_planted_position_preference_is_the_share_of_an_indecisive_judge(summeval, n):
-    got = counts(hot(summeval, replace(INDECISIVE, position_preference=GAMMA), rb.balanced(n)), n)
+    got = counts(
+        hot(summeval, replace(INDECISIVE, position_preference=GAMMA), rb.balanced(n)), n
+    )
     gamma = np.interp(np.linspace(0, 1, n), np.linspace(0, 1, 5), GAMMA)
     assert chisquare(got, softmax(gamma) * got.sum()).pvalue > 1e-3
 
@@ -63,7 +67,9 @@ def test_planted_interaction_acts_on_single_scores(summeval):
 
 def test_planted_score_preference_is_the_share_of_scores(summeval):
     alpha = (0.5, 0.0, 0.0, 0.0, -0.5)
-    got = np.bincount(hot(summeval, replace(INDECISIVE, score_preference=alpha)).score)[1:]
+    got = np.bincount(hot(summeval, replace(INDECISIVE, score_preference=alpha)).score)[
+        1:
+    ]
     assert chisquare(got, softmax(np.array(alpha)) * got.sum()).pvalue > 1e-3
 
 
@@ -82,7 +88,9 @@ def test_greedy_answers_are_the_most_probable_ones(hanna):
     assert (probabilities.argmax(axis=1) + 1 == got.position.to_numpy()).all()
     assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)
     shown = np.array([list(map(int, o.split("-"))) for o in got.ordering])
-    assert np.allclose((probabilities * shown).sum(axis=1), got.expected_score, atol=1e-5)
+    assert np.allclose(
+        (probabilities * shown).sum(axis=1), got.expected_score, atol=1e-5
+    )
 
 
 def test_sampled_answers_follow_the_probabilities(hanna):
@@ -97,8 +105,12 @@ def test_sampled_answers_follow_the_probabilities(hanna):
 
 
 @pytest.mark.parametrize(("temperature", "distinct"), [(0.0, 1), (1.0, 5)])
-def test_only_a_sampling_judge_answers_a_repeated_prompt_anew(hanna, temperature, distinct):
-    got = answers(hanna, "unbiased", rb.fixed(5, 20), readout="score", temperature=temperature)
+def test_only_a_sampling_judge_answers_a_repeated_prompt_anew(
+    hanna, temperature, distinct
+):
+    got = answers(
+        hanna, "unbiased", rb.fixed(5, 20), readout="score", temperature=temperature
+    )
     per_item = got.groupby("item_id", observed=True)["score"].nunique()
     assert (per_item == 1).all() if distinct == 1 else per_item.max() > 1
 
@@ -127,7 +139,9 @@ def test_the_criteria_of_an_unrated_text_share_quality(hanna):
     bare = replace(SILENT, human_weight=1.0, quality_sd=1.0)
     for share, alike in ((1.0, True), (0.0, False)):
         got = answers(unrated, replace(bare, text_share=share), rb.fixed(5, 1))
-        same = got.groupby(got.item_id.str.rsplit("/", n=1).str[0])["score"].nunique() == 1
+        same = (
+            got.groupby(got.item_id.str.rsplit("/", n=1).str[0])["score"].nunique() == 1
+        )
         assert same.all() == alike
 
 
@@ -167,7 +181,9 @@ def test_both_settings_see_the_same_quality(hanna):
     exact = replace(SILENT, human_weight=0.8, text_error=0.4, item_error=0.4)
     one = answers(hanna, exact, rb.fixed(5, 1)).set_index("item_id").score
     many = simulate(
-        rb.plan(hanna, rb.permutation.single(range(1, 7)), template="criteria"), hanna, exact
+        rb.plan(hanna, rb.permutation.single(range(1, 7)), template="criteria"),
+        hanna,
+        exact,
     )
     names = many.item_id.astype(str) + "/" + many.criterion.astype(str).str.lower()
     assert (one[names].to_numpy() == many.score.to_numpy()).all()
@@ -177,7 +193,9 @@ def test_finer_scales_keep_the_quality(summeval):
     exact = replace(SILENT, human_weight=1.0)
     for n in (2, 3, 9):
         got = answers(summeval, exact, rb.fixed(n, 1))
-        rated = summeval.set_index("item_id")["human"][got.item_id.astype(str)].to_numpy()
+        rated = summeval.set_index("item_id")["human"][
+            got.item_id.astype(str)
+        ].to_numpy()
         spacing = 4 / (n - 1)
         back = 1 + spacing * (got.score.to_numpy(float) - 1)
         assert (abs(back - rated) <= spacing / 2 + 1e-9).all()
@@ -187,10 +205,16 @@ def test_finer_scales_keep_the_quality(summeval):
 def test_the_planted_log_preference_is_what_position_bias_estimates(summeval, readout):
     gamma = np.array([0.7, 0.1, -0.2, -0.4, -0.2])
     profile = Profile(
-        "x", position_preference=tuple(gamma), order_noise=0, cluster_order_noise=0, wording_noise=0
+        "x",
+        position_preference=tuple(gamma),
+        order_noise=0,
+        cluster_order_noise=0,
+        wording_noise=0,
     )
     temperature = 0.0 if readout == "logprobs" else 1.0
     got = answers(summeval, profile, readout=readout, temperature=temperature)
-    row = rb.position_bias(got, value="expected_score" if readout == "logprobs" else "score")
+    row = rb.position_bias(
+        got, value="expected_score" if readout == "logprobs" else "score"
+    )
     estimate = row[[f"log_preference_{p}" for p in range(1, 6)]].to_numpy(float)[0]
     assert abs(estimate - gamma).max() < (1e-3 if readout == "logprobs" else 0.15)

@@ -19,7 +19,9 @@ def test_the_paper_s_study_has_as_many_requests_as_the_paper_says(hours):
 
 
 def test_a_row_for_every_judge_and_their_sum(hours):
-    assert [*hours.index] == [j["model"] for j in read_study("paper_study")["judges"]] + ["all"]
+    assert [*hours.index] == [
+        j["model"] for j in read_study("paper_study")["judges"]
+    ] + ["all"]
     parts = hours.drop("all")
     assert (parts.hours == parts.hours_shared + parts.hours_writing).all()
     assert parts.sum().to_numpy() == pytest.approx(hours.loc["all"].to_numpy(float))
@@ -49,7 +51,9 @@ def test_the_sum_is_held_against_the_papers_as_the_page_says(hours):
     assert total - largest < 40
     page = (Path(__file__).parents[2] / "book/gpu-cluster.md").read_text("utf-8")
     low, medium, high = map(_REASONING_TOKENS.get, ("low", "medium", "high"))
-    assert f"{low:,} tokens at low effort, {medium:,} at medium, {high:,} at high" in page
+    assert (
+        f"{low:,} tokens at low effort, {medium:,} at medium, {high:,} at high" in page
+    )
 
 
 def test_a_model_that_thinks_is_counted_with_its_thoughts(hours):

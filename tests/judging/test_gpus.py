@@ -1,4 +1,6 @@
-"""What a judge on a GPU says before vLLM starts: no GPU, too little memory, a missing library."""
+"""What a judge on a GPU says before vLLM starts: no GPU,
+too little memory, a missing library.
+"""
 
 import os
 import sys
@@ -15,7 +17,9 @@ def card(tmp_path, monkeypatch):
 
     def put(*lines):
         program = tmp_path / "nvidia-smi"
-        program.write_text("#!/bin/sh\n" + "\n".join(f"echo '{line}'" for line in lines) + "\n")
+        program.write_text(
+            "#!/bin/sh\n" + "\n".join(f"echo '{line}'" for line in lines) + "\n"
+        )
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
@@ -37,14 +41,21 @@ H100 = "NVIDIA H100 80GB HBM3, 580.159.04, 81079, 81559"
 @pytest.mark.parametrize(
     ("lines", "names"),
     [((), []), (("No devices were found",), []), (("NVIDIA X, 1, [N/A], [N/A]",), []),
-     ((H100, "NVIDIA A10, 580.1, 22000, 23028"), ["NVIDIA H100 80GB HBM3", "NVIDIA A10"])],
+     ((H100, "NVIDIA A10, 580.1, 22000, 23028"), ["NVIDIA H100 80GB HBM3", (
+         "NVIDIA A10"
+     )])],
 )  # fmt: skip
 def test_cards_are_read_with_driver_and_memory(card, lines, names):
     card(*lines)
     found = vllm.gpus()
     assert [gpu["name"] for gpu in found] == names
     if found:
-        first = {"name": names[0], "driver": "580.159.04", "free": 81079, "total": 81559}
+        first = {
+            "name": names[0],
+            "driver": "580.159.04",
+            "free": 81079,
+            "total": 81559,
+        }
         assert found[0] == first
 
 
@@ -56,7 +67,9 @@ def test_without_a_gpu_one_line_says_so(monkeypatch, tmp_path, weights):
 
 def test_a_gpu_that_cannot_hold_the_weights_is_named_with_both_sizes(card, weights):
     card("NVIDIA A10, 580.1, 2048, 23028")
-    with pytest.raises(JudgeError, match=r"takes 3\.0 GiB.*NVIDIA A10 has 2\.0 GiB free of 22\.5"):
+    with pytest.raises(
+        JudgeError, match=r"takes 3\.0 GiB.*NVIDIA A10 has 2\.0 GiB free of 22\.5"
+    ):
         vllm._check_gpus(weights, 1)
 
 

@@ -20,7 +20,14 @@ class Name(str):
 
     partition, removeprefix, split, startswith, __contains__, __getitem__ = map(
         _noted,
-        ("partition", "removeprefix", "split", "startswith", "__contains__", "__getitem__"),
+        (
+            "partition",
+            "removeprefix",
+            "split",
+            "startswith",
+            "__contains__",
+            "__getitem__",
+        ),
     )
 
 

@@ -4,12 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
+from rubricnb.judging.label_probabilities import (
+    Step,
+    label_probabilities,
+    probabilities_at,
+)
 from rubricnb.parsing import Label
 
 
 def enumerated(model, targets, text=""):
-    """Probability that the model writes each target and then does not go on to a longer one."""
+    """Probability that the model writes each target and then does
+    not go on to a longer one.
+    """
 
     def probability_of(target, prefix=""):
         if prefix == target:
@@ -30,7 +36,13 @@ def enumerated(model, targets, text=""):
 @given(st.integers(2, 12), st.randoms(use_true_random=False), st.booleans())
 def test_label_probabilities_equal_those_of_the_model_however_it_spells(n, rng, spaced):
     targets = [f" {i}" for i in range(1, n + 1)]
-    pieces = [" ", *(f" {i}" for i in range(1, 10) if not spaced), *"0123456789", ".", "\n"]
+    pieces = [
+        " ",
+        *(f" {i}" for i in range(1, 10) if not spaced),
+        *"0123456789",
+        ".",
+        "\n",
+    ]
 
     def model(prefix, table={}):  # noqa: B006
         if (id(rng), prefix) not in table:
@@ -43,7 +55,11 @@ def test_label_probabilities_equal_those_of_the_model_however_it_spells(n, rng, 
     def continue_(prefix, rest):
         steps = []
         while rest:
-            fits = {t: p for t, p in model(prefix).items() if any(r.startswith(t) for r in rest)}
+            fits = {
+                t: p
+                for t, p in model(prefix).items()
+                if any(r.startswith(t) for r in rest)
+            }
             token = max(fits, key=fits.get)
             steps.append(Step(token, model(prefix)))
             prefix += token
@@ -60,7 +76,9 @@ def test_label_probabilities_equal_those_of_the_model_however_it_spells(n, rng, 
 
 def test_probabilities_are_those_of_the_token_that_is_the_label():
     steps = [Step("[RESULT] ", {}), Step("1", {"1": 0.9}), Step(" [RESULT]:", {}),
-             Step(" **", {}), Step("2", {"2": 0.6, "1": 0.2}), Step("0", {"0": 1.0})]  # fmt: skip
+             Step(" **", {}), Step("2", {"2": 0.6, "1": 0.2}), Step("0", {(
+                 "0"
+             ): 1.0})]  # fmt: skip
     assert probabilities_at(steps, Label(1, 9, 10), ["1", "2"]) == (0.9, 0.0)
     assert probabilities_at(steps, Label(2, 23, 24), ["1", "2"]) == (0.2, 0.6)
     for nothing in (None, Label(None, 23, 24), Label(2, 23, 25)):  # 20 is two tokens

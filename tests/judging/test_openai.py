@@ -41,10 +41,18 @@ def test_feedback_is_free_text_with_its_tokens():
     with endpoint(always(completion("Fine. [RESULT] 2"))) as (url, received):
         (reply,) = ask(url, request("feedback", temperature=0.5, seed=11, effort="low"))
     assert (reply.text, reply.finish) == ("Fine. [RESULT] 2", "stop")
-    assert (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens) == (100, 64, 7)
+    assert (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens) == (
+        100,
+        64,
+        7,
+    )
     sent = received[0]
     assert sent["messages"] == [{"role": "user", "content": "Judge."}]
-    assert (sent["temperature"], sent["seed"], sent["reasoning_effort"]) == (0.5, 11, "low")
+    assert (sent["temperature"], sent["seed"], sent["reasoning_effort"]) == (
+        0.5,
+        11,
+        "low",
+    )
 
 
 def test_the_score_alone_is_asked_for_in_a_schema():
@@ -58,7 +66,10 @@ def test_the_score_alone_is_asked_for_in_a_schema():
 def test_without_prefill_the_probabilities_are_read_where_the_feedback_has_its_score():
     tops = [("3 facts. ", {"3 facts. ": 1.0}), ("[RESULT]", {"[RESULT]": 1.0}),
             (" ", {" ": 1.0}), ("1", {"1": 0.5, "3": 0.3, "2": 0.1})]  # fmt: skip
-    with endpoint(always(completion("3 facts. [RESULT] 1", tops=tops))) as (url, received):
+    with endpoint(always(completion("3 facts. [RESULT] 1", tops=tops))) as (
+        url,
+        received,
+    ):
         (reply,) = ask(url, request("logprobs"))
     assert reply.probabilities == (pytest.approx((0.3, 0.5, 0.1)),)
     assert received[0]["logprobs"] is True
@@ -111,11 +122,15 @@ def test_refusals_and_cut_answers_are_told_apart(body, finish):
 
 
 AZURE = {  # as Azure OpenAI writes it
-    "message": "The response was filtered due to the prompt triggering Azure OpenAI's content "
-    "management policy. Please modify your prompt and retry.",
+    "message": (
+        "The response was filtered due to the prompt triggering Azure OpenAI's content "
+        "management policy. Please modify your prompt and retry."
+    ),
     "type": None, "param": "prompt", "code": "content_filter", "status": 400,
     "innererror": {"code": "ResponsibleAIPolicyViolation",
-                   "content_filter_result": {"hate": {"filtered": True, "severity": "high"}}},
+                   "content_filter_result": {"hate": {"filtered": True, "severity": (
+                       "high"
+                   )}}},
 }  # fmt: skip
 
 
@@ -123,34 +138,70 @@ AZURE = {  # as Azure OpenAI writes it
     ("status", "error"),
     [
         (400, AZURE),
-        (400, {"code": "400", "message": "filtered", "innererror": {"code": "content_filter"}}),
-        (403, {"code": 403, "message": "Input was flagged", "metadata": {"flagged_input": "kill"}}),
-        (400, {"code": "invalid_prompt", "message": "flagged: against our usage policy"}),
+        (
+            400,
+            {
+                "code": "400",
+                "message": "filtered",
+                "innererror": {"code": "content_filter"},
+            },
+        ),
+        (
+            403,
+            {
+                "code": 403,
+                "message": "Input was flagged",
+                "metadata": {"flagged_input": "kill"},
+            },
+        ),
+        (
+            400,
+            {"code": "invalid_prompt", "message": "flagged: against our usage policy"},
+        ),
     ],
 )
-def test_a_text_that_a_content_filter_stops_is_refused_and_the_next_is_asked(status, error):
+def test_a_text_that_a_content_filter_stops_is_refused_and_the_next_is_asked(
+    status, error
+):
     def answer(payload, headers):
         filtered = payload["messages"][0]["content"] == "Judge."
-        return (status, {"error": error}, {}) if filtered else (200, completion("[RESULT] 1"), {})
+        return (
+            (status, {"error": error}, {})
+            if filtered
+            else (200, completion("[RESULT] 1"), {})
+        )
 
-    other = Request(2, "k2", (Message("user", "Other."),), ("[RESULT]",), CHOICES, "feedback")
+    other = Request(
+        2, "k2", (Message("user", "Other."),), ("[RESULT]",), CHOICES, "feedback"
+    )
     with endpoint(answer) as (url, received):
-        replies = {r.request_id: r for r in ask(url, request("feedback"), other, concurrency=1)}
-    assert [read(request("feedback"), r)[0].status for r in replies.values()] == ["refused", "ok"]
+        replies = {
+            r.request_id: r for r in ask(url, request("feedback"), other, concurrency=1)
+        }
+    assert [read(request("feedback"), r)[0].status for r in replies.values()] == [
+        "refused",
+        "ok",
+    ]
     assert error["message"] in replies[1].text
     assert len(received) == 2
 
 
 def test_a_batch_names_what_a_content_filter_stopped(tmp_path):
-    requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
-    files = export_batch(requests, "openai:gpt-4.1", tmp_path / "b.jsonl", tmp_path / "s.sqlite")
+    requests = rb.plan(
+        rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback"
+    )
+    files = export_batch(
+        requests, "openai:gpt-4.1", tmp_path / "b.jsonl", tmp_path / "s.sqlite"
+    )
     keys = [json.loads(line)["custom_id"] for line in files[0].read_text().splitlines()]
     lines = [
         {"custom_id": key, "response": {"status_code": 400, "body": {"error": AZURE}}}
         for key in keys
     ]
     (tmp_path / "out.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    import_batch(requests, "openai:gpt-4.1", tmp_path / "out.jsonl", tmp_path / "s.sqlite")
+    import_batch(
+        requests, "openai:gpt-4.1", tmp_path / "out.jsonl", tmp_path / "s.sqlite"
+    )
     found = rb.run(requests, "openai:gpt-4.1", store=tmp_path / "s.sqlite", max_calls=0)
     assert found.status.tolist() == ["refused"] * len(keys)
 
@@ -160,7 +211,9 @@ def test_a_batch_names_what_a_content_filter_stopped(tmp_path):
     [("openai:gpt-4.1", "OPENAI_API_KEY"),
      ("openai:qwen@https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")],
 )  # fmt: skip
-def test_a_hosted_endpoint_without_a_key_says_which_variable_to_set(monkeypatch, spec, variable):
+def test_a_hosted_endpoint_without_a_key_says_which_variable_to_set(
+    monkeypatch, spec, variable
+):
     monkeypatch.delenv(variable, raising=False)
     judge = rb.open_judge(spec)  # what is stored already needs no key
     with pytest.raises(ValueError, match=f"set the environment variable {variable}"):
@@ -182,10 +235,14 @@ def test_a_key_goes_to_its_own_host_only(monkeypatch):
 
 
 def test_what_is_sent_is_what_a_call_needs_and_nothing_else(monkeypatch):
-    """No header of a client's own, of OpenAI's in the environment, or of an earlier answer."""
+    """No header of a client's own, of OpenAI's in the environment,
+    or of an earlier answer.
+    """
     for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
         monkeypatch.setenv(f"OPENAI_{name}", "of-openai-0123")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer gateway\nX-Gateway: mine")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "Authorization: Bearer gateway\nX-Gateway: mine"
+    )
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     monkeypatch.setenv("MY_KEY", "of-mine")
     assert headers_for("api.openai.com", "k") == {
@@ -242,7 +299,9 @@ def test_a_proxy_is_used_for_hosts_on_the_internet_and_for_no_other(monkeypatch)
 
 
 def test_a_text_with_half_a_character_is_sent():
-    odd = Request(1, "k", (Message("user", "half \ud83e, whole 🦀"),), (), (), "feedback")
+    odd = Request(
+        1, "k", (Message("user", "half \ud83e, whole 🦀"),), (), (), "feedback"
+    )
     with endpoint(always(completion("Fine."))) as (url, received):
         (reply,) = ask(url, odd)
     assert reply.text == "Fine."
@@ -269,10 +328,14 @@ def test_each_server_is_asked_in_its_own_words():
     sent = body("openrouter", effort="low", thinking="on")
     assert sent["reasoning"] == {"effort": "low", "enabled": True}
     assert sent["provider"] == {"require_parameters": True}
-    assert body("vllm", thinking="off")["chat_template_kwargs"] == {"enable_thinking": False}
+    assert body("vllm", thinking="off")["chat_template_kwargs"] == {
+        "enable_thinking": False
+    }
     assert body("llama.cpp", "score")["grammar"] == 'root ::= " 3" | " 1" | " 2"'
     assert body("openai", "logprobs")["top_logprobs"] == 20
-    with pytest.raises(JudgeError, match="thinking='on' cannot be asked of this endpoint"):
+    with pytest.raises(
+        JudgeError, match="thinking='on' cannot be asked of this endpoint"
+    ):
         body("openai", thinking="on")
 
 
@@ -280,7 +343,10 @@ def test_who_thinks_is_given_room_for_it():
     short = body("openai")["max_completion_tokens"]
     for options in ({"effort": "low"}, {"model": "o4-mini"}, {"model": "gpt-5-mini"}):
         assert body("openai", **options)["max_completion_tokens"] >= short + 8000
-    assert body("openrouter", model="deepseek/deepseek-r1-0528")["max_tokens"] >= short + 8000
+    assert (
+        body("openrouter", model="deepseek/deepseek-r1-0528")["max_tokens"]
+        >= short + 8000
+    )
     for model in ("gpt-4o", "gpt-5-chat-latest"):
         assert body("openai", model=model)["max_completion_tokens"] == short
     assert body("openai", effort="high", max_tokens=99)["max_completion_tokens"] == 99
@@ -292,7 +358,9 @@ def test_parameters_of_an_endpoint_s_own_are_sent_and_change_who_answers():
     assert body("openrouter", extra=extra)["provider"] == both
     own = {"provider": {"require_parameters": False}}
     assert body("openrouter", extra=own)["provider"] == own["provider"]
-    judges = [OpenAIJudge("m", extra=e) for e in (None, extra, {"provider": {"order": ["b"]}})]
+    judges = [
+        OpenAIJudge("m", extra=e) for e in (None, extra, {"provider": {"order": ["b"]}})
+    ]
     assert len({judge.identity for judge in judges}) == 3
 
 
@@ -306,9 +374,13 @@ def test_parameters_of_an_endpoint_s_own_are_sent_and_change_who_answers():
         ("/models/Qwen3-8B", "Qwen3-8B", True),
     ],
 )
-def test_an_alias_may_answer_under_its_dated_name_but_not_as_another_model(asked, answered, same):
+def test_an_alias_may_answer_under_its_dated_name_but_not_as_another_model(
+    asked, answered, same
+):
     judge = OpenAIJudge(asked, "http://localhost:1/v1", server="other")
-    reply = judge.read(request("feedback"), completion("[RESULT] 1") | {"model": answered})
+    reply = judge.read(
+        request("feedback"), completion("[RESULT] 1") | {"model": answered}
+    )
     assert (reply.finish == "stop") == same
     assert same or repr(answered) in reply.error
 
@@ -316,7 +388,9 @@ def test_an_alias_may_answer_under_its_dated_name_but_not_as_another_model(asked
 def test_the_limit_of_an_account_is_kept():
     options = {"requests_per_minute": 600, "concurrency": 1}
     with endpoint(always(completion("[RESULT] 1"))) as (url, received):
-        assert len(ask(url, *(request("feedback", i) for i in range(8)), **options)) == 8
+        assert (
+            len(ask(url, *(request("feedback", i) for i in range(8)), **options)) == 8
+        )
     assert received.times[-1] - received.times[0] >= 7 * 0.09
 
 
@@ -324,4 +398,6 @@ def test_part_of_a_character_is_not_taken_for_the_text_it_is_shown_as():
     space, part = {"token": " ", "logprob": -1.0}, {"token": " ", "logprob": -9.0}
     shown = [space | {"bytes": [32]}, part | {"bytes": [32, 195]}]
     content = [{"token": " ", "top_logprobs": order} for order in (shown, shown[::-1])]
-    assert [step.alternatives for step in _steps({"content": content})] == [{" ": math.exp(-1)}] * 2
+    assert [step.alternatives for step in _steps({"content": content})] == [
+        {" ": math.exp(-1)}
+    ] * 2

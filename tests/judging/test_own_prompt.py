@@ -1,4 +1,6 @@
-"""A template, a parser or a function of one's own asks and is read like the papers' prompt."""
+"""A template, a parser or a function of one's own asks and
+is read like the papers' prompt.
+"""
 
 import json
 
@@ -42,10 +44,15 @@ def items():
 @pytest.fixture
 def opened(tmp_path):
     def opened(
-        text, function=lambda messages: "Score: 4", parser=r"Score: (\d)", name="mine.jinja"
+        text,
+        function=lambda messages: "Score: 4",
+        parser=r"Score: (\d)",
+        name="mine.jinja",
     ):
         (tmp_path / name).write_text(text, encoding="utf-8")
-        return rb.open_judge(function, name="f", template=tmp_path / name, parser=parser)
+        return rb.open_judge(
+            function, name="f", template=tmp_path / name, parser=parser
+        )
 
     return opened
 
@@ -60,18 +67,25 @@ def test_a_template_shows_the_options_in_each_order_under_each_label(opened, ite
     shown = prompts(judge, requests)
     assert {system for system, _ in shown} == {"You grade for accuracy."}
     assert len({user for _, user in shown}) == 20
-    listed = [[line[0] for line in user.splitlines() if " = " in line[:5]] for _, user in shown]
+    listed = [
+        [line[0] for line in user.splitlines() if " = " in line[:5]]
+        for _, user in shown
+    ]
     named = requests.assign(first=["".join(names) for names in listed])
     numeric = named[named.labels == "numeric"]
     assert numeric["first"].tolist() == numeric.ordering.str.replace("-", "").tolist()
-    assert set(named[named.labels == "letter"]["first"].map(sorted).map("".join)) == {"ABCDE"}
+    assert set(named[named.labels == "letter"]["first"].map(sorted).map("".join)) == {
+        "ABCDE"
+    }
 
 
 def test_placebo_edits_change_every_prompt_and_no_word(opened, items):
     judge = opened(LISTED)
     shown = prompts(judge, rb.plan(items[:1], [rb.placebo(5, 15), rb.fixed(5, 1)]))
     assert len({user for _, user in shown}) == 16
-    words = {" ".join(user.replace(":", " ").replace("=", " ").split()) for _, user in shown}
+    words = {
+        " ".join(user.replace(":", " ").replace("=", " ").split()) for _, user in shown
+    }
     assert len(words) == 1
 
 
@@ -79,14 +93,18 @@ def test_placebo_edits_change_every_prompt_and_no_word(opened, items):
     "change",
     ["options.append(('9', 'best'))", "criteria[0].clear()", "''.__class__.__mro__"],
 )  # fmt: skip
-def test_a_template_cannot_change_what_is_asked_or_leave_its_sandbox(opened, items, change):
+def test_a_template_cannot_change_what_is_asked_or_leave_its_sandbox(
+    opened, items, change
+):
     judge = opened(f"{SEVERAL}{{{{ options }}}}{{{{ {change} }}}}")
     requests = (
         rb.plan(items, rb.balanced(3), template="criteria")
         if "criteria" in change
         else rb.plan(items[:1], rb.balanced(5))
     )
-    with pytest.raises(ValueError, match=r"mine\.jinja: .*(unsafe|not safely callable)"):
+    with pytest.raises(
+        ValueError, match=r"mine\.jinja: .*(unsafe|not safely callable)"
+    ):
         prompts(judge, requests)
 
 
@@ -102,12 +120,18 @@ def test_references_are_shown_where_the_template_has_their_slot(opened, items):
     assert f"A reply worth 5: {items.reference_5.iloc[1]}" in user
 
 
-def test_what_a_template_cannot_show_is_refused_in_a_sentence_and_the_rest_is_asked(opened, items):
+def test_what_a_template_cannot_show_is_refused_in_a_sentence_and_the_rest_is_asked(
+    opened, items
+):
     judge = opened(BARE)
     one = items[items.criterion == "helpfulness"]
     everything = pd.concat(
         [
-            rb.plan(one, [rb.balanced(5), rb.fixed(5, 2), rb.placebo(5, 1)], reference="none"),
+            rb.plan(
+                one,
+                [rb.balanced(5), rb.fixed(5, 2), rb.placebo(5, 1)],
+                reference="none",
+            ),
             rb.plan(one, rb.fixed(5, 1), labels="letter", reference="none"),
             rb.plan(one, rb.fixed(5, 1), reference=5),
         ],
@@ -124,7 +148,9 @@ def test_what_a_template_cannot_show_is_refused_in_a_sentence_and_the_rest_is_as
         "references cannot be asked",
     ]
     assert [*refused] == ["orders", "edits", "labels", "references"]
-    with pytest.raises(ValueError, match=r"mine\.jinja has no slot options: other orders of the"):
+    with pytest.raises(
+        ValueError, match=r"mine\.jinja has no slot options: other orders of the"
+    ):
         rb.run(everything, judge, store=":memory:")
     assert set(rb.run(kept, judge, store=":memory:").score) == {4}
     several = rb.plan(items, rb.fixed(5, 1))
@@ -137,20 +163,29 @@ def test_what_a_template_cannot_show_is_refused_in_a_sentence_and_the_rest_is_as
 def test_several_criteria_are_asked_in_each_order_and_read_by_name(opened, items):
     def answers(messages):
         asked = [
-            line[2:].split(":")[0] for line in messages[0]["content"].splitlines() if "* " in line
+            line[2:].split(":")[0]
+            for line in messages[0]["content"].splitlines()
+            if "* " in line
         ]
         return json.dumps({name: 1 + len(name) % 5 for name in asked})
 
     requests = rb.plan(items, [rb.balanced(3), rb.placebo(3, 2)], template="criteria")
     found = rb.run(requests, opened(SEVERAL, answers, json.loads), store=":memory:")
     assert (found.score == 1 + found.criterion.str.len() % 5).all()
-    assert found.groupby("criterion", observed=True).criterion_position.nunique().eq(3).all()
+    assert (
+        found.groupby("criterion", observed=True)
+        .criterion_position.nunique()
+        .eq(3)
+        .all()
+    )
     pattern = r'"(?P<criterion>\w+)": (?P<score>\d)'
     again = rb.run(requests, opened(SEVERAL, answers, pattern), store=":memory:")
     assert again.score.tolist() == found.score.tolist()
 
 
-def test_another_text_is_another_judge_and_another_parser_is_not(opened, items, tmp_path):
+def test_another_text_is_another_judge_and_another_parser_is_not(
+    opened, items, tmp_path
+):
     calls = []
 
     def answers(messages):
@@ -176,7 +211,10 @@ def test_another_text_is_another_judge_and_another_parser_is_not(opened, items, 
             "{{ respnse }}",
             r"mine\.jinja has an unknown slot 'respnse'; there are: instruction, resp",
         ),
-        ("Rate it.", r"mine\.jinja shows no text to judge: write \{\{ response \}\} into it"),
+        (
+            "Rate it.",
+            r"mine\.jinja shows no text to judge: write \{\{ response \}\} into it",
+        ),
         ("{{ response }\n", r"mine\.jinja, line 1: "),
         (
             "{% block system %}x{% endblock %}{{ response }}",
@@ -194,7 +232,9 @@ def test_a_template_that_cannot_be_filled_in_says_why(opened, text, message):
 
 
 def test_a_template_without_a_parser_asks_for_the_papers_mark(opened):
-    with pytest.raises(ValueError, match=r"does not ask for \[RESULT\] .* parser=r'Score: "):
+    with pytest.raises(
+        ValueError, match=r"does not ask for \[RESULT\] .* parser=r'Score: "
+    ):
         opened(BARE, parser=None)
     assert opened(BARE + " [RESULT] N", parser=None).slug == "f-mine"
 
@@ -238,24 +278,36 @@ def test_an_audit_asks_what_a_template_can_show(opened):
     judge = opened(BARE, now, r"\[RESULT\] (\d)")
     found = rb.audit(judge, items, store=":memory:", force=True)
     said = str(found.unseen)
-    assert "mine.jinja has no slot options: other orders of the options cannot be asked" in said
+    assert (
+        "mine.jinja has no slot options: other orders of the options cannot be asked"
+        in said
+    )
     assert "mine.jinja has no slot reference: references cannot be asked" in said
     asked = found.rows.question.tolist()
     assert {"agreement", "retest after rewording", "asked again"} <= set(asked)
     assert not {"descending", "letters"} & set(asked)
 
 
-def test_rulers_take_a_judge_with_a_parser_and_decline_one_with_a_template(items, tmp_path):
-    """They read documents, which the parser is not for, and ask with prompts of their own."""
+def test_rulers_take_a_judge_with_a_parser_and_decline_one_with_a_template(
+    items, tmp_path
+):
+    """They read documents, which the parser is not for,
+    and ask with prompts of their own.
+    """
     bundle, how = load_bundle("minibench"), {"store": ":memory:"}
     plain = grade(items, bundle, rb.open_judge("simulated:grader"), **how)
     parsing = rb.open_judge("simulated:grader", parser=r"Score: (\d)")
     assert grade(items, bundle, parsing, **how).scores.score.equals(plain.scores.score)
     (tmp_path / "mine.jinja").write_text(BARE)
     own = {"template": tmp_path / "mine.jinja", "parser": r"\d"}
-    with pytest.raises(ValueError, match="simulated:grader answers the prompts of RULERS only"):
+    with pytest.raises(
+        ValueError, match="simulated:grader answers the prompts of RULERS only"
+    ):
         rb.open_judge("simulated:grader", **own)
-    for other in (rb.open_judge("openai:m@http://127.0.0.1:9/v1", **own), rb.open_judge(now)):
+    for other in (
+        rb.open_judge("openai:m@http://127.0.0.1:9/v1", **own),
+        rb.open_judge(now),
+    ):
         with pytest.raises(
             ValueError, match=r"cannot fill in documents, .*without your own template"
         ):

@@ -22,7 +22,9 @@ def test_a_plan_has_the_contracts_columns_and_dtypes_and_carries_its_items(items
 
 def test_shuffled_gives_each_item_its_own_orderings_whatever_stands_beside_it(items):
     whole = rb.plan(items, rb.shuffled(5, 4), seed=9)
-    part = rb.plan(items[items.item_id == items.item_id.iloc[7]], rb.shuffled(5, 4), seed=9)
+    part = rb.plan(
+        items[items.item_id == items.item_id.iloc[7]], rb.shuffled(5, 4), seed=9
+    )
     same = whole[whole.item_id == items.item_id.iloc[7]]
     assert same["ordering"].tolist() == part["ordering"].tolist()
     assert same["request_id"].tolist() == part["request_id"].tolist()
@@ -39,8 +41,13 @@ def test_replicates_count_repeats_of_an_ordering_but_each_placebo_is_a_prompt(it
 def test_a_placebo_of_several_criteria_asks_prompts_that_differ(items):
     whole = items[items.text_id == items.text_id.iloc[0]]
     judge = rb.open_judge("simulated:unbiased")
-    plans = [rb.plan(whole, design(3, 4), template="criteria") for design in (rb.fixed, rb.placebo)]
-    copies, edited = ({r.messages[0].content for r in rendered(p, judge)} for p in plans)
+    plans = [
+        rb.plan(whole, design(3, 4), template="criteria")
+        for design in (rb.fixed, rb.placebo)
+    ]
+    copies, edited = (
+        {r.messages[0].content for r in rendered(p, judge)} for p in plans
+    )
     assert len(copies) == 1
     assert len(edited | copies) == 5
 
@@ -61,7 +68,9 @@ def test_ids_are_distinct_and_depend_on_every_setting_but_not_on_other_rows(item
     assert (request_ids(joined.sample(50, random_state=0)) > 0).all()
 
 
-def test_an_ordering_of_criteria_is_cut_into_calls_that_ask_for_each_criterion_once(items):
+def test_an_ordering_of_criteria_is_cut_into_calls_that_ask_for_each_criterion_once(
+    items,
+):
     whole = rb.plan(items, rb.balanced(3), template="criteria")
     assert len(whole) == items["text_id"].nunique() * 6
     assert set(whole["ordering"]) == {"1-2-3-4-5"}
@@ -74,14 +83,19 @@ def test_an_ordering_of_criteria_is_cut_into_calls_that_ask_for_each_criterion_o
     text = items[items.text_id == items.text_id.iloc[0]]
     wanted = text.criterion.tolist()
     judgments = rb.run(
-        rb.plan(text, rb.balanced(3), per_call=2, template="criteria"), "simulated:unbiased"
+        rb.plan(text, rb.balanced(3), per_call=2, template="criteria"),
+        "simulated:unbiased",
     )
     for _, reads in judgments.groupby("ordering_index"):
         assert sorted(reads.criterion) == sorted(wanted)
         assert sorted(reads.criterion_position) == [1, 1, 2]
     judge = rb.open_judge("simulated:unbiased")
     for request in rendered(cut.head(2), judge):
-        named = [name for name in wanted if name.capitalize() + ":" in request.messages[0].content]
+        named = [
+            name
+            for name in wanted
+            if name.capitalize() + ":" in request.messages[0].content
+        ]
         assert named == sorted(request.criteria, key=wanted.index)
 
 
@@ -96,8 +110,16 @@ def test_a_million_requests_are_planned_in_little_memory(items):
         (rb.fixed(5, 1), {"n_options": 3}, r"such as balanced\(3\)"),
         ([rb.balanced(5), rb.fixed(3, 1)], {}, r"order \[3, 5\] options"),
         ([], {}, "no design"),
-        (rb.fixed(5, 1), {"labels": ["numeric", "greek"]}, "labels = 'greek': choose from"),
-        (rb.fixed(5, 1), {"labels": ["numeric"] * 2}, "labels .* at least one value, each once"),
+        (
+            rb.fixed(5, 1),
+            {"labels": ["numeric", "greek"]},
+            "labels = 'greek': choose from",
+        ),
+        (
+            rb.fixed(5, 1),
+            {"labels": ["numeric"] * 2},
+            "labels .* at least one value, each once",
+        ),
         (rb.fixed(5, 1), {"temperature": 3}, "temperature = 3"),
         (rb.fixed(5, 1), {"reference": 9}, "no reference_9"),
         (rb.fixed(5, 1), {"reference": 5, "template": "pointwise"}, "no reference"),
@@ -106,10 +128,16 @@ def test_a_million_requests_are_planned_in_little_memory(items):
         (rb.fixed(5, 1), {"per_call": 2}, "'rubric' asks for one criterion"),
         (rb.balanced(3), {"template": "criteria", "labels": "letter"}, "leave labels"),
         (rb.balanced(4), {"template": "criteria"}, r"3 criteria.*as balanced\(3\)"),
-        (rb.balanced(3), {"template": "criteria", "per_call": 4}, "per_call = 4: 1 to 3"),
+        (
+            rb.balanced(3),
+            {"template": "criteria", "per_call": 4},
+            "per_call = 4: 1 to 3",
+        ),
     ],
 )
-def test_what_cannot_be_planned_is_refused_with_the_way_out(items, design, options, message):
+def test_what_cannot_be_planned_is_refused_with_the_way_out(
+    items, design, options, message
+):
     with pytest.raises(ValueError, match=message):
         rb.plan(items, design, **options)
 
@@ -119,7 +147,9 @@ def test_items_without_rubrics_are_not_planned(items):
         rb.plan(pd.DataFrame(items), rb.balanced(5))
 
 
-def test_settings_in_lists_are_crossed_and_each_condition_is_the_plan_of_it_alone(items):
+def test_settings_in_lists_are_crossed_and_each_condition_is_the_plan_of_it_alone(
+    items,
+):
     grid = rb.plan(
         items,
         [rb.fixed(5, 1), rb.Design("descending", 5)],
@@ -128,7 +158,11 @@ def test_settings_in_lists_are_crossed_and_each_condition_is_the_plan_of_it_alon
         layout=["rubric-last", "rubric-first"],
     )
     alone = rb.plan(
-        items, rb.Design("descending", 5), labels="roman", reference=2, layout="rubric-first"
+        items,
+        rb.Design("descending", 5),
+        labels="roman",
+        reference=2,
+        layout="rubric-first",
     )
     condition = grid[
         (grid.design == "descending")
@@ -155,7 +189,9 @@ def test_no_item_is_shown_itself_as_the_reference(items):
 def test_an_example_is_an_answer_to_another_instruction(items):
     assert (items["exemplar_instruction"] != items["instruction"]).all()
     judge = rb.open_judge("simulated:unbiased")
-    prompts = list(rendered(rb.plan(items, rb.fixed(5, 1), readout="score", exemplar=4), judge))
+    prompts = list(
+        rendered(rb.plan(items, rb.fixed(5, 1), readout="score", exemplar=4), judge)
+    )
     text = prompts[0].messages[0].content
     assert "an example of another response that gets a score of 4, and" in text
     row = items.iloc[0]

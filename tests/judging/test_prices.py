@@ -11,7 +11,9 @@ from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.judge import Price, describe
 from rubricnb.judging.prices import Budget, typical_tokens
 
-ASK = Request(1, "k", (Message("user", "x" * 4000),), ("[RESULT]",), ("1", "2"), "feedback")
+ASK = Request(
+    1, "k", (Message("user", "x" * 4000),), ("[RESULT]",), ("1", "2"), "feedback"
+)
 
 
 @pytest.mark.parametrize(
@@ -41,10 +43,15 @@ def test_a_price_is_listed_given_or_not_known():
         ),
     )
     assert dated.price == alias.price == opened.price
-    assert (describe("embedded").price, describe("embedded").no_price) == ((0, 0, 0), "")
+    assert (describe("embedded").price, describe("embedded").no_price) == (
+        (0, 0, 0),
+        "",
+    )
     assert describe("openai:deepseek-chat@https://api.deepseek.com").price is not None
     unknown = ("openai:gpt-99", "openai:gpt-4.1@https://example.org/v1",
-               "openai:gpt-4.1@http://localhost:4000/v1", lambda messages: "4")  # fmt: skip
+               "openai:gpt-4.1@http://localhost:4000/v1", lambda messages: (
+                   "4"
+               ))  # fmt: skip
     for judge in unknown:
         assert describe(judge).price is None
         reason = describe(judge).no_price
@@ -64,13 +71,23 @@ def test_an_answer_is_longer_where_it_must_be_written_out():
 def test_a_model_that_thinks_is_taken_to_do_so_unless_a_label_is_forced_upon_it():
     score = replace(ASK, readout="score")
     host = "api.openai.com"
-    assert typical_tokens(ASK, host, "gpt-5") == typical_tokens(replace(ASK, effort="medium"), host)
+    assert typical_tokens(ASK, host, "gpt-5") == typical_tokens(
+        replace(ASK, effort="medium"), host
+    )
     assert typical_tokens(ASK, "", "openai/gpt-oss-20b")[1] > 1000
     assert typical_tokens(score, host, "gpt-5-mini")[1] > 1000
-    several = replace(ASK, slots=("[a]", "[b]", "[c]"))  # criteria: a line each, no feedback
-    assert typical_tokens(several)[1] < 30 < typical_tokens(several, "", "openai/gpt-oss-20b")[1]
+    # criteria: a line each, no feedback
+    several = replace(ASK, slots=("[a]", "[b]", "[c]"))
+    assert (
+        typical_tokens(several)[1]
+        < 30
+        < typical_tokens(several, "", "openai/gpt-oss-20b")[1]
+    )
     assert typical_tokens(score, "", "openai/gpt-oss-20b")[1] < 10
-    assert typical_tokens(ASK, host, "gpt-4.1")[1] == typical_tokens(ASK, host, "gpt-5-chat")[1]
+    assert (
+        typical_tokens(ASK, host, "gpt-4.1")[1]
+        == typical_tokens(ASK, host, "gpt-5-chat")[1]
+    )
 
 
 def costing(*price, model="m"):
@@ -78,7 +95,9 @@ def costing(*price, model="m"):
 
 
 def spend(budget, judge, lengths, concurrency):
-    """Ask one after another as `run` does: what is held waits for all that is under way."""
+    """Ask one after another as `run` does:
+    what is held waits for all that is under way.
+    """
     under_way, left = [], list(lengths)
     while left and not budget.exhausted:
         while left and len(under_way) < concurrency and budget.allows(ASK, judge):
@@ -86,12 +105,15 @@ def spend(budget, judge, lengths, concurrency):
         refused = left and len(under_way) < concurrency
         while under_way:
             budget.received(
-                Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop(0)), judge
+                Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop(0)),
+                judge,
             )
             if not refused:
                 break  # a full house: the next takes the place of the first
     while under_way:
-        budget.received(Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop()), judge)
+        budget.received(
+            Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop()), judge
+        )
 
 
 @given(
@@ -138,7 +160,9 @@ def test_a_limit_or_a_price_that_is_no_amount_is_refused(wrong):
             continue
         price = [1, 2, 3]
         price[place] = wrong
-        with pytest.raises(ValueError, match=r"price = .*three numbers, finite and not negative"):
+        with pytest.raises(
+            ValueError, match=r"price = .*three numbers, finite and not negative"
+        ):
             describe("openai:m", price)
     for price in ((), (1, 2), (1, 2, 3, 4), 5, "abc"):
         with pytest.raises(ValueError, match=r"price = .*three numbers"):
@@ -146,7 +170,11 @@ def test_a_limit_or_a_price_that_is_no_amount_is_refused(wrong):
 
 
 def counts(prompt, cached, completion):
-    return {"prompt_tokens": prompt, "cached_tokens": cached, "completion_tokens": completion}
+    return {
+        "prompt_tokens": prompt,
+        "cached_tokens": cached,
+        "completion_tokens": completion,
+    }
 
 
 @pytest.mark.parametrize(
@@ -154,7 +182,8 @@ def counts(prompt, cached, completion):
     [
         (counts(1000, 0, 100), 0.002 + 0.0008),
         (counts(1000, 1000, 100), 0.0005 + 0.0008),
-        (counts(1000, 10**6, 100), 0.0005 + 0.0008),  # more from the cache than was sent
+        # more from the cache than was sent
+        (counts(1000, 10**6, 100), 0.0005 + 0.0008),
         (counts(0, 0, 100), 0.00813 + 0.0008),  # one count is missing: its limit
         (counts(1000, 0, 0), 0.002 + 0.008192),
         (counts(0, 0, 0), 0.00813 + 0.008192),
@@ -170,7 +199,9 @@ def test_counts_that_are_missing_or_impossible_are_taken_at_their_limit(said, do
 @settings(max_examples=30, deadline=None)
 @given(
     texts=st.lists(
-        st.tuples(st.sampled_from(["a", "so on ", "\u5b57", "\U0001f980"]), st.integers(1, 9000)),
+        st.tuples(st.sampled_from(["a", "so on ", "\u5b57", (
+            "\U0001f980"
+        )]), st.integers(1, 9000)),
         min_size=1, max_size=30,
     ),
     max_cost=st.floats(0.001, 0.2),
@@ -187,7 +218,9 @@ def test_what_is_reserved_is_that_of_the_very_request(texts, max_cost, concurren
 
     def answer(request):
         sent = len(request.messages[0].content.encode())
-        reply = Reply(request.request_id, "x", prompt_tokens=sent, completion_tokens=1024)
+        reply = Reply(
+            request.request_id, "x", prompt_tokens=sent, completion_tokens=1024
+        )
         budget.received(reply, judge)
 
     while left and not budget.exhausted:
@@ -213,7 +246,9 @@ def test_a_request_of_several_calls_is_reckoned_as_all_of_them():
     forced = replace(ASK, readout="logprobs", slots=("[a]", "[b]"), choices=("1", "10"))
     judge = replace(costing(1, 1, 1), kind="vllm")
     assert judge.deterministic
-    one, several = (Budget(max_cost=1)._most(r, judge).prompt_tokens for r in (ASK, forced))
+    one, several = (
+        Budget(max_cost=1)._most(r, judge).prompt_tokens for r in (ASK, forced)
+    )
     assert several >= 6 * one
 
 
@@ -230,5 +265,9 @@ def test_a_budget_goes_on_with_another_judge_at_its_price():
 
 def test_calls_are_counted_to_the_last():
     budget = Budget(max_calls=2)
-    assert [budget.allows(ASK, describe("embedded")) for _ in range(3)] == [True, True, False]
+    assert [budget.allows(ASK, describe("embedded")) for _ in range(3)] == [
+        True,
+        True,
+        False,
+    ]
     assert budget.exhausted == "stopped after 2 calls"

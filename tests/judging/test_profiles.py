@@ -20,7 +20,9 @@ def test_an_unknown_name_offers_the_nearest():
         open_profile("v2/gemma-27b/hanna")
 
 
-@pytest.mark.parametrize("name", ["sharpness", "order_noise", "text_error", "quality_sd"])
+@pytest.mark.parametrize(
+    "name", ["sharpness", "order_noise", "text_error", "quality_sd"]
+)
 def test_a_spread_below_zero_is_refused(name):
     with pytest.raises(ValueError, match=name):
         Profile("x", **{name: -0.1})

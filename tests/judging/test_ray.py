@@ -1,4 +1,6 @@
-"""A judge in every actor of a Ray cluster: two nodes on this machine, one actor killed."""
+"""A judge in every actor of a Ray cluster:
+two nodes on this machine, one actor killed.
+"""
 
 import os
 import re
@@ -26,7 +28,8 @@ pytestmark = pytest.mark.in_turn
 pytest.importorskip("ray", reason="Ray is not installed: make env")
 
 KEY = "a-key-that-must-be-nowhere"
-KEYED = {"key_variable": "OPENAI_API_KEY"}  # a server on this machine gets a key only when named
+# a server on this machine gets a key only when named
+KEYED = {"key_variable": "OPENAI_API_KEY"}
 
 
 class Endpoint:
@@ -41,9 +44,15 @@ class Endpoint:
         self.go_on = threading.Event()
 
     def __call__(self, payload, headers):
-        refused = self.refuse_from is not None and self.asked.total() >= self.refuse_from
+        refused = (
+            self.refuse_from is not None and self.asked.total() >= self.refuse_from
+        )
         if refused or self.status != 200 or headers["Authorization"] != f"Bearer {KEY}":
-            return 401, {"error": {"message": f"wrong key: {headers['Authorization']}"}}, {}
+            return (
+                401,
+                {"error": {"message": f"wrong key: {headers['Authorization']}"}},
+                {},
+            )
         prompt = payload["messages"][0]["content"]
         if prompt == self.flagged:
             return 403, {"error": {"message": "flagged by moderation"}}, {}
@@ -59,25 +68,34 @@ def test_an_actor_returns_what_was_answered_before_a_problem(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     answer = Endpoint()
     answer.refuse_from = 9
-    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
+    requests = rb.plan(
+        rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback"
+    )
     with endpoint(answer) as (url, _):
         spec, options = f"openai:m@{url}", {"concurrency": 1, **KEYED}
         asked = list(rendered(requests.head(12), rb.open_judge(spec, **KEYED)))
         replies, problem = _Actor(spec, options).answer(asked, False)
         answer.refuse_from, answer.flagged = None, asked[0].messages[0].content
-        first = [_Actor(spec, options).answer(asked[:1], works) for works in (False, True)]
+        first = [
+            _Actor(spec, options).answer(asked[:1], works) for works in (False, True)
+        ]
     assert [r.request_id for r in replies] == [r.request_id for r in asked[:9]]
     assert "refused" in problem
-    # A first answer that is a refusal stops the run, unless the judge has answered elsewhere.
+    # A first answer that is a refusal stops the run,
+    # unless the judge has answered elsewhere.
     assert [(len(replies), "403" in problem) for replies, problem in first] == [
         (0, True),
         (1, False),
     ]
-    assert "has no option 'speed'" in _Actor("simulated:unbiased", {"speed": 3}).facts()[1]
+    assert (
+        "has no option 'speed'" in _Actor("simulated:unbiased", {"speed": 3}).facts()[1]
+    )
 
 
 def test_a_host_is_known_where_the_actors_are_started():
-    facts, _ = _Actor("openai:m@http://judge.example.org/v1", {"server": "vllm"}).facts()
+    facts, _ = _Actor(
+        "openai:m@http://judge.example.org/v1", {"server": "vllm"}
+    ).facts()
     assert (facts["host"], facts["model"]) == ("judge.example.org", "m")
 
 
@@ -91,16 +109,21 @@ def patiently(start, attempts=3):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes of one CPU each; their logs must not hold the key that their judges use."""
+    """Two nodes of one CPU each; their logs must
+    not hold the key that their judges use.
+    """
     from ray._private import ray_constants
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", KEY)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        # As on macOS: loopback is not replaced by an address that other machines can reach.
+        # As on macOS: loopback is not replaced by an address
+        # that other machines can reach.
         patch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", False)
-        node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False,
+        node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", (
+            "include_dashboard"
+        ): False,
                 "no_monitor": True, "include_log_monitor": False}  # fmt: skip
         cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=node))
         try:
@@ -133,10 +156,15 @@ def actors():
 
 def test_a_killed_actor_s_block_is_asked_again_and_nothing_else_is(judged, tmp_path):
     judge, answer, url = judged
-    requests = rb.plan(rb.load("minibench", n_items=15), rb.balanced(5), readout="feedback")
+    requests = rb.plan(
+        rb.load("minibench", n_items=15), rb.balanced(5), readout="feedback"
+    )
     plain = rb.open_judge(f"openai:m@{url}", **KEYED)
     assert (judge.slug, judge.identity) == (plain.slug, plain.identity)
-    assert (judge.readouts, judge.deterministic) == (plain.readouts, plain.deterministic)
+    assert (judge.readouts, judge.deterministic) == (
+        plain.readouts,
+        plain.deterministic,
+    )
     with Store(tmp_path / "replies.sqlite") as store:
         with pytest.raises(RunInterrupted):  # begun without Ray …
             rb.run(requests, plain, store, max_calls=20)
@@ -165,7 +193,9 @@ def kill_one(answer):
 def test_the_next_run_finds_the_judges_open(judged):
     judge, _, _ = judged
     before = {actor.pid for actor in actors()}
-    requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
+    requests = rb.plan(
+        rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback"
+    )
     for _ in range(2):
         assert rb.run(requests, judge, ":memory:", fresh=True).status.eq("ok").all()
     assert {actor.pid for actor in actors()} == before
@@ -174,9 +204,12 @@ def test_the_next_run_finds_the_judges_open(judged):
 
 def test_what_was_answered_before_an_endpoint_refuses_is_kept(judged, tmp_path):
     judge, answer, _ = judged
-    requests = rb.plan(rb.load("minibench", n_items=30), rb.balanced(5), readout="feedback")
+    requests = rb.plan(
+        rb.load("minibench", n_items=30), rb.balanced(5), readout="feedback"
+    )
     answer.asked.clear()
-    answer.refuse_from = 45  # amid the first blocks of both actors: a text has thirty requests
+    # amid the first blocks of both actors: a text has thirty requests
+    answer.refuse_from = 45
     with Store(tmp_path / "replies.sqlite") as store:
         with pytest.raises(JudgeError, match=r"ray:openai:m.* refused"):
             rb.run(requests, judge, store)
@@ -190,7 +223,9 @@ def test_what_was_answered_before_an_endpoint_refuses_is_kept(judged, tmp_path):
 def test_what_is_wrong_in_an_actor_is_said_here_without_the_key(judged, capfd):
     judge, answer, _ = judged
     answer.status = 401
-    requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
+    requests = rb.plan(
+        rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback"
+    )
     with pytest.raises(JudgeError, match=r"ray:openai:m.* refused") as caught:
         rb.run(requests, judge, ":memory:")
     assert KEY not in str(caught.value)
@@ -205,7 +240,9 @@ def test_no_log_of_the_cluster_holds_the_key(cluster, judged):
 
 
 def test_more_actors_than_fit_are_refused(judged):
-    with pytest.raises(JudgeError, match="3 actors of 0 GPUs do not fit: the cluster has 0 GPUs"):
+    with pytest.raises(
+        JudgeError, match="3 actors of 0 GPUs do not fit: the cluster has 0 GPUs"
+    ):
         RayJudge("simulated:unbiased", num_actors=3)
     with pytest.raises(JudgeError, match="1 actors of 2 GPUs do not fit"):
         RayJudge("simulated:unbiased", num_gpus=2)
@@ -236,7 +273,11 @@ def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):
 
     def start():
         done = subprocess.run(
-            [sys.executable, "-c", ALONE.format(page=page.replace("judge.close()", LISTENING))],
+            [
+                sys.executable,
+                "-c",
+                ALONE.format(page=page.replace("judge.close()", LISTENING)),
+            ],
             capture_output=True,
             text=True,
             timeout=300,
@@ -250,7 +291,9 @@ def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == "[]"  # no process of Ray is left
-    assert [line for line in lines if line.startswith("listening")] == ["listening: 127.0.0.1"]
+    assert [line for line in lines if line.startswith("listening")] == [
+        "listening: 127.0.0.1"
+    ]
     said = ("simulated:", "listening:")
     assert [line for line in lines[:-1] if not line.startswith(said)] == []
     assert [line for line in done.stderr.splitlines() if "simulated:" not in line] == []

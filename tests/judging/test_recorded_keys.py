@@ -1,4 +1,6 @@
-"""Recorded answers are found by the prompts of today: a changed prompt would lose them."""
+"""Recorded answers are found by the prompts of today:
+a changed prompt would lose them.
+"""
 
 from pathlib import Path
 
@@ -39,7 +41,9 @@ def test_a_recorded_answer_has_the_key_of_today_s_prompt(path, request):
         if part["dataset"] == path.stem:
             requests = requests_of(part)
             asked = requests[requests["request_id"].isin(recorded["request_id"])]
-            found.append(recorded_judgments(describe(spec, **question_of(judge)), asked))
+            found.append(
+                recorded_judgments(describe(spec, **question_of(judge)), asked)
+            )
     keys = pd.concat(found)["key"]
     assert set(recorded["key"]) <= set(keys)
 
@@ -48,7 +52,9 @@ def test_a_recorded_answer_has_the_key_of_today_s_prompt(path, request):
     "dataset", ["minibench", "mt-bench", "vicuna", "hanna", "summeval", "asap-2"]
 )
 def test_no_text_that_judges_were_shown_holds_anything_to_make_inert(dataset, request):
-    """So gradings, which are recorded without keys, were asked with the prompts of today too."""
+    """So gradings, which are recorded without keys,
+    were asked with the prompts of today too.
+    """
     if dataset not in BUNDLED:
         request.getfixturevalue("mirror")
     items = rb.load(dataset)

@@ -39,7 +39,9 @@ FACTS = {"model": "planted", "licence": "none", "spec": "simulated:first-biased"
 def test_every_recorded_file_conforms_and_holds_no_text_and_no_rating(path):
     frame = pd.read_parquet(path)
     assert len(frame) > 0
-    assert not {"text", "response", "instruction", "human", "human_ratings"} & set(frame)
+    assert not {"text", "response", "instruction", "human", "human_ratings"} & set(
+        frame
+    )
     assert path.stat().st_size < 10_000_000
     if path.parent.parent.name == "rulers":  # grades are frames of their own
         return
@@ -64,11 +66,15 @@ def test_the_embedded_judges_recorded_keys_are_those_of_todays_prompts():
 
 
 def test_recorded_answers_are_used_before_anything_is_asked(folder, judgments):
-    with pytest.raises(FileNotFoundError, match=r"no recorded run of 'embedded'.*rubricnb\.run"):
+    with pytest.raises(
+        FileNotFoundError, match=r"no recorded run of 'embedded'.*rubricnb\.run"
+    ):
         rb.recorded("embedded", "minibench")
     record(judgments, SimulatedJudge("first-biased"), "study", **FACTS)
     items = rb.load("minibench", n_items=15)
-    plan = rb.plan(items, [rb.balanced(5), rb.Design("descending", 5)], readout="logprobs")
+    plan = rb.plan(
+        items, [rb.balanced(5), rb.Design("descending", 5)], readout="logprobs"
+    )
     both = rb.run(plan, "simulated:first-biased")
     assert both["request_id"].tolist() == plan["request_id"].tolist()
     again = both[both["source"] == "recorded"].reset_index(drop=True)
@@ -85,7 +91,10 @@ def served():
     items = rb.load("minibench", n_items=15)
     plan = rb.plan(items, rb.balanced(5), readout="feedback")
     status = [200]
-    with endpoint(lambda *_: (status[0], completion("Fine. [RESULT] 2"), {})) as (url, received):
+    with endpoint(lambda *_: (status[0], completion("Fine. [RESULT] 2"), {})) as (
+        url,
+        received,
+    ):
         spec = f"openai:m@{url}"
         judge = rb.open_judge(spec, retries=0)
         record(rb.run(plan, judge), judge, "study", **FACTS | {"spec": spec})
@@ -111,10 +120,14 @@ def test_answers_of_another_judge_of_the_same_name_are_not_taken(folder, served)
                 ValueError, match=r"has judgments by .*cannot share a folder.*the store"
             ):
                 record(judgments, other, "study", **FACTS)
-            assert len(pd.read_parquet(folder / "study/m/minibench.parquet")) == len(plan)
+            assert len(pd.read_parquet(folder / "study/m/minibench.parquet")) == len(
+                plan
+            )
             record(judgments, other, "another", **FACTS)
             record(judgments, other, "another", **FACTS)  # its own folder is added to
-            with pytest.raises(ValueError, match=r"different judges .*\(another, study; .*study="):
+            with pytest.raises(
+                ValueError, match=r"different judges .*\(another, study; .*study="
+            ):
                 rb.recorded("m", "minibench")
             assert len(rb.recorded("m", "minibench", study="study")) == len(plan)
             shutil.rmtree(folder / "another")
@@ -131,7 +144,9 @@ def test_answers_about_other_texts_are_not_taken(folder, served):
     for judge in (f"openai:m@{url}", rb.open_judge(f"openai:m@{url}")):
         received.clear()
         judgments = rb.run(again, judge, store=":memory:")
-        of_text = again["item_id"].isin(edited.loc[edited["text_id"] == text, "item_id"])
+        of_text = again["item_id"].isin(
+            edited.loc[edited["text_id"] == text, "item_id"]
+        )
         assert 0 < of_text.sum() == len(received)
         assert (judgments["source"] == "live").tolist() == of_text.tolist()
 
@@ -150,7 +165,9 @@ def test_what_failed_when_it_was_recorded_is_asked_again(folder, served):
         judgments = rb.run(plan, again, store=":memory:")
         assert len(received) == 3
         assert (judgments["status"] == "ok").all()
-        assert judgments["source"].tolist() == ["live"] * 3 + ["recorded"] * (len(plan) - 3)
+        assert judgments["source"].tolist() == ["live"] * 3 + ["recorded"] * (
+            len(plan) - 3
+        )
 
 
 def test_a_study_recorded_apart_is_read_only_by_its_name(folder, judgments):
@@ -199,11 +216,15 @@ for n in range(0, len(judgments), 5):
 
 
 @pytest.mark.in_turn
-def test_two_processes_record_into_one_folder_and_neither_loses_a_row(folder, judgments, tmp_path):
+def test_two_processes_record_into_one_folder_and_neither_loses_a_row(
+    folder, judgments, tmp_path
+):
     judgments.iloc[::2].to_parquet(tmp_path / "even")
     judgments.iloc[1::2].to_parquet(tmp_path / "odd")
     both = [
-        subprocess.Popen([sys.executable, "-c", RECORD, tmp_path, *names], env=os.environ)
+        subprocess.Popen(
+            [sys.executable, "-c", RECORD, tmp_path, *names], env=os.environ
+        )
         for names in (("even", "odd"), ("odd", "even"))
     ]
     assert [process.wait(timeout=300) for process in both] == [0, 0]
@@ -211,7 +232,11 @@ def test_two_processes_record_into_one_folder_and_neither_loses_a_row(folder, ju
     assert sorted(frame["request_id"]) == sorted(judgments["request_id"])
     card = json.loads((folder / "study/shared/run.json").read_text())
     assert card["datasets"]["minibench"]["judgments"] == len(judgments)
-    slugs = [f"{own}-{n}" for own in ("even", "odd") for n in range(0, len(judgments) // 2, 5)]
+    slugs = [
+        f"{own}-{n}"
+        for own in ("even", "odd")
+        for n in range(0, len(judgments) // 2, 5)
+    ]
     assert sorted(judges()["slug"]) == sorted([*slugs, "shared"])
 
 
@@ -220,8 +245,14 @@ def test_no_name_leads_out_of_the_folder(folder, judgments, name):
     judge, slug = SimulatedJudge("first-biased"), SimulatedJudge("first-biased")
     slug.slug = name
     named = judgments.assign(dataset=f"x/{name}")
-    for what in ((judgments, judge, name), (judgments, slug, "study"), (named, judge, "study")):
-        with pytest.raises(ValueError, match="cannot name a file or folder of results/"):
+    for what in (
+        (judgments, judge, name),
+        (judgments, slug, "study"),
+        (named, judge, "study"),
+    ):
+        with pytest.raises(
+            ValueError, match="cannot name a file or folder of results/"
+        ):
             record(*what, **FACTS)
     assert not folder.parent.joinpath("else").exists()
     assert not list(folder.parent.rglob("*.parquet"))

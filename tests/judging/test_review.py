@@ -1,4 +1,6 @@
-"""The generation–review pipeline, with simulated pairs of known acceptance and hand-made judges."""
+"""The generation–review pipeline,
+with simulated pairs of known acceptance and hand-made judges.
+"""
 
 from dataclasses import replace
 
@@ -26,7 +28,9 @@ def items():
 
 
 def planted(target):
-    """P(the reviewer sees the target): its error is normal, scores are the nearest whole number."""
+    """P(the reviewer sees the target): its error is normal,
+    scores are the nearest whole number.
+    """
     low = -np.inf if target == 1 else -0.5
     return norm.cdf(0.5 / SIGMA) - norm.cdf(low / SIGMA)
 
@@ -41,7 +45,8 @@ def test_a_simulated_pair_accepts_at_its_planted_rate(items, tmp_path, capsys):
         # Geometric: after eight rounds hardly any answer is missing.
         assert accepted / tried.item_id.nunique() >= 1 - 5 * (1 - p) ** 8
     accepted = attempts[attempts.accepted]
-    assert not accepted.duplicated(["item_id", "target"]).any()  # nothing is written after success
+    # nothing is written after success
+    assert not accepted.duplicated(["item_id", "target"]).any()
     assert (accepted.score == accepted.target).all()
 
 
@@ -53,7 +58,9 @@ def test_the_two_judges_alternate_and_every_attempt_is_kept(items, tmp_path, cap
         SimulatedJudge(replace(stubborn, name="b")),
     )
     store = tmp_path / "s.sqlite"
-    attempts = write_references(items.head(3), pair, targets=(2,), rounds=5, store=store)
+    attempts = write_references(
+        items.head(3), pair, targets=(2,), rounds=5, store=store
+    )
     assert attempts.groupby("round").writer.first().tolist() == [
         "simulated:a", "simulated:b", "simulated:a", "simulated:b", "simulated:a",
     ]  # fmt: skip
@@ -83,13 +90,18 @@ class Scripted:
             if "###The instruction:\n" in prompt:
                 yield Reply(request.request_id, next(self.texts))
             else:
-                response = prompt.split("###Response to evaluate:\n")[1].split("\n\n###")[0]
+                response = prompt.split("###Response to evaluate:\n")[1].split(
+                    "\n\n###"
+                )[0]
                 yield Reply(request.request_id, f"Feedback: … [RESULT] {response[-1]}")
 
 
 def test_the_reviewer_reads_the_text_and_not_the_target(items, tmp_path, capsys):
     one = items.head(1)
-    writer, reviewer = Scripted("w", ["too good 4", "right 2"]), Scripted("r", ["", "never"])
+    writer, reviewer = (
+        Scripted("w", ["too good 4", "right 2"]),
+        Scripted("r", ["", "never"]),
+    )
     attempts = write_references(
         one, (writer, reviewer), targets=(2,), rounds=4, store=tmp_path / "s.sqlite"
     )
@@ -98,7 +110,9 @@ def test_the_reviewer_reads_the_text_and_not_the_target(items, tmp_path, capsys)
     assert attempts.accepted.tolist() == [False, False, True]
     assert attempts.score.isna().tolist() == [False, True, False]
     assert "deserves a score of 2" in writer.prompts[0]
-    assert not any("deserves a score" in p for p in reviewer.prompts if "to evaluate" in p)
+    assert not any(
+        "deserves a score" in p for p in reviewer.prompts if "to evaluate" in p
+    )
     filled = with_references(one, attempts)
     assert filled.reference_2.tolist() == ["right 2"]
     assert len(rb.plan(filled, rb.fixed(5, 1), reference=2)) == 1
@@ -118,7 +132,10 @@ def test_one_answer_serves_all_candidates_of_an_instruction(items, tmp_path, cap
     ("how", "message"),
     [
         ({"rounds": 0}, "rounds = 0"),
-        ({"targets": (2, 6)}, "targets: the rubric 'minibench-accuracy' has no level 6"),
+        (
+            {"targets": (2, 6)},
+            "targets: the rubric 'minibench-accuracy' has no level 6",
+        ),
     ],
 )
 def test_what_no_review_can_give_is_named(items, how, message):

@@ -48,7 +48,9 @@ def plan(items):
     return rb.plan(items, [rb.balanced(5), rb.fixed(5, 4)], readout="feedback")
 
 
-def test_judgments_conform_in_the_order_of_the_requests_and_nothing_is_asked_twice(plan, items):
+def test_judgments_conform_in_the_order_of_the_requests_and_nothing_is_asked_twice(
+    plan, items
+):
     judge = Counting()
     rb.run(plan, judge)
     # fixed x 4 shows balanced's first ordering: 30 items x 10 distinct prompts.
@@ -56,7 +58,10 @@ def test_judgments_conform_in_the_order_of_the_requests_and_nothing_is_asked_twi
     assert len(judge.asked) == 300
     again = Counting()
     judgments = rb.run(plan, again)
-    rb.run(rb.plan(items, rb.permutation.single([2, 3, 4, 5, 1]), readout="feedback"), again)
+    rb.run(
+        rb.plan(items, rb.permutation.single([2, 3, 4, 5, 1]), readout="feedback"),
+        again,
+    )
     assert not again.asked
     conform(judgments, "judgments")
     assert judgments["request_id"].tolist() == plan["request_id"].tolist()
@@ -69,7 +74,9 @@ def test_judgments_conform_in_the_order_of_the_requests_and_nothing_is_asked_twi
 
 def test_replicates_are_asked_where_sampling_differs(items):
     judge = Counting()
-    requests = rb.plan(items.head(3), rb.fixed(5, 4), readout="feedback", temperature=0.7)
+    requests = rb.plan(
+        items.head(3), rb.fixed(5, 4), readout="feedback", temperature=0.7
+    )
     rb.run(requests, judge, store=":memory:")
     assert len(judge.asked) == 12
 
@@ -101,7 +108,9 @@ def test_every_part_of_a_request_that_changes_the_answer_changes_its_key(items):
     one, ascending = items.head(1), rb.permutation.single([1, 2, 3, 4, 5])
     settings = [
         {}, {"labels": "letter"}, {"layout": "rubric-first"}, {"reference": 4},
-        {"variant": "paraphrased"}, {"template": "pointwise"}, {"prompt_format": "plain"},
+        {"variant": "paraphrased"}, {"template": "pointwise"}, {"prompt_format": (
+            "plain"
+        )},
         {"temperature": 0.5}, {"effort": "high"}, {"thinking": "on"}, {"max_tokens": 7},
         {"readout": "logprobs"}, {"readout": "feedback"},
     ]  # fmt: skip
@@ -140,11 +149,13 @@ class Abroad(Counting):
 def test_max_cost_stops_before_it_is_passed_and_the_next_run_goes_on(plan):
     judge = Abroad()
     with pytest.raises(
-        RunInterrupted, match=r"stopped at \$(0\.9|1\.)\d* for [45]\d .*=\$1\.10 allows.*again"
+        RunInterrupted,
+        match=r"stopped at \$(0\.9|1\.)\d* for [45]\d .*=\$1\.10 allows.*again",
     ) as stopped:
         rb.run(plan, judge, max_cost=1.10, price=(10, 1, 100))  # a call is two cents
     most = float(re.search(r"up to \$([\d.]+)\)", str(stopped.value))[1])
-    assert 1.10 - most - 0.01 <= 0.02 * len(judge.asked) <= 1.10  # not less than it might have been
+    # not less than it might have been
+    assert 1.10 - most - 0.01 <= 0.02 * len(judge.asked) <= 1.10
     assert 45 <= len(judge.asked) <= 55
     with pytest.raises(RunInterrupted, match="stopped at"):
         rb.run(plan, judge, max_cost=1.10, price=(10, 1, 100))
@@ -162,7 +173,10 @@ def test_a_run_counts_the_answers_that_were_cut(plan, capsys):
     judgments = rb.run(plan.head(20), Short())
     calls = judgments["key"].nunique()
     assert judgments["status"].eq("truncated").all()
-    assert f", {calls} cut at their token limit" in capsys.readouterr().out.splitlines()[-1]
+    assert (
+        f", {calls} cut at their token limit"
+        in capsys.readouterr().out.splitlines()[-1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,7 +188,11 @@ def test_a_run_counts_the_answers_that_were_cut(plan, capsys):
             {},
             r"3 requests appear twice in the plan.*drop_duplicates",
         ),
-        (lambda plan: plan, {"max_cost": 5}, r"needs a price.*'m' at judge.*give `price`"),
+        (
+            lambda plan: plan,
+            {"max_cost": 5},
+            r"needs a price.*'m' at judge.*give `price`",
+        ),
         (
             lambda plan: plan.assign(readout="json"),
             {},
@@ -187,7 +205,9 @@ def test_a_run_counts_the_answers_that_were_cut(plan, capsys):
         ),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_anything_is(plan, change, options, message):
+def test_what_cannot_be_asked_is_refused_before_anything_is(
+    plan, change, options, message
+):
     judge = Abroad()
     with pytest.raises(ValueError, match=message):
         rb.run(change(plan), judge, **options)
@@ -207,7 +227,9 @@ def test_before_texts_leave_the_machine_one_is_told_to_whom_and_how_many(plan, c
     judge.answer = listening
     with pytest.raises(RunInterrupted):
         rb.run(plan, judge, max_calls=100, price=(1, 1, 1))
-    assert told[0].startswith("judge.example.org is sent the texts of 300 requests for ")
+    assert told[0].startswith(
+        "judge.example.org is sent the texts of 300 requests for "
+    )
     assert "$0." in told[0]
     rb.run(plan, judge)
     assert "texts of 200 requests" in told[1]
@@ -248,7 +270,9 @@ def test_a_signal_ends_the_wait_for_another_run(plan, tmp_path, monkeypatch):
     waits = lambda *_: signal.raise_signal(signal.SIGTERM)  # noqa: E731
     with Store(tmp_path / "s.sqlite") as store, store.alone_with(judge):
         monkeypatch.setattr(Store, "_say_who_asks", waits)
-        with pytest.raises(RunInterrupted, match=r"SIGTERM: every answer so far is kept"):
+        with pytest.raises(
+            RunInterrupted, match=r"SIGTERM: every answer so far is kept"
+        ):
             rb.run(plan, judge, store=tmp_path / "s.sqlite")
     assert not judge.asked
 

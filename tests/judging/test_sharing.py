@@ -59,15 +59,27 @@ def plans(items):
             [rb.plan(items, SINGLE, variant=v) for v in ("standard", "paraphrased")]
         ),
         "pointwise": rb.plan(items, SINGLE, template="pointwise"),
-        "criteria": rb.plan(items, rb.balanced(items.criterion.nunique()), template="criteria"),
+        "criteria": rb.plan(
+            items, rb.balanced(items.criterion.nunique()), template="criteria"
+        ),
     }
 
 
 @pytest.mark.parametrize(
     "name",
-    ["rubric-last", "rubric-first", "placebo", "labels", "variants", "pointwise", "criteria"],
+    [
+        "rubric-last",
+        "rubric-first",
+        "placebo",
+        "labels",
+        "variants",
+        "pointwise",
+        "criteria",
+    ],
 )
-def test_a_walk_computes_little_more_than_the_trie_whatever_order_the_plan_has(items, name):
+def test_a_walk_computes_little_more_than_the_trie_whatever_order_the_plan_has(
+    items, name
+):
     requests = shuffled(plans(items)[name])
     assert sorted(walk(requests)) == list(range(len(requests)))
     # Edits come in the plan's order, which shares a little less than the best one.
@@ -76,7 +88,9 @@ def test_a_walk_computes_little_more_than_the_trie_whatever_order_the_plan_has(i
 
 def test_items_without_a_reference_are_walked_apart(items):
     some = items.copy()
-    some["reference"] = [None if i % 3 else f"Reference {i}." for i in range(len(items))]
+    some["reference"] = [
+        None if i % 3 else f"Reference {i}." for i in range(len(items))
+    ]
     some = type(items)(some)
     some.rubrics = items.rubrics
     assert walked_over(shuffled(rb.plan(some, rb.balanced(5)))) <= 1.01

@@ -1,4 +1,6 @@
-"""Requests about the shipped rubrics keep their ids and keys, so that stored answers are found."""
+"""Requests about the shipped rubrics keep their ids and keys,
+so that stored answers are found.
+"""
 
 import hashlib
 import json
@@ -35,7 +37,9 @@ def items_of(rubrics):
     pairs = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
     rows = [
         {"item_id": f"t{k}/{rubric_id}", "dataset": "pinned", "text_id": f"t{k}",
-         "cluster_id": f"p{k % 2}", "group_id": f"p{k % 2}", "instruction": f"Do {k % 2}.",
+         "cluster_id": f"p{k % 2}", "group_id": f"p{k % 2}", "instruction": (
+             f"Do {k % 2}."
+         ),
          "response": f"Done {k}.", "criterion": criterion, "rubric_id": rubric_id,
          "human": 2.0 + k / 3, "reference": "Best.", "reference_2": "Fair.",
          "exemplar_instruction": "Do 9.", "exemplar_2": "So so."}
@@ -46,8 +50,12 @@ def items_of(rubrics):
 
 
 def plans(items):
-    """Every kind of prompt that the plans of the package ask about some items of one scale."""
-    n = int(items.rubrics.groupby(["rubric_id", "variant"], observed=True).size().iloc[0])
+    """Every kind of prompt that the plans
+    of the package ask about some items of one scale.
+    """
+    n = int(
+        items.rubrics.groupby(["rubric_id", "variant"], observed=True).size().iloc[0]
+    )
     worded = items.rubrics.groupby("variant", observed=True)["rubric_id"].nunique()
     variants = [str(v) for v, size in worded.items() if size == worded.max()]
     yield rb.plan(items, rb.shuffled(n, 1), labels=["numeric", "letter", "roman"],
@@ -80,15 +88,24 @@ def test_requests_about_a_shipped_rubric_have_the_keys_they_always_had(name):
 
 def test_requests_about_a_rubric_from_0_have_the_keys_they_always_had():
     texts = ["Rude.", "Cool.", "Warm.", "Kind."]
-    rubric = {"rubric_id": "a", "variant": "standard", "score": range(4), "criterion": "a"}
+    rubric = {
+        "rubric_id": "a",
+        "variant": "standard",
+        "score": range(4),
+        "criterion": "a",
+    }
     rubric |= {"definition": "Is it kind?", "description": texts}
     assert digest(pd.DataFrame(rubric)) == FROM_0
 
 
 def test_bundles_have_the_locks_they_always_had():
     files = sorted((PACKAGE / "rulers/bundles").glob("*.lock.json"))
-    locks = [[file.name, json.loads(file.read_text("utf-8"))["sha256"]] for file in files]
-    now = [[file.name, rb.rulers.load_bundle(file.with_name(file.name.replace(".lock", ""))).lock]
+    locks = [
+        [file.name, json.loads(file.read_text("utf-8"))["sha256"]] for file in files
+    ]
+    now = [[file.name, rb.rulers.load_bundle(file.with_name(file.name.replace((
+        ".lock"
+    ), ""))).lock]
            for file in files]  # fmt: skip
     assert now == locks
     assert hashlib.sha256(json.dumps(locks).encode()).hexdigest() == LOCKS

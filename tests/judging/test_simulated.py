@@ -1,4 +1,6 @@
-"""The frame `simulate` gives: the contract, the same answers as the judge, independence of rows."""
+"""The frame `simulate` gives: the contract, the same answers as the judge,
+independence of rows.
+"""
 
 import json
 from dataclasses import replace
@@ -65,7 +67,9 @@ def test_the_judge_and_the_frame_give_the_same_judgments(items, how):
         assert set(computed) == set(asked)
         differ = [c for c in computed if not equal(computed[c], asked[c])]
         assert set(differ) <= {"key", "seconds"}
-        assert [c for c in computed if str(computed[c].dtype) != str(asked[c].dtype)] == []
+        assert [
+            c for c in computed if str(computed[c].dtype) != str(asked[c].dtype)
+        ] == []
 
 
 @pytest.mark.parametrize("setting", [1, 2])
@@ -73,7 +77,9 @@ def test_the_judge_and_the_frame_give_the_same_judgments(items, how):
 @settings(max_examples=15, deadline=None)
 def test_an_answer_does_not_depend_on_what_else_is_asked(all_answers, setting, data):
     plan, items, every = all_answers[setting]
-    rows = data.draw(st.lists(st.integers(0, len(plan) - 1), min_size=1, max_size=40, unique=True))
+    rows = data.draw(
+        st.lists(st.integers(0, len(plan) - 1), min_size=1, max_size=40, unique=True)
+    )
     few = simulate(plan.iloc[rows], items, CROOKED)
     again = every.loc[list(zip(few.request_id, few.criterion, strict=True))]
     assert few.score.tolist() == again.score.tolist()
@@ -121,7 +127,9 @@ def test_answers_without_a_score_come_at_the_planted_rate():
     assert abs(lost.drop("1-2-3-4-5") - 0.1).max() < 0.05
     assert (got.score.isna() == (got.status == "unparsed")).all()
     assert (got.position.isna() == got.score.isna()).all()
-    constrained = simulate(rb.plan(items, rb.balanced(5), readout="score"), items, lossy)
+    constrained = simulate(
+        rb.plan(items, rb.balanced(5), readout="score"), items, lossy
+    )
     assert (constrained.status == "ok").all()
 
 
@@ -130,7 +138,10 @@ def test_identity_names_every_parameter():
     identity = json.loads(judge.identity)
     assert identity["seed"] == 3
     assert identity["position_preference"] == list(CROOKED.position_preference)
-    assert SimulatedJudge("unbiased").identity != SimulatedJudge("unbiased", seed=1).identity
+    assert (
+        SimulatedJudge("unbiased").identity
+        != SimulatedJudge("unbiased", seed=1).identity
+    )
 
 
 def test_requests_without_their_items_are_refused(items):
@@ -146,7 +157,9 @@ def test_requests_without_their_items_are_refused(items):
 
 
 def test_no_requests_give_no_judgments(items):
-    assert len(simulate(rb.plan(items, rb.balanced(5)).iloc[:0], items, "unbiased")) == 0
+    assert (
+        len(simulate(rb.plan(items, rb.balanced(5)).iloc[:0], items, "unbiased")) == 0
+    )
 
 
 def test_planted_label_shift_and_reference_pull_show_in_frame_and_judge(items):
@@ -154,17 +167,28 @@ def test_planted_label_shift_and_reference_pull_show_in_frame_and_judge(items):
         open_profile("unbiased"), name="planted", wording_noise=0.0, reference_pull=0.5,
         label_shift=(("letter", -0.7),),
     )  # fmt: skip
-    how = {"labels": ["numeric", "letter"], "reference": ["none", 1, 5], "readout": "logprobs"}
+    how = {
+        "labels": ["numeric", "letter"],
+        "reference": ["none", 1, 5],
+        "readout": "logprobs",
+    }
     requests = rb.plan(items, rb.fixed(5, 1), **how)
     frame = simulate(requests, items, planted)
     asked = rb.run(requests, SimulatedJudge(planted), store=":memory:")
     assert frame["score"].tolist() == asked["score"].tolist()
-    by = frame.set_index(["item_id", "labels", "reference_score"])["expected_score"].unstack([1, 2])
+    by = frame.set_index(["item_id", "labels", "reference_score"])[
+        "expected_score"
+    ].unstack([1, 2])
     by = by.dropna()
-    inner = by[(by["numeric", "none"] > 2) & (by["numeric", "none"] < 4)]  # away from the ends
-    assert np.allclose(inner["letter", "none"] - inner["numeric", "none"], -0.7, atol=0.15)
+    # away from the ends
+    inner = by[(by["numeric", "none"] > 2) & (by["numeric", "none"] < 4)]
+    assert np.allclose(
+        inner["letter", "none"] - inner["numeric", "none"], -0.7, atol=0.15
+    )
     for k in (1, 5):
-        way = (inner["numeric", str(k)] - inner["numeric", "none"]) / (k - inner["numeric", "none"])
+        way = (inner["numeric", str(k)] - inner["numeric", "none"]) / (
+            k - inner["numeric", "none"]
+        )
         assert np.allclose(way, 0.5, atol=0.15)
 
 
@@ -179,4 +203,7 @@ def test_a_full_mark_reference_pulls_only_where_the_dataset_has_one(items):
     assert moved.iloc[0] > 0.2
     assert (moved.iloc[1:] == 0).all()
     asked = rb.run(requests, SimulatedJudge(pulled), store=":memory:")
-    assert asked["score"].tolist() == simulate(requests, with_one, pulled)["score"].tolist()
+    assert (
+        asked["score"].tolist()
+        == simulate(requests, with_one, pulled)["score"].tolist()
+    )

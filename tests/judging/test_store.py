@@ -1,4 +1,6 @@
-"""The store under real faults: other versions, a full disk, other processes, odd text."""
+"""The store under real faults: other versions, a full disk,
+other processes, odd text.
+"""
 
 import os
 import sqlite3
@@ -39,7 +41,10 @@ def test_replies_survive_closing_and_many_are_looked_up_at_once(path):
     assert kept == {key: replace(reply, text=key, request_id=0) for key in keys}
 
 
-@given(text=st.text(), odd=st.sampled_from(["", "\ud800", "\x00", "🦀" * 1000, "x" * 100_000]))
+@given(
+    text=st.text(),
+    odd=st.sampled_from(["", "\ud800", "\x00", "🦀" * 1000, "x" * 100_000]),
+)
 def test_any_text_can_be_kept(tmp_path_factory, text, odd):
     with Store(tmp_path_factory.mktemp("s") / "replies.sqlite") as store:
         store.put("k", "judge", Reply(1, text + odd))
@@ -58,7 +63,9 @@ def test_a_store_of_another_version_is_left_alone_and_says_what_to_do(path):
         StoreError, match=r"written by a different version of rubricnb.*RUBRICNB_STORE"
     ):
         Store(path)
-    assert sqlite3.connect(path).execute("SELECT text FROM replies").fetchall() == [("x",)]
+    assert sqlite3.connect(path).execute("SELECT text FROM replies").fetchall() == [
+        ("x",)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,9 @@ def test_a_store_of_another_version_is_left_alone_and_says_what_to_do(path):
     ],
 )
 def test_a_path_where_no_store_can_be_is_named(tmp_path, name, message):
-    (tmp_path / "letter.sqlite").write_bytes(b"no database, but long enough to be one" * 200)
+    (tmp_path / "letter.sqlite").write_bytes(
+        b"no database, but long enough to be one" * 200
+    )
     with pytest.raises(StoreError, match=message):
         Store(tmp_path / name)
 
@@ -106,10 +115,14 @@ with Store(sys.argv[1]) as store, store.alone_with(SimpleNamespace(identity="a j
 
 def holder(path):
     command = [sys.executable, "-c", HOLDS, path]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
-def test_a_run_holds_its_judge_while_it_lives_however_long_it_is_silent(path, monkeypatch, capsys):
+def test_a_run_holds_its_judge_while_it_lives_however_long_it_is_silent(
+    path, monkeypatch, capsys
+):
     with holder(path) as slow:
         number = slow.stdout.readline().strip()
         later = time.time() + 7 * 24 * 3600
@@ -125,11 +138,17 @@ def test_a_run_holds_its_judge_while_it_lives_however_long_it_is_silent(path, mo
 
 
 def test_a_process_that_was_forked_does_not_hold_what_its_parent_held(path):
-    """Engines fork: what they leave running must not keep the judge when the run is killed."""
-    program = HOLDS.replace("    print(", "    os.fork() or time.sleep(60)\n    print(", 1)
+    """Engines fork: what they leave running must not keep the judge
+    when the run is killed.
+    """
+    program = HOLDS.replace(
+        "    print(", "    os.fork() or time.sleep(60)\n    print(", 1
+    )
     program = "import time\n" + program
     command = [sys.executable, "-c", program, path]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
         parent.stdout.readline()
         with Store(path) as store:
             assert not is_free(store)
@@ -141,7 +160,10 @@ def test_a_process_that_was_forked_does_not_hold_what_its_parent_held(path):
 @pytest.mark.in_turn
 def test_a_store_opened_twice_in_one_process_loses_nothing_when_another_closes_it(path):
     """Closing a file ends all locks that the process has on it, also SQLite's."""
-    opens = "import sys; from rubricnb.judging.store import Store; Store(sys.argv[1]).close()"
+    opens = (
+        "import sys; from rubricnb.judging.store import Store; "
+        "Store(sys.argv[1]).close()"
+    )
     with Store(path) as one:
         one.put("a", "judge", Reply(1, "x"))
         with Store(path):
@@ -159,7 +181,9 @@ def test_texts_are_for_their_owner_only(path):
         with Store(path) as store:
             store.put("k", "judge", Reply(1, "private"))
             assert is_free(store)
-            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+            modes = {
+                file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()
+            }
     finally:
         os.umask(before)
     assert len(modes) == 5

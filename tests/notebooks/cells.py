@@ -1,4 +1,6 @@
-"""What tests of notebooks do to a small book, and what they read and write in its cells."""
+"""What tests of notebooks do to a small book,
+and what they read and write in its cells.
+"""
 
 import jupytext
 import nbformat
@@ -23,7 +25,10 @@ def change(root, old, new):
 def printed(notebook):
     """What the cells of an executed notebook have printed."""
     return [
-        o.text.strip() for cell in notebook.cells for o in cell.get("outputs", []) if "text" in o
+        o.text.strip()
+        for cell in notebook.cells
+        for o in cell.get("outputs", [])
+        if "text" in o
     ]
 
 
@@ -32,6 +37,9 @@ def glued(name, **data):
     prefix = "application/papermill.record/"
     return nbformat.v4.new_output(
         "display_data",
-        {f"{prefix}{kind.replace('_', '/')}": content for kind, content in data.items()},
+        {
+            f"{prefix}{kind.replace('_', '/')}": content
+            for kind, content in data.items()
+        },
         metadata={"scrapbook": {"name": name, "mime_prefix": prefix}},
     )

@@ -62,12 +62,15 @@ def printed(stem, program="papermill"):
 
 
 def run(command, folder, **few):
-    """Run papermill's line with further parameters after its own; returns the notebook."""
+    """Run papermill's line with further parameters after its own;
+    returns the notebook.
+    """
     written = Path(folder) / command.output
     words = [command.words[1], str(written), *command.words[3:]]
     for name, value in few.items():  # the last value of a name counts
         words += ["-p", name, str(value)]
-    profile = Path(folder) / ".ipython" / "profile_default"  # figures whose text can be read
+    # figures whose text can be read
+    profile = Path(folder) / ".ipython" / "profile_default"
     profile.mkdir(parents=True, exist_ok=True)
     (profile / "ipython_kernel_config.py").write_text(
         "c.InlineBackend.figure_formats = {'svg'}\nc.HistoryManager.enabled = False\n"
@@ -76,6 +79,8 @@ def run(command, folder, **few):
         patch.dict(os.environ, IPYTHONDIR=str(profile.parent)),
         patch.object(local_provisioner, "launch_kernel", warm.launch),
     ):
-        done = CliRunner().invoke(papermill.cli.papermill, [*words, "--cwd", str(folder)])
+        done = CliRunner().invoke(
+            papermill.cli.papermill, [*words, "--cwd", str(folder)]
+        )
     assert done.exit_code == 0, f"{done.output[-2000:]}{done.exception}"
     return nbformat.read(written, 4)

@@ -26,8 +26,12 @@ def own_file(tmp_path):
     rubric = {"criteria": "Is it right?"} | levels
     file = tmp_path / "human_eval.parquet"
     pd.DataFrame([
-        {"capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
-         "reference_answer": f"The plan {i}.", "score_rubric": rubric, "model_name": model,
+        {"capability": "planning", "task": "travel", "instance_idx": i, "input": (
+            f"Plan {i}."
+        ),
+         "reference_answer": f"The plan {i}.", "score_rubric": rubric, (
+             "model_name"
+         ): model,
          "response": f"{model} plans {i}.", "human_score": score}
         for i in range(4) for model, score in (("a", 1 + i), ("b", 5))
     ]).to_parquet(file)  # fmt: skip

@@ -1,4 +1,6 @@
-"""An endpoint that judges as a reader's own might: it prefers the last line of any rubric."""
+"""An endpoint that judges as a reader's own might:
+it prefers the last line of any rubric.
+"""
 
 import math
 import re
@@ -27,10 +29,18 @@ def prefers_the_last_line(payload, headers):
         * (3 if label == labels[-1] else 1)
         for label in labels
     }
-    chances = {f" {label}": 0.98 * w / sum(weights.values()) for label, w in weights.items()}
+    chances = {
+        f" {label}": 0.98 * w / sum(weights.values()) for label, w in weights.items()
+    }
     best = max(chances, key=chances.get)
-    if names := CRITERIA.findall(prompt.partition("###Criteria")[2].partition("###")[0]):
-        tokens = [t for name in names for t in ((f"[{name}]", {}), (best, chances), ("\n", {}))]
+    if names := CRITERIA.findall(
+        prompt.partition("###Criteria")[2].partition("###")[0]
+    ):
+        tokens = [
+            t
+            for name in names
+            for t in ((f"[{name}]", {}), (best, chances), ("\n", {}))
+        ]
     else:
         tokens = [("Feedback: It is as it is. [RESULT]", {}), (best, chances)]
     asked = payload.get("logprobs")

@@ -1,4 +1,6 @@
-"""Statistics that stand in a chapter: against dummy regression, planted effects, designs."""
+"""Statistics that stand in a chapter: against dummy regression,
+planted effects, designs.
+"""
 
 import itertools
 import re
@@ -37,7 +39,9 @@ CRITERIA = ("depth", "plot", "style", "wit")
 
 def criteria_items(n_texts, criteria=CRITERIA, texts_per_cluster=1):
     rows = [
-        {"item_id": f"t{t}/{c}", "text_id": f"t{t}", "cluster_id": f"g{t // texts_per_cluster}",
+        {"item_id": f"t{t}/{c}", "text_id": f"t{t}", "cluster_id": (
+            f"g{t // texts_per_cluster}"
+        ),
          "dataset": "planted", "instruction": "i", "response": "r", "criterion": c,
          "rubric_id": c, "human": 1.0 + (t + 2 * k) % 5}
         for t in range(n_texts) for k, c in enumerate(criteria)
@@ -45,7 +49,9 @@ def criteria_items(n_texts, criteria=CRITERIA, texts_per_cluster=1):
     items = rb.frames.Items(pd.DataFrame(rows))
     levels = pd.DataFrame({"score": range(1, 6), "variant": "standard"})
     rubrics = pd.DataFrame({"rubric_id": criteria, "criterion": criteria})
-    items.rubrics = rubrics.merge(levels, how="cross").assign(definition="d", description="d")
+    items.rubrics = rubrics.merge(levels, how="cross").assign(
+        definition="d", description="d"
+    )
     return items
 
 
@@ -55,7 +61,9 @@ def planted(design, n_texts=30, position=None, predecessor=None, noise=0.3, seed
     requests = rb.plan(items, design, readout="score", seed=seed, template="criteria")
     frame = rb.simulate(requests, items, "unbiased", seed=seed)
     frame = frame.sort_values(["request_id", "criterion_position"], kind="stable")
-    before = frame.groupby("request_id", observed=True)["criterion"].shift().astype("object")
+    before = (
+        frame.groupby("request_id", observed=True)["criterion"].shift().astype("object")
+    )
     rng = np.random.default_rng(seed)
     base = frame.groupby(["item_id", "criterion"], observed=True).ngroup() % 7 / 3
     value = base + rng.normal(0, noise, len(frame))
@@ -90,7 +98,9 @@ def test_estimates_are_those_of_a_regression_with_dummies(model, design):
     found = estimates(model, judgments)["estimate"]
     assert found.groupby("effect").sum().abs().max() < 1e-10
     for k, name in enumerate(CRITERIA[:-1]):
-        assert found["predecessor", name] == pytest.approx(fit.params[f"b{k}"], abs=1e-8)
+        assert found["predecessor", name] == pytest.approx(
+            fit.params[f"b{k}"], abs=1e-8
+        )
         assert found["position", str(k + 1)] == pytest.approx(
             fit.params[f"C(q, Sum)[S.{k + 1}]"], abs=1e-8
         )
@@ -129,7 +139,9 @@ def test_lost_reads_are_left_out_but_still_stand_before_others(model):
     lost = judgments["criterion"].eq("plot") & judgments["criterion_position"].eq(2)
     judgments = judgments.assign(expected_score=judgments["expected_score"].mask(lost))
     found = estimates(model, judgments)["estimate"]
-    assert found["predecessor", "plot"] - found["predecessor", "wit"] == pytest.approx(1.0)
+    assert found["predecessor", "plot"] - found["predecessor", "wit"] == pytest.approx(
+        1.0
+    )
 
 
 @pytest.fixture(scope="module")
@@ -141,14 +153,19 @@ def halves():
 
 def answered(seed=0, n_items=None, readout="score", profile="unbiased"):
     items = rb.load("minibench", n_items=n_items, seed=seed)
-    return rb.simulate(rb.plan(items, balanced(5), readout=readout), items, profile, seed=seed)
+    return rb.simulate(
+        rb.plan(items, balanced(5), readout=readout), items, profile, seed=seed
+    )
 
 
 def test_a_chosen_cost_is_biased_down_and_the_held_out_one_is_not(halves):
     table = pd.DataFrame([halves(answered(seed)) for seed in range(5)])
     assert (table["chosen half"] < table["other half"]).all()
-    # Without a preference the choice is among noise: held out, it is like any candidate.
-    assert table["other half"].mean() == pytest.approx(table["mean of ten"].mean(), rel=0.1)
+    # Without a preference the choice is among noise:
+    # held out, it is like any candidate.
+    assert table["other half"].mean() == pytest.approx(
+        table["mean of ten"].mean(), rel=0.1
+    )
     assert table["same choice, % of halvings"].mean() < 50
 
 
@@ -164,17 +181,23 @@ def test_costs_are_those_of_the_package(halves, value):
 
 def test_halves_need_two_clusters(halves):
     judgments = answered()
-    found = halves(judgments[judgments["cluster_id"] == judgments["cluster_id"].iloc[0]])
+    found = halves(
+        judgments[judgments["cluster_id"] == judgments["cluster_id"].iloc[0]]
+    )
     assert "one cluster" in found["reason"]
     assert np.isnan(found["other half"])
 
 
 @pytest.fixture(scope="module")
 def best_monotone():
-    return defined("17_calibration", "best_monotone", IsotonicRegression=IsotonicRegression)[0]
+    return defined(
+        "17_calibration", "best_monotone", IsotonicRegression=IsotonicRegression
+    )[0]
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=2, max_size=9))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=2, max_size=9)
+)
 def test_the_best_map_is_the_best_of_all_monotone_maps(best_monotone, pairs):
     z, y = np.array(pairs, dtype=float).T
     places, groups = np.unique(z, return_inverse=True)
@@ -190,7 +213,9 @@ def test_the_best_map_is_the_best_of_all_monotone_maps(best_monotone, pairs):
 
 
 def test_the_calibration_is_close_to_the_best_map_there_is(best_monotone):
-    """200 calibration and 2,000 test essays: mean QWK over 50 studies, ours minus the best."""
+    """200 calibration and 2,000 test essays: mean QWK over 50 studies,
+    ours minus the best.
+    """
     cuts = np.array([-2.0, -1.2, 0.1, 1.4, 2.2])
     (essays,) = defined("17_calibration", "essays", label_cuts=cuts)
     gaps = []
@@ -207,7 +232,9 @@ def test_the_calibration_is_close_to_the_best_map_there_is(best_monotone):
 def test_acceptance_counts_attempts_and_answers():
     (acceptance,) = defined("14_reference_answers", "acceptance")
     attempts = pd.DataFrame({
-        "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "target": 2, "round": [1, 2] * 3,
+        "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "target": 2, (
+            "round"
+        ): [1, 2] * 3,
         "accepted": [False, True, False, False, True, True],
     })  # fmt: skip
     found = acceptance(attempts)
@@ -217,7 +244,8 @@ def test_acceptance_counts_attempts_and_answers():
     half = 100 * stats.t.ppf(0.975, 2) * np.sqrt(2 * left.var())
     assert half > 50
     assert (found["low"], found["high"]) == (0, 100)
-    assert found["found in the end, %"] == pytest.approx(100)  # three accepted of three answers
+    # three accepted of three answers
+    assert found["found in the end, %"] == pytest.approx(100)
     assert found["mean round"] == pytest.approx(5 / 3)
     none = acceptance(attempts.assign(accepted=False))
     assert none["accepted, %"] == 0
@@ -225,7 +253,9 @@ def test_acceptance_counts_attempts_and_answers():
 
 
 def rated(n_texts, noise=0.0, seed=0):
-    """Judgments in ten orders, their items' ratings, and the one ordering without extra noise."""
+    """Judgments in ten orders, their items' ratings,
+    and the one ordering without extra noise.
+    """
     items = criteria_items(n_texts, ("depth",))
     judgments = rb.simulate(rb.plan(items, balanced(5)), items, "unbiased", seed=seed)
     other = judgments.ordering.astype(str) != "1-2-3-4-5"
@@ -251,7 +281,9 @@ def test_equal_scores_missing_ratings_or_one_prompt_have_no_rank_or_no_interval(
     judgments, items = rated(10)
     assert np.isnan(rank_by_r(judgments.assign(score=2.0), items, "1-2-3-4-5")).all()
     assert np.isnan(rank_by_r(judgments, items.assign(human=np.nan), "1-2-3-4-5")).all()
-    alone = rank_by_r(judgments.assign(cluster_id="c"), items.assign(cluster_id="c"), "1-2-3-4-5")
+    alone = rank_by_r(
+        judgments.assign(cluster_id="c"), items.assign(cluster_id="c"), "1-2-3-4-5"
+    )
     assert np.isfinite(alone[0])
     assert np.isnan(alone[1:]).all()
 
@@ -259,17 +291,23 @@ def test_equal_scores_missing_ratings_or_one_prompt_have_no_rank_or_no_interval(
 def test_what_the_first_orders_leave_of_a_preference_for_places():
     """Oracle: a loop over orders and places, for a judge without an opinion."""
     gamma = np.array([0.9, 0.2, -0.1, -0.4, -0.6])
-    (remainder,) = defined("26_do_you_need_ten", "remainder", preference=gamma - gamma.mean())
+    (remainder,) = defined(
+        "26_do_you_need_ten", "remainder", preference=gamma - gamma.mean()
+    )
     for k in (1, 2, 4):
         means = []
         for order in rb.Design("first", 5, k).orderings():
             chosen = np.exp(gamma) / np.exp(gamma).sum()
-            means.append(sum(share * score for share, score in zip(chosen, order, strict=True)))
+            means.append(
+                sum(share * score for share, score in zip(chosen, order, strict=True))
+            )
         assert remainder(k)["shift"] == pytest.approx(np.mean(means) - 3)
     left = [remainder(k)["left"] for k in (1, 2, 4, 5)]
     assert left == sorted(left, reverse=True)
     assert left[0] == pytest.approx(1)
     assert left[-1] == pytest.approx(0)
     # A preference that falls evenly cancels in any opposite pair.
-    (even,) = defined("26_do_you_need_ten", "remainder", preference=np.arange(2.0, -3, -1))
+    (even,) = defined(
+        "26_do_you_need_ten", "remainder", preference=np.arange(2.0, -3, -1)
+    )
     assert even(2)["left"] == pytest.approx(0)

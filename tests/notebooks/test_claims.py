@@ -16,7 +16,9 @@ CLAIM_ID = re.compile(r"(v1|v2|scoring|rulers)/[^{]")
 
 
 def patterns(stem):
-    """Claim ids in a chapter's code, a placeholder standing for one part of the path."""
+    """Claim ids in a chapter's code,
+    a placeholder standing for one part of the path.
+    """
     tree = ast.parse("\n".join(code_of(stem)))
     inner = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
              for part in ast.walk(node) if part is not node}  # fmt: skip
@@ -49,12 +51,16 @@ def of_chapter(stem):
 @pytest.mark.parametrize("stem", [stem for stem in STEMS if len(of_chapter(stem))])
 def test_a_chapter_computes_its_own_claims(stem):
     rows = of_chapter(stem)
-    by_hand = rows[(rows.kind != "identity") & ~rows.recompute.str.startswith("not recomputed: ")]
+    by_hand = rows[
+        (rows.kind != "identity") & ~rows.recompute.str.startswith("not recomputed: ")
+    ]
     known = [re.compile(pattern) for pattern in patterns(stem)]
     missing = [c for c in by_hand.claim_id if not any(p.fullmatch(c) for p in known)]
     assert missing == []
     if (rows.kind == "identity").any():
-        assert re.search(r"rb\.Chapter\(|identities\.recompute\(", "\n".join(code_of(stem)))
+        assert re.search(
+            r"rb\.Chapter\(|identities\.recompute\(", "\n".join(code_of(stem))
+        )
 
 
 @pytest.mark.parametrize("stem", STEMS)

@@ -22,7 +22,9 @@ def chapter():
 
 @pytest.fixture(scope="module")
 def reads():
-    requests = rb.plan(rb.load("minibench", n_items=30), rb.balanced(5), readout="logprobs")
+    requests = rb.plan(
+        rb.load("minibench", n_items=30), rb.balanced(5), readout="logprobs"
+    )
     return rb.run(requests, "simulated:first-biased", store=":memory:")
 
 

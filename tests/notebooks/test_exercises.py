@@ -1,4 +1,6 @@
-"""Every check of an exercise refuses nothing, half and double, and accepts correct rounding."""
+"""Every check of an exercise refuses nothing, half and double,
+and accepts correct rounding.
+"""
 
 import math
 
@@ -19,7 +21,9 @@ CLOSE = rb.checks.close
 
 @pytest.fixture
 def checks(monkeypatch):
-    """Execute a chapter's code with small parameters; return (expected, options) of its checks."""
+    """Execute a chapter's code with small parameters;
+    return (expected, options) of its checks.
+    """
     asked = []
 
     def noted(answer, expected, hint="", **options):
@@ -58,6 +62,10 @@ def test_a_check_refuses_half_and_double_and_accepts_correct_rounding(stem, chec
         if expected == 0:
             continue
         few = options.get("count") and abs(expected) < 2  # next to 1.5 are 1 and 2
-        assert few or not any(map(right, (0, expected / 2, 2 * expected))), (expected, options)
-        places = max(0, 1 - math.floor(math.log10(abs(expected))))  # two digits, or whole
+        assert few or not any(map(right, (0, expected / 2, 2 * expected))), (
+            expected,
+            options,
+        )
+        # two digits, or whole
+        places = max(0, 1 - math.floor(math.log10(abs(expected))))
         assert right(round(expected, places)), (expected, options)

@@ -39,17 +39,24 @@ def figures_of_recorded_data(text):
 def test_a_figure_of_recorded_data_checks_what_it_is_drawn_from(stem):
     text = (NOTEBOOKS / f"{stem}.md").read_text("utf-8")
     checked = set(re.findall(r'check_drawn\(\s*"(fig\S*)"', text))
-    assert checked >= set(figures_of_recorded_data(text)) - {"fig-five"}  # asked by its own plan
+    # asked by its own plan
+    assert checked >= set(figures_of_recorded_data(text)) - {"fig-five"}
 
 
 @pytest.mark.parametrize("stem", DRAWS_A_SUMMARY)
-def test_a_new_recording_stops_the_chapter_with_the_figures_name(stem, tmp_path, monkeypatch):
-    """One more judge on a dataset that is drawn, as `python -m studies.replication` adds it."""
+def test_a_new_recording_stops_the_chapter_with_the_figures_name(
+    stem, tmp_path, monkeypatch
+):
+    """One more judge on a dataset that is drawn,
+    as `python -m studies.replication` adds it.
+    """
     table, figure = DRAWS_A_SUMMARY[stem]
     for name in SUMMARIES:
         shutil.copy(results_folder() / f"{name}.csv", tmp_path)
     known = recorded_summary(table)
-    hanna = known[known["dataset"] == ("hanna" if "hanna" in set(known["dataset"]) else "vicuna")]
+    hanna = known[
+        known["dataset"] == ("hanna" if "hanna" in set(known["dataset"]) else "vicuna")
+    ]
     added = hanna[hanna["judge"] == hanna["judge"].iloc[0]].assign(judge="a-new-judge")
     pd.concat([known, added]).to_csv(tmp_path / f"{table}.csv", index=False)
     monkeypatch.setattr(summary, "results_folder", lambda: tmp_path)
@@ -58,14 +65,20 @@ def test_a_new_recording_stops_the_chapter_with_the_figures_name(stem, tmp_path,
     cells = code_of(stem)
     last = next(k for k, source in enumerate(cells) if f'"{figure}"' in source)
     until_drawn = "\n".join(cells[: last + 1])
-    with pytest.raises(ValueError, match=f"figure {figure} describes other data .*a-new-judge"):
+    with pytest.raises(
+        ValueError, match=f"figure {figure} describes other data .*a-new-judge"
+    ):
         exec(until_drawn, {})
 
 
 def test_no_label_of_the_results_figure_lies_on_an_interval(monkeypatch):
-    """Chapter 27 writes what was found above a row, so that the marks have a phone's width."""
+    """Chapter 27 writes what was found above a row,
+    so that the marks have a phone's width.
+    """
     kept = []
-    monkeypatch.setattr(rb.pages, "show", lambda name, what, *_, **__: kept.append((name, what)))
+    monkeypatch.setattr(
+        rb.pages, "show", lambda name, what, *_, **__: kept.append((name, what))
+    )
     monkeypatch.setattr(rb.pages, "say", lambda *_, **__: None)
     scope = {}
     for code in code_of("27_results"):
@@ -85,7 +98,9 @@ def test_no_label_of_the_results_figure_lies_on_an_interval(monkeypatch):
             if len(segment)
             for point in np.linspace(*segment, 50)
         ]
-        points += [ax.transData.transform(xy) for line in ax.lines for xy in line.get_xydata()]
+        points += [
+            ax.transData.transform(xy) for line in ax.lines for xy in line.get_xydata()
+        ]
         for label in ax.texts:
             n_labels += 1
             box = label.get_window_extent()

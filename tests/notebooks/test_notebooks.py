@@ -1,4 +1,6 @@
-"""Every notebook: its parameters cell, its twin, its place in the book, and that it runs."""
+"""Every notebook: its parameters cell, its twin,
+its place in the book, and that it runs.
+"""
 
 from pathlib import Path
 
@@ -32,7 +34,9 @@ def test_table_of_contents_lists_exactly_the_pages_there_are():
 
 
 def test_chapters_stand_in_the_order_of_their_numbers():
-    a_class, *chapters, appendix = [stem.split("_")[0] for stem in building.notebooks(ROOT)]
+    a_class, *chapters, appendix = [
+        stem.split("_")[0] for stem in building.notebooks(ROOT)
+    ]
     assert a_class == "90"  # minutes: beside the page on teaching, no chapter
     assert chapters == [f"{n:02}" for n in range(1, len(chapters) + 1)]
     assert appendix == "A"
@@ -73,7 +77,9 @@ def test_papermill_knows_every_parameter(stem):
     assert list(known) == [parameter.name for parameter in book.parameters(stem, ROOT)]
 
 
-@pytest.mark.parametrize("stem", slow_unless_due(s for s in STEMS if not s.startswith(ELSEWHERE)))
+@pytest.mark.parametrize(
+    "stem", slow_unless_due(s for s in STEMS if not s.startswith(ELSEWHERE))
+)
 def test_runs_with_small_parameters(stem, warnings_of):
     small = building.parameter_file(SMALL, ROOT)[stem]
     executed = book.execute(stem, small, root=ROOT, cell_seconds=300)
@@ -85,7 +91,9 @@ def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known():
     items = rb.load("minibench", n_items=5)
     requests = rb.plan(items, rb.balanced(5), readout="feedback")
     shown = {}
-    own = {"rb": rb, "show": shown.__setitem__, "items": items, "n": 5, "requests": requests,
+    own = {"rb": rb, "show": shown.__setitem__, "items": items, "n": 5, (
+        "requests"
+    ): requests,
            "asked_judge": "openai:m@https://example.org/v1"}  # fmt: skip
     scope = vars(rb.pages) | own
     cells = [source for source in code_of("04_judges_and_prompts") if "cost" in source]

@@ -15,7 +15,9 @@ ANY_NUMBER = (
     "08_how_many_orderings",
 )  # fmt: skip
 FOUR = (
-    "09_rubric_scales", "10_criterion_order", "11_rank_reversal", "12_temperature_and_effort",
+    "09_rubric_scales", "10_criterion_order", "11_rank_reversal", (
+        "12_temperature_and_effort"
+    ),
     "A_bias_cost",
 )  # fmt: skip
 CASES = [*product(ANY_NUMBER, (2, 4, 10)), *product(FOUR, (4,)), ("A_bias_cost", 10)]
@@ -25,15 +27,22 @@ SMALL = {
     "12_temperature_and_effort": {"studies": 2, "draws": 1},
     "A_bias_cost": {"splits": 5},
 }
-JUDGE = {"judge": "simulated:first-biased", "judge_options": {"seed": 1, "effort": "low"}}
+JUDGE = {
+    "judge": "simulated:first-biased",
+    "judge_options": {"seed": 1, "effort": "low"},
+}
 
 
 def _execute(stem, **parameters):
-    return book.execute(stem, parameters | SMALL.get(stem, {}), root=ROOT, cell_seconds=300)
+    return book.execute(
+        stem, parameters | SMALL.get(stem, {}), root=ROOT, cell_seconds=300
+    )
 
 
 @pytest.mark.parametrize(("stem", "n"), CASES)
-def test_a_chapter_runs_on_own_data_of_any_number_of_levels(stem, n, own_data, warnings_of):
+def test_a_chapter_runs_on_own_data_of_any_number_of_levels(
+    stem, n, own_data, warnings_of
+):
     done = _execute(stem, **JUDGE, **own_data(n))
     assert warnings_of(done) == []
     said = " ".join(
@@ -43,7 +52,9 @@ def test_a_chapter_runs_on_own_data_of_any_number_of_levels(stem, n, own_data, w
         if "data" in output
     )
     assert "np." not in said
-    assert f"{n} levels" in said if stem == "09_rubric_scales" else "first-biased" in said
+    assert (
+        f"{n} levels" in said if stem == "09_rubric_scales" else "first-biased" in said
+    )
 
 
 @pytest.mark.parametrize("stem", ["10_criterion_order", "11_rank_reversal"])
@@ -57,12 +68,22 @@ def test_a_chapter_names_both_of_two_datasets(stem, mirror):
 
 
 def test_chapter_1_runs_on_four_levels_from_0_or_says_what_to_choose(own_data):
-    """Chapters 02 and 06 take no data, and 27 reads what is recorded: they refuse by name."""
+    """Chapters 02 and 06 take no data, and 27 reads what is recorded:
+    they refuse by name.
+    """
     values = own_data(4) | {"judge": "simulated:first-biased"}
-    with pytest.raises(RuntimeError, match="has 4 levels and cannot be shown on 5; choose n_opt"):
+    with pytest.raises(
+        RuntimeError, match="has 4 levels and cannot be shown on 5; choose n_opt"
+    ):
         _execute("01_paradigms", **values)
-    assert "fig-01_paradigms-answers" in book.glued(_execute("01_paradigms", n_options=4, **values))
-    with pytest.raises(ValueError, match="02_balanced_permutation: unknown parameter 'path'"):
+    assert "fig-01_paradigms-answers" in book.glued(
+        _execute("01_paradigms", n_options=4, **values)
+    )
+    with pytest.raises(
+        ValueError, match="02_balanced_permutation: unknown parameter 'path'"
+    ):
         _execute("02_balanced_permutation", path=values["path"])
-    with pytest.raises(RuntimeError, match="dataset 'csv' is not recorded; there are: "):
+    with pytest.raises(
+        RuntimeError, match="dataset 'csv' is not recorded; there are: "
+    ):
         _execute("27_results", recorded_dataset="csv")

@@ -1,4 +1,6 @@
-"""Chapters with their parameters combined: several knobs at once, several datasets in a figure."""
+"""Chapters with their parameters combined: several knobs at once,
+several datasets in a figure.
+"""
 
 import re
 from itertools import product
@@ -22,7 +24,9 @@ def _svg(done, name):
 @pytest.mark.in_turn
 @pytest.mark.parametrize("readout", ["logprobs", "score", "feedback"])
 def test_efforts_and_thinkings_are_told_apart_in_every_readout(readout, warnings_of):
-    """With probabilities, reads at one temperature are those of one effort and one thinking."""
+    """With probabilities, reads at one temperature are those
+    of one effort and one thinking.
+    """
     several = {"readout": readout, "efforts": "low high", "thinkings": "off on"}
     if readout != "logprobs":
         several["temperatures"] = "0 1"
@@ -31,7 +35,9 @@ def test_efforts_and_thinkings_are_told_apart_in_every_readout(readout, warnings
     varied = ("low", "high") if readout == "logprobs" else ("0.0", "1.0")
     lines = {
         f"{design}, {first}, {thinking}"
-        for design, first, thinking in product(("balanced", "fixed"), varied, ("off", "on"))
+        for design, first, thinking in product(
+            ("balanced", "fixed"), varied, ("off", "on")
+        )
     }
     drawn = set(re.findall("<!-- (.*?) -->", _svg(done, "fig-ours")))
     assert lines <= drawn
@@ -41,16 +47,21 @@ def test_efforts_and_thinkings_are_told_apart_in_every_readout(readout, warnings
 
 def test_temperatures_of_probabilities_are_refused():
     """They were read before any sampling: each temperature would have the same row."""
-    with pytest.raises(RuntimeError, match="every temperature would give the same rows"):
+    with pytest.raises(
+        RuntimeError, match="every temperature would give the same rows"
+    ):
         book.execute("12_temperature_and_effort", FEW | {"temperatures": "0 0.3 0.6 1"})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("datasets", ["hanna+summeval", "minibench+summeval+mt-bench"])
 @pytest.mark.parametrize("stem", ROWS)
-def test_a_figure_of_several_datasets_keeps_its_width(stem, datasets, mirror, warnings_of):
+def test_a_figure_of_several_datasets_keeps_its_width(
+    stem, datasets, mirror, warnings_of
+):
     if stem.startswith("11"):
-        datasets = datasets.replace("hanna", "minibench")  # whose stories do not compete
+        # whose stories do not compete
+        datasets = datasets.replace("hanna", "minibench")
     else:
         datasets = datasets.replace("mt-bench", "hanna")  # which has one criterion only
     several = JUDGE | {"dataset": datasets, "n_items": 48}
@@ -59,5 +70,7 @@ def test_a_figure_of_several_datasets_keeps_its_width(stem, datasets, mirror, wa
     svg = _svg(done, ROWS[stem])
     (width,) = re.findall(r'<svg[^>]* width="([\d.]+)pt"', svg)
     assert float(width) < 600
-    axes = max(map(float, re.findall(r'<rect x="[^"]*" y="[^"]*" width="([\d.]+)"', svg)))
+    axes = max(
+        map(float, re.findall(r'<rect x="[^"]*" y="[^"]*" width="([\d.]+)"', svg))
+    )
     assert axes > float(width) / 2

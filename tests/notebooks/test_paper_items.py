@@ -1,4 +1,6 @@
-"""Every numbered item of the four documents stays in the book, with the command that fills it."""
+"""Every numbered item of the four documents stays in the book,
+with the command that fills it.
+"""
 
 import re
 
@@ -20,7 +22,9 @@ NUMBERED = {
 # The settings that they state and that a study needs.
 STATED = {
     "position bias v2": {
-        "§3.1 2n rotations", "§4.2 judges", "§4.3 strategies", "§4.3 criterion order", "§4.4 bias",
+        "§3.1 2n rotations", "§4.2 judges", "§4.3 strategies", "§4.3 criterion order", (
+            "§4.4 bias"
+        ),
         "§4.4 Friedman", "§4.4 alignment", "§4.4 downstream", "§5.5 single read",
         "§6 criteria and ranking", "Appendix C", "Appendix F",
     },
@@ -55,7 +59,9 @@ def labels_of(text):
 
 
 def commands_of(chapter):
-    """What the commands of a chapter write; programs of the package write what they name."""
+    """What the commands of a chapter write;
+    programs of the package write what they name.
+    """
     if not (ROOT / "notebooks" / f"{chapter}.md").is_file():
         return set()
     programs = ("papermill", "python -m rubricnb compile")
@@ -94,13 +100,18 @@ def test_every_item_has_its_row_its_labels_and_its_command():
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda items: items[items["item"] != "Table 4"], "no row for position bias v2, Table 4"),
+        (
+            lambda items: items[items["item"] != "Table 4"],
+            "no row for position bias v2, Table 4",
+        ),
         (
             lambda items: items.replace({"label": {r"table-7": "table-8"}}, regex=True),
             "Table 7: no label tab-11_rank_reversal-table-8",
         ),
         (
-            lambda items: items.replace({"command": {"scale-9.ipynb": "scale-8.ipynb"}}),
+            lambda items: items.replace(
+                {"command": {"scale-9.ipynb": "scale-8.ipynb"}}
+            ),
             "Table 4: no command that writes scale-8.ipynb",
         ),
     ],
@@ -137,7 +148,9 @@ def test_what_an_item_prints_is_in_a_table_or_in_statements():
     papers = tables.set_index("table")["paper"]
     for row in items[items["published"] != ""].itertuples():
         if row.published in papers.index:
-            same = row.paper.rsplit(" v", 1)[0] == papers[row.published].rsplit(" v", 1)[0]
+            same = (
+                row.paper.rsplit(" v", 1)[0] == papers[row.published].rsplit(" v", 1)[0]
+            )
             assert same, row
         else:
             assert said.str.startswith(row.published).any(), row
@@ -145,7 +158,9 @@ def test_what_an_item_prints_is_in_a_table_or_in_statements():
 
 
 def test_what_has_no_command_and_no_numbers_says_why_or_is_not_asked():
-    """A figure or table that a judge fills has a command; without numbers it has a reason."""
+    """A figure or table that a judge fills has a command;
+    without numbers it has a reason.
+    """
     items = paper_items()
     judged = items[items["command"].str.endswith(".ipynb")]
     figures = judged[judged["item"].str.startswith(("Figure", "Table"))]

@@ -1,10 +1,9 @@
 """Every table of the papers that the book addresses, filled by one line of parameters.
 
-A chapter is executed for a judge of the paper, on the paper's data, and what it lists under "Paper
-says, we find" is held against the table as it was printed: its columns, its rows and its numbers.
-Where a chapter prints the command that fills a table, that command is executed, with few items and
-a local endpoint in the judge's place.
-"""
+A chapter is executed for a judge of the paper, on the paper's data, and what it lists
+under "Paper says, we find" is held against the table as it was printed: its columns,
+its rows and its numbers. Where a chapter prints the command that fills a table, that
+command is executed, with few items and a local endpoint in the judge's place."""
 
 import json
 import re
@@ -22,7 +21,9 @@ from tools.due import due
 
 ROOT = book.find_root()
 ROMAN = ("i", "ii", "iii", "iv", "v")
-NAMES = {"BiGGen Bench": "biggen", "HANNA": "hanna", "SummEval": "summeval", "Vicuna": "vicuna",
+NAMES = {"BiGGen Bench": "biggen", "HANNA": "hanna", "SummEval": "summeval", "Vicuna": (
+    "vicuna"
+),
          "MT-Bench": "mt-bench"}  # fmt: skip
 
 
@@ -35,7 +36,9 @@ class Left:
 
 @dataclass(frozen=True)
 class Table:
-    """What a row is called, what is printed in it and the statement about that, in order."""
+    """What a row is called, what is printed in it
+    and the statement about that, in order.
+    """
 
     keys: tuple[str, ...]
     cells: dict[str, str | Left]
@@ -46,17 +49,20 @@ class Table:
 class Line:
     """Parameters of a chapter, and the tables and figures that it then fills.
 
-    The parameters are those of the command that the chapter prints and that writes `command`.
-    Without one they are `values`; with one these come on top, so that few items are asked.
-    """
+    The parameters are those of the command that the chapter prints and that writes
+    `command`. Without one they are `values`; with one these come on top, so that few
+    items are asked."""
 
     stem: str
     values: dict[str, object]
     tables: dict[str, Table] = field(default_factory=dict)
-    figures: dict[str, tuple[str, list[str]]] = field(default_factory=dict)  # name, what is drawn
-    intervals: tuple[str, ...] = ()  # statements, and what is printed, that get an interval
+    # name, what is drawn
+    figures: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    # statements, and what is printed, that get an interval
+    intervals: tuple[str, ...] = ()
     command: str = ""
-    beside: dict[str, list[str]] = field(default_factory=dict)  # shown table → what its rows have
+    # shown table → what its rows have
+    beside: dict[str, list[str]] = field(default_factory=dict)
 
 
 def of(judge="", dataset="", **other):
@@ -66,13 +72,17 @@ def of(judge="", dataset="", **other):
 FOUR = {"HANNA", "SummEval", "MT-Bench", "Vicuna"}
 RATED = {"HANNA", "SummEval"}
 BIGGEN = {"paper_judge": "GPT-4o", "dataset": "biggen", "criterion": ""}
-INTERVAL = Left("shown in chapter 07's Table 3, beside ours and the paper's of the same judge")
+INTERVAL = Left(
+    "shown in chapter 07's Table 3, beside ours and the paper's of the same judge"
+)
 PERTURBED = {"Descending-Numeric", "Random-Numeric", "Letter-Grades", "Roman-Numerals"}
 
 
 def scales(*n_options):
     cells = {"mean_cramers_v": "mean Cramér's V over the datasets, {n_options} options"}
-    return Table(("judge", "n_options"), cells, of("Gemma-3-27B", n_options=set(n_options)))
+    return Table(
+        ("judge", "n_options"), cells, of("Gemma-3-27B", n_options=set(n_options))
+    )
 
 
 def default_order(judge):
@@ -94,7 +104,9 @@ LINES = {
             of("Gemma-3-27B", FOUR),
         )},
         {"Figure 4": ("fig-selection", ["our judge, HANNA", "our judge, Vicuna"])},
-        intervals=("χ² of position selection.*= 395.3 ± 59.3", "χ² above its 5 % threshold.*= 1",
+        intervals=("χ² of position selection.*= 395.3 ± 59.3", (
+            "χ² above its 5 % threshold.*= 1"
+        ),
                    "first position minus the largest of the others.*≥ 0"),
         command="out.ipynb",
         beside={"tab-table-2": ["Gemma-3-27B hanna here", "Gemma-3-27B vicuna here",
@@ -112,7 +124,9 @@ LINES = {
                       ["argmax, hanna, ours", "argmax, summeval, the paper's"])},
         command="table-3.ipynb",
         beside={"tab-table-3": [
-            "Gemma-3-27B hanna here, our interval", "Gemma-3-27B summeval here, our interval",
+            "Gemma-3-27B hanna here, our interval", (
+                "Gemma-3-27B summeval here, our interval"
+            ),
             "Gemma-3-27B hanna here, the paper's interval",
             "Gemma-3-27B hanna paper 0.009 [−0.016, 0.034] 0.07 [0.036, 0.106]",
             "GPT-OSS-20B summeval paper −0.002 [−0.017, 0.013] −0.006 [−0.022, 0.009]",
@@ -135,25 +149,35 @@ LINES = {
         )},
         command="version-1.ipynb",
         beside={
-            "tab-table-2": ["Qwen3-32B-Think hanna r here", "Qwen3-32B-Think summeval rho here",
+            "tab-table-2": ["Qwen3-32B-Think hanna r here", (
+                "Qwen3-32B-Think summeval rho here"
+            ),
                             "average hanna r paper 0.39 0.363 0.027",
                             "average summeval rho paper 0.382 0.368 0.014"],
-            "tab-sd": ["Qwen3-32B-Think hanna here", "Qwen3-32B-Think hanna paper 0.545 0.5"],
+            "tab-sd": ["Qwen3-32B-Think hanna here", (
+                "Qwen3-32B-Think hanna paper 0.545 0.5"
+            )],
         },
     ),
     "08": Line(
         "08_how_many_orderings", {"n_items": 24, "n_copies": 2},
         figures={"Figure 9": ("fig-08_how_many_orderings-ours",
                               ["RANDOM, hanna", "BALANCED, summeval"])},
-        intervals=("share of the change of r from K = 1 to 10 .* at K = 3 .*= 0.67 ± 0.05",),
+        intervals=((
+            "share of the change of r from K = 1 to 10 .* at K = 3 .*= 0.67 ± 0.05"
+        ),),
         command="out.ipynb",
-        beside={"tab-verdicts": ["largest distance of the curves of RANDOM and BALANCED"]},
+        beside={"tab-verdicts": [(
+            "largest distance of the curves of RANDOM and BALANCED"
+        )]},
     ),
     "09": Line(
         "09_rubric_scales", {"n_items": 5, "n_simulated": 40},
         {"scales_2602.02219v2_table4": scales(2, 3, 5)},
         command="scales-2-3-5.ipynb",
-        beside={"tab-table-4": ["Gemma-3-27B here 0.", "Gemma-3-27B paper 0.172 0.066 0.114 0.22"]},
+        beside={"tab-table-4": ["Gemma-3-27B here 0.", (
+            "Gemma-3-27B paper 0.172 0.066 0.114 0.22"
+        )]},
     ),
     "09, nine options": Line(
         "09_rubric_scales", {"n_items": 20, "n_simulated": 40},
@@ -168,7 +192,9 @@ LINES = {
             {"avg_r": "macro-average r under balanced criterion orders",
              "mean_delta_pos": "mean ΔPos over the criteria",
              "max_delta_pos": "largest ΔPos of a criterion",
-             "n_significant": "criteria of {n_criteria} with a significant Friedman test",
+             "n_significant": (
+                 "criteria of {n_criteria} with a significant Friedman test"
+             ),
              "n_criteria": Left("in the statement before")},
             of("Gemma-3-27B", RATED),
         ),
@@ -181,13 +207,17 @@ LINES = {
              "significant": "balanced − fixed excludes 0"},
             of("Gemma-3-27B", RATED),
         )},
-        {"Figure 10": ("fig-10_criterion_order-shift", ["HANNA, engagement", "HANNA, relevance"]),
+        {"Figure 10": ("fig-10_criterion_order-shift", ["HANNA, engagement", (
+            "HANNA, relevance"
+        )]),
          "Figure 11": ("fig-10_criterion_order-shift", ["SummEval, fluency"])},
         intervals=("gain in r over a single canonical read.*= 0.075 ± 0.015",
                    "winners that flip when the order of the criteria changes.*≥ 16.2"),
         command="out.ipynb",
         beside={"tab-table-6": [
-            "Gemma-3-27B hanna here, our interval", "Gemma-3-27B summeval here, our interval",
+            "Gemma-3-27B hanna here, our interval", (
+                "Gemma-3-27B summeval here, our interval"
+            ),
             "Gemma-3-27B summeval here, the paper's interval – – –",
             "Gemma-3-27B summeval paper 0.507 0.504 0.483 0.023",
             "GPT-OSS-20B hanna paper 0.308 0.312 0.297 0.012",
@@ -202,14 +232,18 @@ LINES = {
             of("Gemma-3-27B", {"SummEval", "MT-Bench", "Vicuna"}),
         )},
         command="out.ipynb",
-        beside={"tab-table-7": ["Gemma-3-27B vicuna here", "Gemma-3-27B vicuna paper 0.82 25"]},
+        beside={"tab-table-7": ["Gemma-3-27B vicuna here", (
+            "Gemma-3-27B vicuna paper 0.82 25"
+        )]},
     ),
     "12, temperatures": Line(
         "12_temperature_and_effort", {"n_items": 12, "draws": 1, "studies": 2},
         figures={"Figure 6": ("fig-ours", ["balanced, hanna", "balanced, summeval"])},
         intervals=(r"r with people, ten balanced orders, temperature 1 .*= 0.31 ± 0.05",),
         command="figure-6.ipynb",
-        beside={"tab-appendix-c": ["Qwen3.5-9B hanna r here", "Qwen3.5-9B summeval r here",
+        beside={"tab-appendix-c": ["Qwen3.5-9B hanna r here", (
+            "Qwen3.5-9B summeval r here"
+        ),
                                    "Qwen3.5-9B hanna sd paper 0.64 – – 0.94"]},
     ),
     "12, efforts": Line(
@@ -218,8 +252,12 @@ LINES = {
         intervals=("χ² of position selection, effort low.*= 115 ± 17.2",),
         command="figure-7.ipynb",
         beside={
-            "tab-efforts": ["GPT-OSS-20B hanna at 0 here", "GPT-OSS-20B – paper 115 26 55"],
-            "tab-appendix-c": ["GPT-OSS-20B hanna low r here", "GPT-OSS-20B hanna high r here"],
+            "tab-efforts": ["GPT-OSS-20B hanna at 0 here", (
+                "GPT-OSS-20B – paper 115 26 55"
+            )],
+            "tab-appendix-c": ["GPT-OSS-20B hanna low r here", (
+                "GPT-OSS-20B hanna high r here"
+            )],
         },
     ),
     "A, Table 4": Line(
@@ -240,20 +278,28 @@ LINES = {
         "A_bias_cost", {"n_items": 24, "splits": 5},
         {"score_position_2602.02219v1_table5": Table(
             ("judge", "score", "position"),
-            {"selected_pct": "reads with score {score} that chose it at position {position}"},
+            {"selected_pct": (
+                "reads with score {score} that chose it at position {position}"
+            )},
             of("Qwen3-32B"),
         ),
         "bias_cost_2602.02219v1_table6": Table(
             ("judge",),
-            {"min_bias_order": Left("an order, not a number: it stands in the chapter's text"),
+            {"min_bias_order": Left(
+                "an order, not a number: it stands in the chapter's text"
+            ),
              "cost_min_bias": "lowest Bias Cost (×100) among ten orders",
              "cost_default": "Bias Cost (×100) of the default order",
-             "corr_rank_min_bias": "rank by r, among ten, of the order with the lowest Bias Cost",
+             "corr_rank_min_bias": (
+                 "rank by r, among ten, of the order with the lowest Bias Cost"
+             ),
              "corr_rank_default": "rank by r, among ten, of the default order"},
             of("Qwen3-32B"),
         )},
         command="tables-5-6.ipynb",
-        beside={"tab-table-5": ["Qwen3-32B 5 here", "Qwen3-32B 1 paper 21.4 19.1 19.2 21.5 18.8"]},
+        beside={"tab-table-5": ["Qwen3-32B 5 here", (
+            "Qwen3-32B 1 paper 21.4 19.1 19.2 21.5 18.8"
+        )]},
     ),
     "13": Line(
         "13_score_ids_and_rubric_order", BIGGEN,
@@ -287,7 +333,9 @@ LINES = {
     ),
     "17": Line(
         "17_calibration",
-        {"paper_judge": "GPT-4o-mini", "dataset": "asap-2.0", "n_draws": 3, "n_calibration": 12,
+        {"paper_judge": "GPT-4o-mini", "dataset": "asap-2.0", "n_draws": 3, (
+            "n_calibration"
+        ): 12,
          "methods": "rulers dhs mts autoscore"},
         {"rulers_qwk_table3": Table(
             ("method", "dataset", "backbone"),
@@ -299,7 +347,9 @@ LINES = {
             {"task": Left("a description"), "test_size": "texts in the test",
              "calibration_size": Left("the default of the parameter n_calibration"),
              "score_range": Left("the levels of the rubric"),
-             "label_mean": "mean label", "label_sd": "standard deviation of the labels"},
+             "label_mean": "mean label", "label_sd": (
+                 "standard deviation of the labels"
+             )},
             {"dataset": "ASAP 2.0"},
         )},
         intervals=("Table 4: QWK lost without calibration.*= 0.4633 ± 0.02",),
@@ -308,11 +358,14 @@ LINES = {
 ELSEWHERE = {
     "datasets_2602.02219_table1": "of the data, not of a judge: chapter 03 counts them",
     "datasets_2506.22316_table1": "of the data, not of a judge: chapter 03 counts them",
-    "rulers_ablation_table4": "chapters 15 to 17 state differences of its rows: line 17 has one",
+    "rulers_ablation_table4": (
+        "chapters 15 to 17 state differences of its rows: line 17 has one"
+    ),
     "rulers_capabilities_table2": "no numbers: it says which method has which part",
     "rulers_variants_table6": "no numbers: chapter 18 asks with these variants",
 }
-FIGURES = {  # paper → figure → the line that draws it, or where it stands, or why it does not
+# paper → figure → the line that draws it, or where it stands, or why it does not
+FIGURES = {
     "v2": {
         1: "chapter 01 shows its four prompts", 2: "chapter 02 draws the method",
         3: "chapter 02 lists the orders", 4: "05",
@@ -330,8 +383,12 @@ FIGURES = {  # paper → figure → the line that draws it, or where it stands, 
         5: "chapters 13 and 14: counts of scores", 6: "chapter 14: ρ by reference",
     },
     "rulers": {
-        1: "an example", 2: "chapter 17: shares of labels", 3: "chapter 18: differences of QWK",
-        4: "a prompt that chapter 15 sends", 5: "a prompt that chapter 16 sends", 6: "an overview",
+        1: "an example", 2: "chapter 17: shares of labels", 3: (
+            "chapter 18: differences of QWK"
+        ),
+        4: "a prompt that chapter 15 sends", 5: "a prompt that chapter 16 sends", 6: (
+            "an overview"
+        ),
     },
 }  # fmt: skip
 NOTATION = {("rulers", 1)}  # a table of symbols
@@ -340,7 +397,9 @@ PAPERS = {"v1": "position bias v1", "v2": "position bias v2",
 
 
 def rubric_first(prompt):
-    return prompt.index("###Score Rubrics:") < prompt.index("###The instruction to evaluate:")
+    return prompt.index("###Score Rubrics:") < prompt.index(
+        "###The instruction to evaluate:"
+    )
 
 
 def protocol_of_13(prompts, glued):
@@ -360,7 +419,8 @@ def protocol_of_13(prompts, glued):
 
 def protocol_of_14(prompts, glued):
     shown = [prompt for prompt in prompts if "###Reference Answer (Score " in prompt]
-    # Ascending and descending, numbers and letters; and three reads for the gold scores of Table 2.
+    # Ascending and descending, numbers and letters; and three reads for the gold scores
+    # of Table 2.
     assert len(shown) == (4 + 2) * 8
     assert all(map(rubric_first, shown))
 
@@ -369,17 +429,25 @@ PROTOCOLS = {"13": protocol_of_13, "14": protocol_of_14}
 
 
 def judged(payload, headers):
-    """Any judge: what it says follows from the prompt, in the form that was asked for."""
+    """Any judge: what it says follows from the prompt,
+    in the form that was asked for.
+    """
     prompt = payload["messages"][-1]["content"]
     drawn = crc32(prompt.encode())
     if "response_format" in payload:
         schema = payload["response_format"]["json_schema"]["schema"]
         text = json.dumps(_filled(schema, drawn))
     else:
-        named = re.search(r"^###Criteria .*?(?=^###The instruction)", prompt, re.M | re.S)
+        named = re.search(
+            r"^###Criteria .*?(?=^###The instruction)", prompt, re.M | re.S
+        )
         n = re.search(r"an integer number between 1 and (\d)", prompt)
         labels = (
-            "123456789"[: int(n[1])] if n else ROMAN if "a Roman numeral" in prompt else "EDCBA"
+            "123456789"[: int(n[1])]
+            if n
+            else ROMAN
+            if "a Roman numeral" in prompt
+            else "EDCBA"
         )
         text = f"Feedback: so so [RESULT] {labels[drawn % len(labels)]}"
         if named:  # all criteria at once
@@ -393,10 +461,14 @@ def _filled(schema, drawn):
         return schema["enum"][drawn % len(schema["enum"])]
     if schema["type"] == "object":
         parts = enumerate(schema["properties"].items(), 1)
-        return {name: _filled(part, crc32(b"%d" % drawn, k)) for k, (name, part) in parts}
+        return {
+            name: _filled(part, crc32(b"%d" % drawn, k)) for k, (name, part) in parts
+        }
     if schema["type"] == "array":
         number = schema.get("minItems", schema.get("maxItems", 1))
-        return [_filled(schema["items"], crc32(b"%d" % drawn, k)) for k in range(number)]
+        return [
+            _filled(schema["items"], crc32(b"%d" % drawn, k)) for k in range(number)
+        ]
     if schema["type"] == "integer":
         low = schema.get("minimum", 1)
         return low + drawn % (schema.get("maximum", low) - low + 1)
@@ -405,7 +477,9 @@ def _filled(schema, drawn):
 
 def _listed(done):
     """Statement, what the paper says and what we find, row by row."""
-    table = BeautifulSoup("".join(book.glued(done)["tab-verdicts"]["text/html"]), "html.parser")
+    table = BeautifulSoup(
+        "".join(book.glued(done)["tab-verdicts"]["text/html"]), "html.parser"
+    )
     rows = [
         [" ".join(cell.get_text().split()) for cell in row.find_all("td")]
         for row in table.find_all("tr")
@@ -414,7 +488,9 @@ def _listed(done):
 
 
 def _expected(name, table):
-    """(Start of a statement, printed number) of every cell, as the table prints them."""
+    """(Start of a statement, printed number) of every cell,
+    as the table prints them.
+    """
     printed = rb.published(name)
     assert list(printed.columns) == [*table.keys, *table.cells]
     for column, wanted in table.where.items():
@@ -435,7 +511,9 @@ def _expected(name, table):
 
 
 def slow_unless_due():
-    """Lines of chapters that are due are executed by every check, the others by `make test-all`."""
+    """Lines of chapters that are due are executed by every check,
+    the others by `make test-all`.
+    """
     read = {page.removeprefix("notebooks/") for page in due().pages}
     for name, line in LINES.items():
         marks = () if line.command and line.stem in read else pytest.mark.slow
@@ -444,7 +522,8 @@ def slow_unless_due():
 
 def executed(line, folder, own_file):
     """The chapter's notebook after its line, and what the endpoint received."""
-    # A server of one's own has models that can think; a hosted one is really asked again.
+    # A server of one's own has models that can think;
+    # a hosted one is really asked again.
     owner = {} if line.stem[:2] in PROTOCOLS else {"owned_by": "vllm"}
     with endpoint(judged, **owner) as (url, received):
         judge = f"openai:qwen3-32b@{url}"
@@ -485,11 +564,13 @@ def test_a_line_of_parameters_fills_the_papers_tables(
             places.append(rows[0])
         assert places
     for statement in line.intervals:
-        assert any(re.search(statement + r" \S+ \[\S+, \S+\]", " ".join(row)) for row in found), (
-            found
-        )
+        assert any(
+            re.search(statement + r" \S+ \[\S+, \S+\]", " ".join(row)) for row in found
+        ), found
     for shown, rows in line.beside.items():
-        cells = BeautifulSoup("".join(book.glued(done)[shown]["text/html"]), "html.parser")
+        cells = BeautifulSoup(
+            "".join(book.glued(done)[shown]["text/html"]), "html.parser"
+        )
         text = [" ".join(row.get_text(" ").split()) for row in cells.find_all("tr")]
         gone = [row for row in rows if not any(row in one for one in text)]
         assert gone == [], text
@@ -498,9 +579,15 @@ def test_a_line_of_parameters_fills_the_papers_tables(
         assert [text for text in drawn if f"<!-- {text} -->" not in figure] == []
     if name in PROTOCOLS:
         assert [said for said in warnings_of(done) if "Warning" in said] == []
-        text = {n: BeautifulSoup("".join(what["text/html"]), "html.parser").get_text(" ")
-                for n, what in book.glued(done).items() if "text/html" in what}  # fmt: skip
-        PROTOCOLS[name]([payload["messages"][-1]["content"] for payload in received], text)
+        text = {n: BeautifulSoup("".join(what["text/html"]), "html.parser").get_text(
+            " "
+        )
+                for n, what in book.glued(done).items() if (
+                    "text/html"
+                ) in what}  # fmt: skip
+        PROTOCOLS[name](
+            [payload["messages"][-1]["content"] for payload in received], text
+        )
 
 
 def test_every_command_about_position_bias_is_a_line():
@@ -509,7 +596,9 @@ def test_every_command_about_position_bias_is_a_line():
     told = {(line.stem, line.command) for line in LINES.values() if line.command}
     assert {(c.stem, c.output) for stem in chapters for c in printed(stem)} == told
     papers = rb.data.claims().query("paper.str.startswith('position bias')")
-    assert {stem for stem in set(papers.chapter) if printed(stem)} - {"03_datasets"} == chapters
+    assert {stem for stem in set(papers.chapter) if printed(stem)} - {
+        "03_datasets"
+    } == chapters
 
 
 def test_every_scale_of_table_4_has_its_line():
@@ -532,13 +621,17 @@ def test_every_figure_of_the_papers_has_its_line_or_its_reason(paper_text):
     }  # fmt: skip
     assert {n: key for n, key in FIGURES["v2"].items() if key in LINES} == drawn
     for paper, known in FIGURES.items():
-        assert set(map(int, re.findall(r"Figure (\d+)", paper_text[paper]))) == set(known), paper
+        assert set(map(int, re.findall(r"Figure (\d+)", paper_text[paper]))) == set(
+            known
+        ), paper
 
 
 def test_every_table_that_a_paper_prints_is_among_the_published(paper_text):
     listed = rb.published()
     for paper, title in PAPERS.items():
-        numbers = {(paper, n) for n in map(int, re.findall(r"Table (\d+)", paper_text[paper]))}
+        numbers = {
+            (paper, n) for n in map(int, re.findall(r"Table (\d+)", paper_text[paper]))
+        }
         kept = {(paper, n) for n in listed.number[listed.paper == title]}
         if paper == "v1":
             kept.add((paper, 1))  # the same in version 2

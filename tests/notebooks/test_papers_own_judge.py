@@ -1,8 +1,8 @@
 """What RULERS and the scoring-bias paper show of their judges, shown of the reader's.
 
-Compiled bundles in all their variants, own scales, figures and tables of the papers with the
-reader's judge, and what a chapter says where something that it needs is missing.
-"""
+Compiled bundles in all their variants, own scales, figures and tables of the papers
+with the reader's judge, and what a chapter says where something that it needs is
+missing."""
 
 import csv
 from pathlib import Path
@@ -36,16 +36,22 @@ def own(tmp_path):
         file = tmp_path / "data.csv"
         with file.open("w", newline="") as out:
             rows = csv.writer(out)
-            rows.writerow(["item_id", "group_id", "candidate", "instruction", "response", "human"])
+            rows.writerow(
+                ["item_id", "group_id", "candidate", "instruction", "response", "human"]
+            )
             for mail in range(16):
                 for k, writer in enumerate("abc"):
                     name, rated = f"m{mail}{writer}", (mail + 2 * k) % 5
                     text = f"Reply {name}. " + "It helps. " * rated
-                    rows.writerow([name, f"m{mail}", writer, f"Answer mail {mail}.", text, rated])
+                    rows.writerow(
+                        [name, f"m{mail}", writer, f"Answer mail {mail}.", text, rated]
+                    )
         (tmp_path / "rubric.yml").write_text(rubric)
         bundle = tmp_path / "bundle.json"
         arguments = ["compile", tmp_path / "rubric.yml", "--judge", "simulated:grader",
-                     "--output", bundle, "--n-items", 6, "--traits", "tone,content"]  # fmt: skip
+                     "--output", bundle, "--n-items", 6, "--traits", (
+                         "tone,content"
+                     )]  # fmt: skip
         done = CliRunner().invoke(app, list(map(str, arguments)))
         assert done.exit_code == 0, done.output
         files = {"path": file, "rubric": tmp_path / "rubric.yml", "bundle": bundle}
@@ -56,12 +62,16 @@ def own(tmp_path):
 
 def text_of(done, name):
     shown = book.glued(done)[name]
-    return "".join(shown.get("text/html") or shown.get("text/markdown") or shown["text/plain"])
+    return "".join(
+        shown.get("text/html") or shown.get("text/markdown") or shown["text/plain"]
+    )
 
 
 def test_a_compiled_bundle_has_all_variants_on_a_scale_from_0(own):
     values = own(LEVELS + REWORDED) | GRADER
-    done = book.execute("18_rubric_sensitivity", values | {"n_items": 0, "n_ordered": 0},
+    done = book.execute("18_rubric_sensitivity", values | {"n_items": 0, (
+        "n_ordered"
+    ): 0},
                         root=ROOT, cell_seconds=300)  # fmt: skip
     kappas = text_of(done, "tab-qwk")
     for variant in ("standard", "criteria reversed", "levels reversed", "paraphrased"):
@@ -86,20 +96,33 @@ def test_what_chapter_18_lacks_is_one_line(own):
 
 
 def test_a_judge_of_the_paper_stands_beside_itself(own_file):
-    values = {"dataset": "asap-2.0", "path": str(own_file["asap-2.0"]), "paper_judge": "GPT-4o",
+    values = {"dataset": "asap-2.0", "path": str(own_file["asap-2.0"]), "paper_judge": (
+        "GPT-4o"
+    ),
               "methods": "rulers dhs mts autoscore", "n_draws": 3}  # fmt: skip
     done = book.execute("17_calibration", values, root=ROOT, cell_seconds=300)
     table = text_of(done, "tab-table-3")
-    first = table.index("0.3500")  # DHS of GPT-4o, and only below it that of GPT-4o-mini
-    assert first < table.index("0.4319") == table.index("0.4319", table.index("GPT-4o-mini"))
+    # DHS of GPT-4o, and only below it that of GPT-4o-mini
+    first = table.index("0.3500")
+    assert (
+        first
+        < table.index("0.4319")
+        == table.index("0.4319", table.index("GPT-4o-mini"))
+    )
     assert "fig-labels" in book.glued(done)
 
 
 @pytest.mark.parametrize("layout", ["", "rubric-first"])
 def test_correlations_of_every_condition_stand_beside_table_4(own, layout):
-    values = own(LEVELS) | {"judge": "simulated:last-biased", "layout": layout, "draws": 20}
+    values = own(LEVELS) | {
+        "judge": "simulated:last-biased",
+        "layout": layout,
+        "draws": 20,
+    }
     values.pop("bundle")
-    done = book.execute("13_score_ids_and_rubric_order", values, root=ROOT, cell_seconds=300)
+    done = book.execute(
+        "13_score_ids_and_rubric_order", values, root=ROOT, cell_seconds=300
+    )
     table = text_of(done, "tab-table-4")
     for condition in ("baseline", "descending", "random", "letter", "roman"):
         assert f"csv {condition}" in table
@@ -122,5 +145,7 @@ def test_references_that_no_item_has_all_of_are_not_the_judges_fault(tmp_path):
         rows.writerows(attempts)
     values = {"judge": "simulated:unbiased", "n_items": 30, "criterion": "helpfulness",
               "references": str(file)}  # fmt: skip
-    with pytest.raises(book.BookError, match="no item has an accepted reference of every score"):
+    with pytest.raises(
+        book.BookError, match="no item has an accepted reference of every score"
+    ):
         book.execute("14_reference_answers", values, root=ROOT)

@@ -1,4 +1,5 @@
-"""What a chapter prints for a shell is executed as printed, with few items and a local judge.
+"""What a chapter prints for a shell is executed as printed,
+with few items and a local judge.
 
 The commands about position bias fill tables and are run by test_paper_tables.py.
 """
@@ -12,12 +13,19 @@ from rubricnb import book
 from tools import building
 from tools.due import due
 
-SMALL = {"n_draws": 3, "n_calibration": 12, "n_reasked": 6, "n_ordered": 6, "methods": "rulers dhs"}
+SMALL = {
+    "n_draws": 3,
+    "n_calibration": 12,
+    "n_reasked": 6,
+    "n_ordered": 6,
+    "methods": "rulers dhs",
+}
 COMMANDS = [
     command
     for stem in building.notebooks(ROOT)
     for command in printed(stem)
-    if (stem, command.output) not in {(line.stem, line.command) for line in LINES.values()}
+    if (stem, command.output)
+    not in {(line.stem, line.command) for line in LINES.values()}
 ]
 
 
@@ -29,7 +37,9 @@ def of_due_chapters():
 
 
 @pytest.mark.parametrize("command", list(of_due_chapters()))
-def test_a_printed_command_runs(command, mirror, own_file, tmp_path, monkeypatch, warnings_of):
+def test_a_printed_command_runs(
+    command, mirror, own_file, tmp_path, monkeypatch, warnings_of
+):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path / "replies.sqlite"))
     known = {parameter.name for parameter in book.parameters(command.stem, ROOT)}

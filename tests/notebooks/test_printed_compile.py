@@ -1,4 +1,6 @@
-"""The command that chapter 15 prints compiles the example rubric, with every part of Figure 4."""
+"""The command that chapter 15 prints compiles the example rubric,
+with every part of Figure 4.
+"""
 
 import json
 import shutil

@@ -1,4 +1,5 @@
-"""A reader's own judge, texts and scale: every chapter's page tells the truth about them.
+"""A reader's own judge, texts and scale:
+every chapter's page tells the truth about them.
 
 The judge is an endpoint on this machine that prefers the last line of any list.
 """
@@ -29,9 +30,12 @@ JUDGED = [stem for stem, names in DECLARED.items() if {"judge", "path"} <= names
 RULERS = [stem for stem in JUDGED if "bundle" in DECLARED[stem]]
 SMALL = {
     "n_copies": 3, "splits": 5, "studies": 2, "draws": 2, "n_draws": 3, "n_units": 12,
-    "n_items": 30, "n_again": 6, "n_reasked": 6, "n_ordered": 6, "live_judge": "simulated:grader",
+    "n_items": 30, "n_again": 6, "n_reasked": 6, "n_ordered": 6, "live_judge": (
+        "simulated:grader"
+    ),
 }  # fmt: skip
-SCALES = {"feedback": 5, "logprobs": 10}  # readout: levels of the reader's scale, from 0
+# readout: levels of the reader's scale, from 0
+SCALES = {"feedback": 5, "logprobs": 10}
 BLOCK = re.compile(r"^:{3,}\{div\} (?:answer|story)\n(.*?)^:{3,}$", re.M | re.S)
 SHOWN = re.compile(r"\{glue:figure\} (\S+)")
 LIVE = re.compile(r"\{glue:text\}`([^`:]+)")
@@ -42,15 +46,27 @@ OURS = re.compile(
 
 @pytest.fixture
 def run(own_data, monkeypatch, tmp_path):
-    """Execute a chapter on a reader's judge and data; the URL of an endpoint, or a judge's name."""
+    """Execute a chapter on a reader's judge and data;
+    the URL of an endpoint, or a judge's name.
+    """
     monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path / "replies.sqlite"))
 
     def executed(stem, url, readout="feedback", n=5, **more):
         judge = f"openai:m@{url}" if url.startswith("http") else url
-        values = own_data(n) | SMALL | {"judge": judge, "readout": readout, "n_options": n} | more
+        values = (
+            own_data(n)
+            | SMALL
+            | {"judge": judge, "readout": readout, "n_options": n}
+            | more
+        )
         if stem in RULERS:
-            values |= {"judge": "simulated:grader", "bundle": compiled(values, tmp_path)}
-        given = {name: value for name, value in values.items() if name in DECLARED[stem]}
+            values |= {
+                "judge": "simulated:grader",
+                "bundle": compiled(values, tmp_path),
+            }
+        given = {
+            name: value for name, value in values.items() if name in DECLARED[stem]
+        }
         return book.execute(stem, given, root=ROOT, cell_seconds=300)
 
     return executed
@@ -60,16 +76,23 @@ def compiled(values, folder):
     """The file of a bundle of the reader's rubric."""
     rubrics = rb.load("csv", path=values["path"], rubric=values["rubric"]).rubrics
     grader = rb.open_judge("simulated:grader")
-    bundle = compile_rubric(rubrics, grader, name="replies", n_items=6, store=":memory:")
+    bundle = compile_rubric(
+        rubrics, grader, name="replies", n_items=6, store=":memory:"
+    )
     return str(bundle.save(folder / "replies.json"))
 
 
 def sentences(page):
-    """The paragraphs, list items and captions of a page, without its tables and its code."""
+    """The paragraphs, list items and captions of a page,
+    without its tables and its code.
+    """
     soup = BeautifulSoup(page, "html.parser")
     for part in soup.select("table, pre, code, details"):
         part.decompose()
-    return [" ".join(part.get_text(" ").split()) for part in soup.select("p, li, figcaption")]
+    return [
+        " ".join(part.get_text(" ").split())
+        for part in soup.select("p, li, figcaption")
+    ]
 
 
 def prose_of(stem):
@@ -84,7 +107,9 @@ def test_a_page_is_true_of_a_readers_judge_texts_and_scale(stem, run, warnings_o
     found = {readout: book.glued(notebook) for readout, notebook in done.items()}
     prose = prose_of(stem)
     for name in SHOWN.findall("\n".join(BLOCK.findall(prose))):
-        assert found["feedback"][name] == found["logprobs"][name], f"{name} is the reader's"
+        assert found["feedback"][name] == found["logprobs"][name], (
+            f"{name} is the reader's"
+        )
     one, other = found.values()
     live = {name for name in one.keys() & other.keys() if one[name] != other[name]}
     for paragraph in prose.split("\n\n"):
@@ -93,9 +118,9 @@ def test_a_page_is_true_of_a_readers_judge_texts_and_scale(stem, run, warnings_o
     for notebook in done.values():
         assert warnings_of(notebook) == []
         for sentence in sentences(one_page(notebook)):
-            assert not re.search(r"\b(nan|inf|NaN)\b|:::|\{[a-z:]+\}`|object at", sentence), (
-                sentence
-            )
+            assert not re.search(
+                r"\b(nan|inf|NaN)\b|:::|\{[a-z:]+\}`|object at", sentence
+            ), sentence
 
 
 NOTHING = {
@@ -127,7 +152,10 @@ def test_what_cannot_be_shown_is_one_line_and_the_end(stem, what, run):
 FILES = {
     "without ratings": lambda rows, rubric: (rows.drop(columns=RATINGS), rubric),
     "one criterion": lambda rows, rubric: (rows.drop(columns=RATINGS[1]), rubric[:1]),
-    "one prompt": lambda rows, rubric: (rows[rows["instruction"] == "Answer mail 0."], rubric),
+    "one prompt": lambda rows, rubric: (
+        rows[rows["instruction"] == "Answer mail 0."],
+        rubric,
+    ),
 }
 CANNOT = re.compile(
     r"This page ends here: m gave no score in any of|"
@@ -149,7 +177,10 @@ def poor_file(own_data, tmp_path):
         rows, rubric = FILES[lack](rows, rubric)
         rows.to_csv(tmp_path / "poor.csv", index=False)
         (tmp_path / "poor.yml").write_text(yaml.safe_dump(rubric), "utf-8")
-        return {"path": str(tmp_path / "poor.csv"), "rubric": str(tmp_path / "poor.yml")}
+        return {
+            "path": str(tmp_path / "poor.csv"),
+            "rubric": str(tmp_path / "poor.yml"),
+        }
 
     return written
 
@@ -166,4 +197,6 @@ def test_a_file_that_lacks_something_gives_lines_and_no_nan(stem, lack, run, poo
     if failure:
         assert SAID.match(failure), failure
     else:
-        assert not [said for said in sentences(page) if re.search(r"\b(nan|inf|NaN)\b", said)]
+        assert not [
+            said for said in sentences(page) if re.search(r"\b(nan|inf|NaN)\b", said)
+        ]

@@ -1,4 +1,6 @@
-"""RULERS' chapters about a real judge: from its recorded gradings alone, to the verdicts."""
+"""RULERS' chapters about a real judge:
+from its recorded gradings alone, to the verdicts.
+"""
 
 import re
 from html import unescape
@@ -10,7 +12,8 @@ from rubricnb import book
 pytestmark = pytest.mark.slow
 
 ROOT = book.find_root()
-SMALL = {"n_draws": 3}  # calibration draws; the rest is what was recorded of the embedded judge
+# calibration draws; the rest is what was recorded of the embedded judge
+SMALL = {"n_draws": 3}
 RECORDED = {
     "15_locking_rubrics": (
         {"n_items": 30, "n_again": 15, "methods_again": "rulers dhs"},
@@ -41,16 +44,23 @@ def written(executed):
             for kind, data in output.get("data", {}).items():
                 if kind.endswith(("text/html", "text/markdown")):
                     parted = re.sub(r"</t[dh]>\s*<t[dh]", " | <", "".join(data))
-                    text.append(unescape(" ".join(re.sub("<[^>]*>", " ", parted).split())))
+                    text.append(
+                        unescape(" ".join(re.sub("<[^>]*>", " ", parted).split()))
+                    )
     return "\n".join(text)
 
 
 @pytest.mark.parametrize("stem", RECORDED)
 def test_a_recorded_judge_has_its_numbers_and_its_verdicts(stem, warnings_of):
     values, verdict = RECORDED[stem]
-    done = book.execute(stem, {"judge": "embedded", **SMALL, **values}, root=ROOT, cell_seconds=300)
+    done = book.execute(
+        stem, {"judge": "embedded", **SMALL, **values}, root=ROOT, cell_seconds=300
+    )
     text = written(done)
     assert warnings_of(done) == []
     # Had a text been asked, it would say "recorded and live".
-    assert "Numbers on this page: recorded, judge smollm2-135m-instruct-embedded, minibench" in text
+    assert (
+        "Numbers on this page: recorded, judge smollm2-135m-instruct-embedded, "
+        "minibench" in text
+    )
     assert re.search(verdict, text)

@@ -17,11 +17,15 @@ ROOT = book.find_root()
 
 @pytest.fixture
 def replication(own_file, warnings_of):
-    """Execute a chapter as a replication; returns its glued tables as text, and the prompts."""
+    """Execute a chapter as a replication; returns its glued tables as text,
+    and the prompts.
+    """
 
     def execute(stem, **more):
         with endpoint(judged) as (url, received):
-            values = {"dataset": "biggen", "path": str(own_file["biggen"]), "criterion": "",
+            values = {"dataset": "biggen", "path": str(own_file["biggen"]), (
+                "criterion"
+            ): "",
                       "readout": "feedback", "judge": f"openai:m@{url}",
                       "paper_judge": "GPT-4o"}  # fmt: skip
             done = book.execute(stem, values | more, root=ROOT, cell_seconds=300)
@@ -40,7 +44,9 @@ def test_chapter_14_takes_references_that_were_written(replication, tmp_path):
     first = [f"biggen/planning/travel/{i}/a" for i in range(4)]
     attempts = pd.DataFrame(
         [
-            {"item_id": item, "target": k, "text": f"An answer of {k}.", "accepted": True}
+            {"item_id": item, "target": k, "text": f"An answer of {k}.", (
+                "accepted"
+            ): True}
             for item in first for k in (1, 2, 3, 4) if (item, k) != (first[3], 2)
         ]
         + [{"item_id": first[3], "target": 2, "text": "No.", "accepted": False}]
@@ -68,7 +74,11 @@ def test_the_cells_of_table_4_are_compared_with_the_papers_gold_or_not_at_all(
     found = " ".join(glued["tab-verdicts"].split())
     assert "scores that Letter-Grades flips, % (GPT-4o, vicuna)" in found
     assert cell not in found
-    made = pd.DataFrame({"item_id": items.item_id, "gold": [1 + i % 5 for i in range(len(items))]})
+    made = pd.DataFrame(
+        {"item_id": items.item_id, "gold": [1 + i % 5 for i in range(len(items))]}
+    )
     made.to_csv(tmp_path / "gold.csv", index=False)
-    glued, _ = replication("13_score_ids_and_rubric_order", **some, gold=str(tmp_path / "gold.csv"))
+    glued, _ = replication(
+        "13_score_ids_and_rubric_order", **some, gold=str(tmp_path / "gold.csv")
+    )
     assert cell in " ".join(glued["tab-verdicts"].split())

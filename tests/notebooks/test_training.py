@@ -1,4 +1,6 @@
-"""Chapter 28 on other scores than its own: its optimum, own files, and what is refused."""
+"""Chapter 28 on other scores than its own: its optimum,
+own files, and what is refused.
+"""
 
 import numpy as np
 import pandas as pd
@@ -23,9 +25,13 @@ def printed(done):
 
 
 def scores(tmp_path, **columns):
-    """A file of three prompts in two orders: one of three candidates, one that ties, one alone."""
+    """A file of three prompts in two orders: one of three candidates,
+    one that ties, one alone.
+    """
     rows = [
-        {"item_id": f"{prompt}{name}", "group_id": prompt, "candidate": name, "human": human,
+        {"item_id": f"{prompt}{name}", "group_id": prompt, "candidate": name, (
+            "human"
+        ): human,
          "judge": "mine", "ordering": order, "score": score}
         for prompt, name, human, given in (
             ("p", "a", 5, (4, 2)), ("p", "b", 3, (3, 4)), ("p", "c", 1, (1, 1)),
@@ -51,7 +57,9 @@ def test_the_chapter_has_the_policy_of_the_study(beta):
 
 @pytest.mark.slow
 def test_own_scores_with_ties_and_a_single_candidate(tmp_path):
-    """By hand, at β = 0: orders pick a (5) and b (3), their mean b; q ties, r has no choice."""
+    """By hand, at β = 0: orders pick a (5) and b (3),
+    their mean b; q ties, r has no choice.
+    """
     done = book.execute(STEM, scores(tmp_path) | {"beta": 0.0}, root=ROOT)
     said = printed(done)
     assert "2 orders, 2 prompts, 5 candidates; 1 left out" in said
@@ -85,7 +93,9 @@ def test_scores_that_cannot_be_trained_on_are_refused(tmp_path, columns, message
 @pytest.mark.slow
 def test_expected_scores_that_were_not_recorded_are_refused(tmp_path):
     values = scores(tmp_path) | {"readout": "expected_score"}
-    with pytest.raises(RuntimeError, match="no column 'expected_score': choose readout 'score'"):
+    with pytest.raises(
+        RuntimeError, match="no column 'expected_score': choose readout 'score'"
+    ):
         book.execute(STEM, values, root=ROOT)
 
 

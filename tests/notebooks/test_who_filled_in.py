@@ -1,4 +1,6 @@
-"""Chapter 29: its calculated power against drawn respondents, and where there is none."""
+"""Chapter 29: its calculated power against drawn respondents,
+and where there is none.
+"""
 
 import numpy as np
 import pandas as pd
@@ -76,11 +78,15 @@ def test_a_group_of_people_is_accused_as_often_as_calculated(chapter, prefers_fi
     assert (means > limit).mean() == pytest.approx(found, abs=0.025)
     assert found > 0.1  # a preference of one point accuses more than 5 %
     last = prefers_first[::-1]
-    hidden = chapter["group_power"](0, 200, one(real, last, careful), assumed=one(careful, last))
+    hidden = chapter["group_power"](
+        0, 200, one(real, last, careful), assumed=one(careful, last)
+    )
     assert hidden < 0.05
 
 
-def test_without_a_model_every_group_is_accused_at_the_rate_of_alarms(chapter, prefers_first):
+def test_without_a_model_every_group_is_accused_at_the_rate_of_alarms(
+    chapter, prefers_first
+):
     people = chapter["people"]
     row = chapter["moments"].iloc[0]
     for scores in (chapter["one_preference"](people, prefers_first),
@@ -89,7 +95,9 @@ def test_without_a_model_every_group_is_accused_at_the_rate_of_alarms(chapter, p
             assert chapter["group_power"](0, respondents, scores) == pytest.approx(0.05)
 
 
-def test_the_smallest_share_follows_from_cramers_v_where_people_have_no_preference(chapter):
+def test_the_smallest_share_follows_from_cramers_v_where_people_have_no_preference(
+    chapter,
+):
     careful = chapter["people_groups"](0, 0.1, n=5)
     for row in recorded_summary("position").itertuples():
         shares = np.array([getattr(row, f"share_{p}") for p in range(1, 6)])
@@ -103,12 +111,16 @@ def test_the_smallest_share_follows_from_cramers_v_where_people_have_no_preferen
 
 
 def test_moments_by_question_are_those_of_drawn_people(chapter):
-    """Weights of three options and people's answers in both orders, drawn one by one."""
+    """Weights of three options and people's answers in both orders,
+    drawn one by one.
+    """
     rng = np.random.default_rng(8)
     weight = np.array([0.3, -0.1, -0.2])
     row = pd.Series({
         "mean": 0.05, "square": 0.04, "outer": weight[0] - weight[2],
-        "outer_square": (weight[0] ** 2 + weight[2] ** 2) / 2, "middle_square": weight[1] ** 2,
+        "outer_square": (weight[0] ** 2 + weight[2] ** 2) / 2, (
+            "middle_square"
+        ): weight[1] ** 2,
     })  # fmt: skip
     people = chapter["people_groups"](2.5, 0.1)
     _, means, squares = chapter["by_question"](people, row)
@@ -129,7 +141,10 @@ def test_where_nothing_can_be_detected_there_is_a_reason(chapter, prefers_first)
         (detectable(10**6, one(careful, even)), "as people do"),
         (detectable(10**6, one(people, people[0] @ people[1])), "as people do"),
         (detectable(10**6, one(people, prefers_first), permuted=False), "not permuted"),
-        (detectable(1, one(careful, even + (prefers_first - 1 / 3) / 50)), "models alone"),
+        (
+            detectable(1, one(careful, even + (prefers_first - 1 / 3) / 50)),
+            "models alone",
+        ),
     ):
         assert np.isnan(found[0])
         assert said in found[1]
@@ -143,7 +158,9 @@ def test_an_order_effect_that_no_people_can_have_is_refused(chapter):
 
 
 def test_words_beside_recorded_numbers_say_what_these_are(chapter):
-    """Which models prefer the first option, what hides them, and what the figure's text says."""
+    """Which models prefer the first option, what hides them,
+    and what the figure's text says.
+    """
     positions, shares = chapter["positions"], chapter["shares"]
     first, last = positions[positions.low > 0], positions[positions.high < 0]
     assert set(first.index) == {"Llama-2 13B", "Llama-2 7B", "Llama-2 70B"}
@@ -160,5 +177,7 @@ def test_words_beside_recorded_numbers_say_what_these_are(chapter):
     }  # fmt: skip
     assert (chapter["pairs"].r < 0).mean() > 0.25  # "often negative"
     assert chapter["first"] == "Llama-2 13B"
-    assert chapter["single"].hurried["Llama-2 13B"] > 0.1 > chapter["single"].careful.max()
+    assert (
+        chapter["single"].hurried["Llama-2 13B"] > 0.1 > chapter["single"].careful.max()
+    )
     assert chapter["drawn"][0.0].between(0.03, 0.07).all()  # 1,000 studies: 5 % ± 2

@@ -1,8 +1,9 @@
-"""Notebook kernels that start from a process in which what notebooks import is imported already.
+"""Notebook kernels that start from a process in
+which what notebooks import is imported already.
 
-A kernel takes four seconds of processor time before its first cell runs. These are forked from one
-process of each test worker, which imports once; everything else is the kernel that readers have.
-"""
+A kernel takes four seconds of processor time before its first cell runs. These are
+forked from one process of each test worker, which imports once; everything else is the
+kernel that readers have."""
 
 import os
 import signal
@@ -12,16 +13,25 @@ from multiprocessing import get_context
 from subprocess import TimeoutExpired
 from unittest.mock import patch
 
-# Not pyplot, which must find the kernel that it draws for, but what makes its import slow.
+# Not pyplot, which must find the kernel that it draws for,
+# but what makes its import slow.
 IMPORTED = (
-    "ipykernel.kernelapp", "ipykernel.inprocess", "ipykernel.zmqshell", "IPython.core.pylabtools",
+    "ipykernel.kernelapp", "ipykernel.inprocess", "ipykernel.zmqshell", (
+        "IPython.core.pylabtools"
+    ),
     "matplotlib.figure", "matplotlib.image", "matplotlib.style", "matplotlib.widgets",
     "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
-    "matplotlib.dates", "pandas", "pandas.io.formats.style", "pyarrow.parquet", "scipy.stats",
+    "matplotlib.dates", "pandas", "pandas.io.formats.style", "pyarrow.parquet", (
+        "scipy.stats"
+    ),
     "sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing",
     "statsmodels.api", "statsmodels.stats.power", "statsmodels.stats.proportion",
-    "rubricnb.replication", "rubricnb.rulers", "rubricnb.summary", "rubricnb.statistics",
-    "rubricnb.pages", "rubricnb.plots", "rubricnb.judging.embedded", "rubricnb.judging.fitting",
+    "rubricnb.replication", "rubricnb.rulers", "rubricnb.summary", (
+        "rubricnb.statistics"
+    ),
+    "rubricnb.pages", "rubricnb.plots", "rubricnb.judging.embedded", (
+        "rubricnb.judging.fitting"
+    ),
     "rubricnb.judging.openai", "rubricnb.judging.run",
 )  # fmt: skip
 # What libraries read while they are imported.
@@ -79,9 +89,12 @@ def launch(command, *, cwd=None, env=None, **_):
     _forks.set_forkserver_preload(list(IMPORTED))
     environment = dict(os.environ if env is None else env)
     kernel = _forks.Process(
-        target=_run, args=(command, cwd or os.getcwd(), environment, _kernel_path()), daemon=True
+        target=_run,
+        args=(command, cwd or os.getcwd(), environment, _kernel_path()),
+        daemon=True,
     )
-    with patch.dict(os.environ, AT_IMPORT):  # the first kernel also starts the process to fork from
+    # the first kernel also starts the process to fork from
+    with patch.dict(os.environ, AT_IMPORT):
         kernel.start()
     while os.getpgid(kernel.pid) != kernel.pid and kernel.is_alive():
         time.sleep(0.005)  # the kernel's manager ends the group that it finds here

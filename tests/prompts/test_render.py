@@ -52,7 +52,10 @@ def test_the_rubric_prompt_is_the_papers_to_the_letter():
 
 def test_a_reference_is_announced_and_shown_where_the_figure_has_it():
     text = rubric(reference="Good day!").text
-    assert "to evaluate, a reference answer that gets a score of 5, and a score rubric" in text
+    assert (
+        "to evaluate, a reference answer that gets a score of 5, and a score rubric"
+        in text
+    )
     assert "###Reference Answer (Score 5):\nGood day!\n\n###Score Rubrics:" in text
     assert rubric(reference="Hi.", reference_score=2).text.count("Score 2)") == 1
 
@@ -61,8 +64,13 @@ def test_an_example_is_announced_and_shown_in_both_layouts():
     example = ("Say goodbye.", "Bye!", 4)
     for layout in ("rubric-last", "rubric-first"):
         text = rubric(exemplar=example, layout=layout, labels="letter").text
-        assert "an example of another response that gets a score of B, and a score" in text
-        shown = "###Example (Score B):\nInstruction: Say goodbye.\nResponse: Bye!\n\n###The ins"
+        assert (
+            "an example of another response that gets a score of B, and a score" in text
+        )
+        shown = (
+            "###Example (Score B):\nInstruction: Say goodbye.\nResponse: "
+            "Bye!\n\n###The ins"
+        )
         assert shown in text
     assert "xample" not in rubric().text
 
@@ -71,7 +79,10 @@ def test_rubric_first_moves_blocks_and_changes_no_word():
     def blocks(text):
         return sorted(re.split(r"(?=###)", text.replace("\n\n", "\n")))
 
-    last, first = rubric(reference="R").text, rubric(reference="R", layout="rubric-first").text
+    last, first = (
+        rubric(reference="R").text,
+        rubric(reference="R", layout="rubric-first").text,
+    )
     assert first.index("###Score Rubrics") < first.index("###The instruction")
     assert first.index("###Reference") < first.index("###Score Rubrics")
     assert blocks(last + "\n") == blocks(first + "\n")
@@ -93,7 +104,12 @@ def test_options_stand_in_the_order_asked_with_their_own_label_and_text(labels):
         ((1, 3, 5, 7), (), ("1", "3", "5", "7"), "one of 1, 3, 5, 7"),
         ((0, 0.5, 1), (), ("0", "0.5", "1"), "one of 0, 0.5, 1"),
         ((-1, 0, 1), (), ("-1", "0", "1"), "one of -1, 0, 1"),
-        (tuple(range(11)), (), tuple(map(str, range(11))), "an integer between 0 and 10"),
+        (
+            tuple(range(11)),
+            (),
+            tuple(map(str, range(11))),
+            "an integer between 0 and 10",
+        ),
         ((0, 1), ("no", "yes"), ("no", "yes"), "one of no, yes"),
         ((1, 2, 3), ("C", "B", "A"), ("C", "B", "A"), "one of C, B, A"),
     ],
@@ -101,7 +117,9 @@ def test_options_stand_in_the_order_asked_with_their_own_label_and_text(labels):
 def test_a_prompt_shows_the_labels_of_any_scale(scale, own, names, said):
     levels = {score: f"Level {k}." for k, score in enumerate(scale)}
     ordering = scale[1:] + scale[:1]
-    prompt = render("I", "R", "Good?", levels, ordering, own_labels=own, reference="Best.")
+    prompt = render(
+        "I", "R", "Good?", levels, ordering, own_labels=own, reference="Best."
+    )
     assert prompt.choices == names[1:] + names[:1]
     lines = [f"Score {name}: Level {k}." for k, name in enumerate(names)]
     assert "\n".join([*lines[1:], lines[0]]) in prompt.text
@@ -123,21 +141,39 @@ def test_the_criteria_prompt_lists_criteria_in_order_and_has_a_slot_a_line():
 
 
 def test_in_the_pairwise_prompt_the_first_response_shown_is_a():
-    prompt = render("I", "Which?", "", {1: "one", 2: "two"}, (2, 1), template="pairwise")
-    assert prompt.text.index("###Response A:\ntwo") < prompt.text.index("###Response B:\none")
+    prompt = render(
+        "I", "Which?", "", {1: "one", 2: "two"}, (2, 1), template="pairwise"
+    )
+    assert prompt.text.index("###Response A:\ntwo") < prompt.text.index(
+        "###Response B:\none"
+    )
     assert prompt.choices == ("A", "B")
 
 
 def criteria(**options):
     shown = [("Fluency", "Is it fluent?"), ("Coherence", "Does it hold?")]
-    return render("I", "R", "", {}, (1, 2, 3, 4, 5), template="criteria", criteria=shown, **options)
+    return render(
+        "I",
+        "R",
+        "",
+        {},
+        (1, 2, 3, 4, 5),
+        template="criteria",
+        criteria=shown,
+        **options,
+    )
 
 
 @pytest.mark.parametrize(
     ("prompt", "reworded"),
-    [(rubric, ("Scoring Rubric", "Score Rubrics")), (criteria, ("(score in", "(evaluate in"))],
+    [
+        (rubric, ("Scoring Rubric", "Score Rubrics")),
+        (criteria, ("(score in", "(evaluate in")),
+    ],
 )
-def test_placebo_edits_are_fifteen_different_prompts_with_the_same_words(prompt, reworded):
+def test_placebo_edits_are_fifteen_different_prompts_with_the_same_words(
+    prompt, reworded
+):
     def words(text):
         return re.sub(r"[\s:]+", " ", text.replace(*reworded))
 
@@ -150,7 +186,9 @@ def test_placebo_edits_are_fifteen_different_prompts_with_the_same_words(prompt,
 @given(st.text())
 def test_text_from_a_dataset_never_acts_as_a_template(text):
     hostile = "{{ 7 * 7 }}{% for x in y %}{# #}" + text
-    prompt = render(hostile, hostile, hostile, {1: hostile, 2: hostile}, (1, 2), reference=hostile)
+    prompt = render(
+        hostile, hostile, hostile, {1: hostile, 2: hostile}, (1, 2), reference=hostile
+    )
     assert prompt.text.count(inert(hostile, prompt.slots)) == 6
 
 
@@ -169,9 +207,13 @@ def test_an_unknown_setting_is_named_with_the_choices(options, message):
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_takes_edits_if_they_change_its_prompt(template):
-    criteria = [("coherence", "Does it hang together?")] if template == "criteria" else []
+    criteria = (
+        [("coherence", "Does it hang together?")] if template == "criteria" else []
+    )
     plain, *edited = (
-        render("I", "R", "Good?", {1: "No.", 2: "Yes."}, [1, 2], template=template, edits=edits,
+        render("I", "R", "Good?", {1: "No.", 2: (
+            "Yes."
+        )}, [1, 2], template=template, edits=edits,
                criteria=criteria).text
         for edits in (frozenset(), *PLACEBO_EDITS)
     )  # fmt: skip

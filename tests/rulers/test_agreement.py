@@ -31,7 +31,9 @@ def essays(n=600, seed=0, hedging=1.0, prefix="e", n_traits=4):
         "item_id": [f"{prefix}{k}" for k in range(n)],
         "cluster_id": [f"{prefix}{k}" for k in range(n)],
         "text_id": [f"{prefix}{k}" for k in range(n)],
-        "judge": "simulated", "method": "rulers", "criterion": "holistic", "ordering": "6-1",
+        "judge": "simulated", "method": "rulers", "criterion": "holistic", "ordering": (
+            "6-1"
+        ),
         "n_options": 6,
         "score": traits.mean(axis=1), "score_ungated": traits.mean(axis=1),
         **{f"trait_{k + 1}": traits[:, k] for k in range(n_traits)},
@@ -89,7 +91,9 @@ def one_contrast(study, **options):
     worse = np.clip(a.score + rng.normal(0, 1, 250), 1, 6)
     b = a.assign(method="dhs", score=worse, score_ungated=worse)
     sides = BOTH[0], BOTH[1] | {"calibration": "isotonic"}
-    found = label_contrast(pd.concat([a, b]), items, *sides, n_calibration=100, **options)
+    found = label_contrast(
+        pd.concat([a, b]), items, *sides, n_calibration=100, **options
+    )
     ends = {f"difference_{end}": found[end] for end in ("low", "high")}
     return pd.Series(found | ends)
 
@@ -108,7 +112,9 @@ def test_the_interval_of_one_calibration_covers_other_essays_and_draws(study, na
     one = pd.DataFrame([study(seed, n_draws=1, seed=99) for seed in range(100)])
     for name in names:
         half = (studies[f"{name}_high"] - studies[f"{name}_low"]) / 2
-        assert 0.87 <= ((one[name] - studies[name].mean()).abs() <= half).mean() <= 0.99, name
+        assert (
+            0.87 <= ((one[name] - studies[name].mean()).abs() <= half).mean() <= 0.99
+        ), name
 
 
 def test_central_tendency_is_seen_and_the_map_undoes_it():
@@ -129,7 +135,9 @@ def test_measures_of_uncalibrated_labels_match_scipy():
     assert row.n_calibration == 0
     assert row.qwk == pytest.approx(rb.quadratic_weighted_kappa(label, items.human))
     assert row.rho == pytest.approx(stats.spearmanr(label, items.human).statistic)
-    assert row.wasserstein == pytest.approx(stats.wasserstein_distance(label, items.human))
+    assert row.wasserstein == pytest.approx(
+        stats.wasserstein_distance(label, items.human)
+    )
     assert row.sd_ratio == pytest.approx(label.std(ddof=0) / items.human.std(ddof=0))
     middle, middle_human = (side.isin([3, 4]).mean() for side in (label, items.human))
     assert row.middle_excess == pytest.approx(middle - middle_human)
@@ -163,7 +171,8 @@ def test_a_calibration_is_carried_to_another_set_and_scale():
     unseen = label_agreement(scores, few, trained_on=(other, rated), n_draws=10)
     middle = [t.middle_excess[0] + h.human.isin([3, 4]).mean()
               for t, h in ((unseen, few), (carried, items))]  # fmt: skip
-    assert middle[0] == pytest.approx(middle[1])  # it does not look at the tested labels
+    # it does not look at the tested labels
+    assert middle[0] == pytest.approx(middle[1])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +195,9 @@ def test_what_cannot_be_calibrated_is_nan_with_a_reason(n, change, reason):
 
 def test_what_the_judge_left_unscored_is_counted_and_nothing_scored_is_a_reason():
     scores, items = essays(300)
-    row = label_agreement(unscored(scores, np.arange(300) < 20), items, n_draws=3).iloc[0]
+    row = label_agreement(unscored(scores, np.arange(300) < 20), items, n_draws=3).iloc[
+        0
+    ]
     assert row.n_unscored == 20
     assert 0.3 < row.qwk < 1
     row = label_agreement(unscored(scores, np.ones(300, bool)), items).iloc[0]
@@ -233,8 +244,12 @@ def test_verification_rates_recover_what_was_planted():
     table = verification(found.evidence, by=[]).set_index("status")
     planted = {"not found": 0.2, "wrong unit": 0.1, "too short": 0.05, "verified": 0.65}
     for status, share in planted.items():
-        assert abs(table.share[status] - share) < 4 * np.sqrt(share * (1 - share) / 360), status
-        assert table.share_low[status] <= table.share[status] <= table.share_high[status]
+        assert abs(table.share[status] - share) < 4 * np.sqrt(
+            share * (1 - share) / 360
+        ), status
+        assert (
+            table.share_low[status] <= table.share[status] <= table.share_high[status]
+        )
     assert table.share.sum() == pytest.approx(1)
     assert table.n_texts.iloc[0] == 60
 
@@ -288,13 +303,17 @@ def test_a_contrast_knows_the_raw_scores_and_those_without_the_gate():
     raw = {"method": "rulers", "calibration": "none"}
     found = label_contrast(scores, items, raw, raw | {"verified": False})
     labels = calibrated(scores[scores.method == "rulers"], items, "none")
-    assert found["qwk_a"] == pytest.approx(rb.quadratic_weighted_kappa(labels.label, labels.human))
+    assert found["qwk_a"] == pytest.approx(
+        rb.quadratic_weighted_kappa(labels.label, labels.human)
+    )
     assert found["difference"] == 0
     assert np.isnan([found["low"], found["high"]]).all()
     assert found["reason"] == "every cluster has the same difference: no interval"
     gated = scores.filter(regex="^trait_").clip(upper=3)
     capped = scores.assign(**gated, score=gated.mean(axis=1))
-    found = label_contrast(capped, items, BOTH[0], BOTH[0] | {"verified": False}, n_draws=5)
+    found = label_contrast(
+        capped, items, BOTH[0], BOTH[0] | {"verified": False}, n_draws=5
+    )
     assert found["qwk_b"] > found["qwk_a"]
 
 
@@ -311,7 +330,9 @@ def test_a_contrast_is_about_the_items_that_both_have_scored():
     assert [code.numbers["lost"] for code in found["codes"] if code == "lost"] == [40]
     none = unscored(scores, (scores.method == "dhs").to_numpy())
     for kind in ("quantile", "none"):
-        found = label_contrast(none, items, *(side | {"calibration": kind} for side in BOTH))
+        found = label_contrast(
+            none, items, *(side | {"calibration": kind} for side in BOTH)
+        )
         assert np.isnan(found["difference"])
         assert found["n_items"] == 0
         assert "no item has both a score and a human rating" in found["reason"]
@@ -321,7 +342,9 @@ def test_conditions_never_mix_in_a_contrast_or_a_transfer():
     scores, items = two_methods()
     scores = scores.assign(temperature=0.0)
     mixed = pd.concat([scores, scores.assign(temperature=1.0)], ignore_index=True)
-    with pytest.raises(ValueError, match="one side has several values of 'temperature'"):
+    with pytest.raises(
+        ValueError, match="one side has several values of 'temperature'"
+    ):
         label_contrast(mixed, items, *BOTH)
     named = [side | {"temperature": 1.0} for side in BOTH]
     assert label_contrast(mixed, items, *named, n_draws=2)["n_items"] == 300
@@ -332,7 +355,11 @@ def test_conditions_never_mix_in_a_contrast_or_a_transfer():
 def planted(estimates, half, df=399):
     return pd.DataFrame({
         "difference": estimates, "low": np.subtract(estimates, half),
-        "high": np.add(estimates, half), "se": np.divide(half, stats.t.ppf(0.975, df)), "df": df,
+        "high": np.add(estimates, half), (
+            "se"
+        ): np.divide(half, stats.t.ppf(0.975, df)), (
+            "df"
+        ): df,
     })  # fmt: skip
 
 
@@ -342,8 +369,12 @@ def test_what_is_said_of_all_needs_the_lower_end_of_all():
     value, low, high = extreme(leads, "difference")
     assert (value, low) == (0.05, pytest.approx(-0.03))
     assert high > 0.09
-    turned = leads.assign(difference=-leads.difference, low=-leads.high, high=-leads.low)
-    assert extreme(turned, "difference", largest=True) == pytest.approx((-value, -high, -low))
+    turned = leads.assign(
+        difference=-leads.difference, low=-leads.high, high=-leads.low
+    )
+    assert extreme(turned, "difference", largest=True) == pytest.approx(
+        (-value, -high, -low)
+    )
     assert extreme(leads[:1], "difference") == pytest.approx((0.05, 0.01, 0.09))
     assert np.isnan(extreme(leads.assign(high=[0.09, np.nan]), "difference")).all()
 
@@ -361,7 +392,9 @@ def test_one_of_many_estimates_below_zero_by_chance_refutes_nothing():
 def test_whole_texts_average_every_rater_over_the_criteria():
     scores, _ = essays(2, n_traits=2)
     items = pd.DataFrame({
-        "text_id": ["e0", "e0", "e1", "e1"], "criterion": ["x", "y"] * 2, "human": [2.0] * 4,
+        "text_id": ["e0", "e0", "e1", "e1"], "criterion": ["x", "y"] * 2, (
+            "human"
+        ): [2.0] * 4,
         "human_ratings": [(1, 3), (2, 5), (4, 4), (4, 4, 4)],
     })  # fmt: skip
     _, rated = whole_texts(scores, items)
@@ -370,19 +403,25 @@ def test_whole_texts_average_every_rater_over_the_criteria():
 
 @pytest.fixture
 def dress(tmp_path):
-    """Essays like those of DREsS: three traits in half points, graded by a simulated grader."""
+    """Essays like those of DREsS: three traits in half points,
+    graded by a simulated grader.
+    """
     rng = np.random.default_rng(0)
     level = np.clip(rng.normal(3.3, 0.8, 60), 1, 5)
     rows = ["id\tprompt\tessay\tcontent\torganization\tlanguage"]
     for k, mean in enumerate(level):
         rated = np.clip(np.round(2 * (mean + rng.normal(0, 0.4, 3))) / 2, 1, 5)
-        rows.append(f"{k}\tIs it?\tIt is, since essay {k} says so. It goes on for a while.\t"
+        rows.append((
+            f"{k}\tIs it?\tIt is, since essay {k} says so. It goes on for a while.\t"
+        )
                     + "\t".join(map(str, rated)))  # fmt: skip
     file = tmp_path / "dress.tsv"
     file.write_text("\n".join(rows) + "\n")
     items = rb.load("dress", path=file)
     methods = ["rulers", "dhs"]
-    return items, grade(items, load_bundle("dress"), SimulatedGrader(), methods, store=":memory:")
+    return items, grade(
+        items, load_bundle("dress"), SimulatedGrader(), methods, store=":memory:"
+    )
 
 
 def test_a_whole_score_of_dress_is_a_sum_in_half_points_from_3_to_15(dress):
@@ -395,7 +434,9 @@ def test_a_whole_score_of_dress_is_a_sum_in_half_points_from_3_to_15(dress):
     labels = calibrated(scored, rated, "none")
     assert set(labels.label) <= set(np.arange(3, 15.5, 0.5))
     assert labels.label.max() > 5
-    lacking = items.assign(human=items.human.where(items.item_id != items.item_id.iloc[0]))
+    lacking = items.assign(
+        human=items.human.where(items.item_id != items.item_id.iloc[0])
+    )
     assert whole_texts(grades.scores, lacking)[1].human.isna().sum() == 1
     far = scored[scored.method == "rulers"], rated
     found = label_agreement(*essays(200, 4, n_traits=3), trained_on=far, n_draws=3)

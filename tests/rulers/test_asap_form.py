@@ -1,9 +1,8 @@
 """RULERS from its first phase to its last, on essays in the form of ASAP 2.0.
 
-The rubric is the one that ships for ASAP 2.0, which rates the whole; the essays are invented. A
-judge compiles it with scored examples and four fixed traits, every bundle is locked, every variant
-grades, and the scores are calibrated.
-"""
+The rubric is the one that ships for ASAP 2.0, which rates the whole; the essays are
+invented. A judge compiles it with scored examples and four fixed traits, every bundle
+is locked, every variant grades, and the scores are calibrated."""
 
 import json
 import re
@@ -16,7 +15,13 @@ from endpoint import completion, endpoint
 
 import rubricnb as rb
 from rubricnb.judging.embedded import EmbeddedJudge
-from rubricnb.rulers import compile_rubric, grade, label_agreement, load_bundle, whole_texts
+from rubricnb.rulers import (
+    compile_rubric,
+    grade,
+    label_agreement,
+    load_bundle,
+    whole_texts,
+)
 from rubricnb.rulers.bundle import VARIANTS
 
 TRAITS = ["content", "source evidence", "organization", "language"]
@@ -34,12 +39,16 @@ ANCHORS = [
 
 
 def essays(folder, n):
-    """Essays with none to all of the four cues, once or twice, rated by how many they have."""
+    """Essays with none to all of the four cues, once or twice,
+    rated by how many they have.
+    """
     rng = np.random.default_rng(0)
     rows = []
     for k in range(n):
         rated = 1 + k % 6
-        cues = [cue for cue in CUES.values() for _ in range(2)][: round(8 * (rated - 1) / 5)]
+        cues = [cue for cue in CUES.values() for _ in range(2)][
+            : round(8 * (rated - 1) / 5)
+        ]
         sentences = [*cues, *PAD[: 1 + rng.integers(len(PAD))], f"My number is {k}"]
         text = " ".join(f"{sentence}." for sentence in rng.permutation(sentences))
         rows.append({"essay_id": f"E{k}", "full_text": text, "score": rated})
@@ -48,10 +57,14 @@ def essays(folder, n):
 
 
 def reads(payload, headers):
-    """A judge that reads: its checklist is the rubric's own words, its quotes are the text's."""
+    """A judge that reads: its checklist is the rubric's own words,
+    its quotes are the text's.
+    """
     prompt = payload["messages"][-1]["content"]
     schema = payload["response_format"]["json_schema"]["schema"]["properties"]
-    document = compiled(prompt, schema) if "taxonomy" in schema else scored(prompt, schema)
+    document = (
+        compiled(prompt, schema) if "taxonomy" in schema else scored(prompt, schema)
+    )
     return 200, completion(json.dumps(document)), {}
 
 
@@ -65,7 +78,8 @@ def compiled(prompt, schema):
         items[item] = {"trait": trait, "text": text}
     minimum = schema["evidence_rules"]["properties"]["min_evidence"]["enum"]
     definitions = {
-        trait: {"definition": f"How good is its {name}?"} for trait, name in named.items()
+        trait: {"definition": f"How good is its {name}?"}
+        for trait, name in named.items()
     }
     return {
         "taxonomy": definitions,
@@ -77,16 +91,24 @@ def compiled(prompt, schema):
 def scored(prompt, schema):
     bank = json_after(prompt, "- Sentence Bank (ID -> Text): ")
     checklist = json_after(prompt, "- Locked Checklist: ")
-    found = {trait: [k for k, unit in bank.items() if CUES[trait] in unit] for trait in TRAITS}
+    found = {
+        trait: [k for k, unit in bank.items() if CUES[trait] in unit]
+        for trait in TRAITS
+    }
     # A harsh judge: the item "TRAIT, k: …" is partly met by k cues, and never clearly.
     asked = {c["id"]: re.split(", |: ", c["text"]) for c in checklist}
-    decisions = {c: int(len(found[name]) >= int(k)) for c, (name, k, *_) in asked.items()}
+    decisions = {
+        c: int(len(found[name]) >= int(k)) for c, (name, k, *_) in asked.items()
+    }
     names = {c["trait"]: asked[c["id"]][0] for c in checklist}
     evidence, boundary = {}, {}
     for trait, wanted in schema["evidence"]["properties"].items():
         cited = [*found[names[trait]], *bank][: wanted["minItems"]]
         evidence[trait] = [{"sent_id": int(k), "quote": bank[k]} for k in cited]
-        boundary[trait] = {"why_not_higher": "No more of it.", "why_not_lower": "It is there."}
+        boundary[trait] = {
+            "why_not_higher": "No more of it.",
+            "why_not_lower": "It is there.",
+        }
     return {"checklist": decisions, "evidence": evidence, "boundary": boundary}
 
 
@@ -108,13 +130,22 @@ def bundles(items, judge, folder, **options):
 
 def test_a_judge_compiles_locks_extracts_and_is_calibrated(tmp_path):
     items = essays(tmp_path, 120)
-    with endpoint(reads) as (url, received), closing(rb.open_judge(f"openai:m@{url}")) as judge:
-        own = bundles(items, judge, tmp_path, n_items=8, min_evidence=1, store=":memory:")
+    with (
+        endpoint(reads) as (url, received),
+        closing(rb.open_judge(f"openai:m@{url}")) as judge,
+    ):
+        own = bundles(
+            items, judge, tmp_path, n_items=8, min_evidence=1, store=":memory:"
+        )
         asked = [payload["messages"][-1]["content"] for payload in received]
-        found = {name: grade(items, b, judge, store=":memory:") for name, b in own.items()}
+        found = {
+            name: grade(items, b, judge, store=":memory:") for name, b in own.items()
+        }
     assert len(asked) == 2  # one call a wording; the reversed variants are not compiled
     for prompt in asked:
-        assert "1. Define EXACTLY 4 traits:\nT1: content\nT2: source evidence\n" in prompt
+        assert (
+            "1. Define EXACTLY 4 traits:\nT1: content\nT2: source evidence\n" in prompt
+        )
         assert f"Calibration Anchors: {ANCHORS[0][0]} -> {ANCHORS[0][1]}; " in prompt
     assert "Score 6: Does the task fully" in asked[0]
     assert "Score 6: Meets the assignment in every way" in asked[1]
@@ -127,10 +158,11 @@ def test_a_judge_compiles_locks_extracts_and_is_calibrated(tmp_path):
         assert grades.scores.status.eq("ok").all(), grades.scores.reason.unique()
         assert grades.evidence.status.eq("verified").all()
         assert set(grades.scores.lock) == {own[name].lock[:12]}
-        assert grades.decisions.groupby("trait", observed=True).size().to_dict() == dict.fromkeys(
-            TRAITS, 240
-        )
-    # This judge reads neither order nor wording of the levels: nothing may move but the lock.
+        assert grades.decisions.groupby(
+            "trait", observed=True
+        ).size().to_dict() == dict.fromkeys(TRAITS, 240)
+    # This judge reads neither order nor wording of the levels:
+    # nothing may move but the lock.
     for name in VARIANTS[1:]:
         assert scores[name].score.equals(scores["standard"].score)
     for name in VARIANTS:
@@ -151,8 +183,13 @@ def test_a_quote_that_the_essay_does_not_hold_caps_the_score(tmp_path):
         return status, completion(json.dumps(document)), more
 
     items = essays(tmp_path, 12)
-    with endpoint(invents) as (url, _), closing(rb.open_judge(f"openai:m@{url}")) as judge:
-        own = bundles(items, judge, tmp_path, n_items=8, min_evidence=1, store=":memory:")
+    with (
+        endpoint(invents) as (url, _),
+        closing(rb.open_judge(f"openai:m@{url}")) as judge,
+    ):
+        own = bundles(
+            items, judge, tmp_path, n_items=8, min_evidence=1, store=":memory:"
+        )
         grades = grade(items, own["paraphrased"], judge, store=":memory:")
     assert grades.scores.score_ungated.max() == 4
     assert grades.scores.score.max() == 3  # the middle of six levels
@@ -160,7 +197,9 @@ def test_a_quote_that_the_essay_does_not_hold_caps_the_score(tmp_path):
 
 
 def attempt(items, judge, folder, seed):
-    """The bundles that a small judge compiles; None if its checklist says one thing twice."""
+    """The bundles that a small judge compiles;
+    None if its checklist says one thing twice.
+    """
     with suppress(ValueError):
         return bundles(items, judge, folder, n_items=4, min_evidence=1,
                        temperature=1.0, seed=seed, store=":memory:")  # fmt: skip
@@ -168,11 +207,17 @@ def attempt(items, judge, folder, seed):
 
 @pytest.mark.slow
 def test_the_embedded_judge_does_it_too(tmp_path):
-    """It is small and its checklist says little, but every step is that of a real model."""
+    """It is small and its checklist says little,
+    but every step is that of a real model.
+    """
     items = essays(tmp_path, 1)
     with closing(EmbeddedJudge(context=4096, threads=2)) as judge:
-        own = next(filter(None, (attempt(items, judge, tmp_path, seed) for seed in range(20))))
-        graded = {name: grade(items, b, judge, store=":memory:") for name, b in own.items()}
+        own = next(
+            filter(None, (attempt(items, judge, tmp_path, seed) for seed in range(20)))
+        )
+        graded = {
+            name: grade(items, b, judge, store=":memory:") for name, b in own.items()
+        }
     assert len({bundle.lock for bundle in own.values()}) == 4
     (text,) = items.response
     for name, (scores, decisions, evidence) in graded.items():
@@ -180,5 +225,7 @@ def test_the_embedded_judge_does_it_too(tmp_path):
         assert set(scores.lock) == {own[name].lock[:12]}
         assert sorted(decisions.trait) == sorted(TRAITS)
         assert set(decisions.decision) <= {0, 1, 2}
-        assert all(quote in text for quote in evidence.text[evidence.status == "verified"])
+        assert all(
+            quote in text for quote in evidence.text[evidence.status == "verified"]
+        )
         assert 1 <= scores.score.item() <= 6

@@ -38,7 +38,9 @@ def test_our_bundles_and_their_paraphrases_are_locked_and_complete(name):
     for bundle in (one, other):
         assert all(len(bundle.of_trait(t)) >= 3 for t in bundle.traits)
         assert (bundle.dataset, bundle.anchors) == (one.dataset, ())
-    assert [(c.id, c.trait) for c in one.checklist] == [(c.id, c.trait) for c in other.checklist]
+    assert [(c.id, c.trait) for c in one.checklist] == [
+        (c.id, c.trait) for c in other.checklist
+    ]
     assert [t.name for t in one.traits] == [t.name for t in other.traits]
     assert not {c.text for c in one.checklist} & {c.text for c in other.checklist}
     assert one.lock != other.lock
@@ -52,14 +54,22 @@ PAPERS = {
     "summhf": (["coherence", "accuracy", "coverage"], 12, 1, 7),
     "dress": (["content", "organization", "language"], 18, 2, 5),
 }
-"""Traits, checklist items, quotes and levels of the paper's sets, as in its repository."""
+"""Traits, checklist items, quotes and levels of the paper's sets,
+as in its repository.
+"""
 
 
 def test_a_paraphrase_is_looked_for_beside_the_bundle(bundle, file):
     mine = replace(bundle, name="mine")
     mine.save(file)
-    assert load_bundle(file).variants == ("standard", "criteria-reversed", "levels-reversed")
-    with pytest.raises(ValueError, match=r"there is no bundle .*mine-paraphrased\.json"):
+    assert load_bundle(file).variants == (
+        "standard",
+        "criteria-reversed",
+        "levels-reversed",
+    )
+    with pytest.raises(
+        ValueError, match=r"there is no bundle .*mine-paraphrased\.json"
+    ):
         load_bundle(file).in_variant("paraphrased")
     other = replace(bundle.in_variant("paraphrased"), name="mine-paraphrased")
     other.save(file.with_name("mine-paraphrased.json"))
@@ -83,11 +93,20 @@ def test_the_levels_are_those_of_the_rubric_the_best_first(name, rubric, variant
         rubrics = rubrics[rubrics.rubric_id.astype(str).str.startswith(f"{name}-")]
     for variant in variants:
         for trait in load_bundle(name).in_variant(variant).traits:
-            own = rubrics[(rubrics.criterion == trait.name) & (rubrics.variant == variant)]
-            levels = own.sort_values("score", ascending=False)  # A.3: descending is standard
-            assert list(trait.levels) == list(zip(levels.score, levels.description, strict=True))
+            own = rubrics[
+                (rubrics.criterion == trait.name) & (rubrics.variant == variant)
+            ]
+            # A.3: descending is standard
+            levels = own.sort_values("score", ascending=False)
+            assert list(trait.levels) == list(
+                zip(levels.score, levels.description, strict=True)
+            )
     if rubric == "asap":
-        assert load_bundle(name).variants == ("standard", "criteria-reversed", "levels-reversed")
+        assert load_bundle(name).variants == (
+            "standard",
+            "criteria-reversed",
+            "levels-reversed",
+        )
 
 
 def test_an_edited_bundle_or_lock_is_refused_with_the_difference(file):
@@ -109,7 +128,9 @@ def test_an_edited_bundle_or_lock_is_refused_with_the_difference(file):
         ("source", lambda name: "Score it.", "template"),
     ],
 )
-def test_a_changed_parser_schema_or_template_is_refused(file, monkeypatch, name, value, part):
+def test_a_changed_parser_schema_or_template_is_refused(
+    file, monkeypatch, name, value, part
+):
     monkeypatch.setattr(module, name, value)
     with pytest.raises(LockError, match=f"{part} changed") as refused:
         load_bundle(file)
@@ -145,16 +166,18 @@ PROMPTS = {
     "f0e581569a47": "128ee8d4a49f",
     "05eb7917777a": "4fd1c2500598",
 }
-"""First digits of a lock → those of the SHA-256 of the prompt that a probe text gets under it."""
+"""First digits of a lock → those of the SHA-256 of the prompt
+that a probe text gets under it.
+"""
 
 
 @pytest.mark.parametrize("name", ["minibench", "asap-2"])
 def test_a_lock_stands_for_one_prompt(name):
-    """How the parts are laid out in the prompt is no part of the lock: a change is seen here.
+    """How the parts are laid out in the prompt is no part of the lock:
+    a change is seen here.
 
-    Should this fail, recorded scores belong to another prompt under the same lock. Raise PARSER,
-    which changes every lock, or take the change back.
-    """
+    Should this fail, recorded scores belong to another prompt under the same lock.
+    Raise PARSER, which changes every lock, or take the change back."""
     bundle = load_bundle(name)
     case = Case(bundle, {}, "What is asked?", "A probe “text”. It has two sentences.")
     (request,) = next(rulers(case))
@@ -167,7 +190,10 @@ def test_variants_change_the_order_and_nothing_else(bundle):
     levels = bundle.in_variant("levels-reversed")
     criteria = bundle.in_variant("criteria-reversed")
     assert [t.levels for t in levels.traits] == [t.levels[::-1] for t in bundle.traits]
-    assert (criteria.traits, criteria.checklist) == (bundle.traits[::-1], bundle.checklist[::-1])
+    assert (criteria.traits, criteria.checklist) == (
+        bundle.traits[::-1],
+        bundle.checklist[::-1],
+    )
     assert levels.checklist == bundle.checklist
     moved = bundle.arranged(criteria=[3, 1, 2])
     assert [t.id for t in moved.traits] == ["T3", "T1", "T2"]
@@ -190,7 +216,9 @@ def test_the_schema_wants_every_item_once_and_m_quotes(bundle, change, problem):
     ids = [t.id for t in bundle.traits]
     document = {
         "checklist": {c.id: 1 for c in bundle.checklist},
-        "evidence": {i: [{"sent_id": 1, "quote": "a"}] * bundle.min_evidence for i in ids},
+        "evidence": {
+            i: [{"sent_id": 1, "quote": "a"}] * bundle.min_evidence for i in ids
+        },
         "boundary": dict.fromkeys(ids, reason),
     }
     change(document)
@@ -211,12 +239,18 @@ def test_the_schema_wants_every_item_once_and_m_quotes(bundle, change, problem):
             r"has levels 2,3,4,5; every trait needs each of 1\.\.5",
         ),
         (lambda b: b.update(traits=[]), "has no traits"),
-        (lambda b: b["checklist"][0].update(trait="T9"), "unknown trait of the item C01 'T9'"),
+        (
+            lambda b: b["checklist"][0].update(trait="T9"),
+            "unknown trait of the item C01 'T9'",
+        ),
         (
             lambda b: b["checklist"][0].update(text=b["checklist"][1]["text"].upper()),
             "the checklist text .* appears twice",
         ),
-        (lambda b: b["checklist"].__delitem__(slice(0, 4)), "T1 .accuracy. has no checklist item"),
+        (
+            lambda b: b["checklist"].__delitem__(slice(0, 4)),
+            "T1 .accuracy. has no checklist item",
+        ),
         (
             lambda b: b["checklist"][0].update(text=""),
             "checklist.0.text: String should have at least 1 character",
@@ -244,7 +278,9 @@ def test_what_is_no_bundle_is_named(file, change, message):
         ("broken.json", r"broken\.json: line 1 is not JSON"),
     ],
 )
-def test_an_unknown_name_and_a_broken_file_are_named(tmp_path, monkeypatch, name, message):
+def test_an_unknown_name_and_a_broken_file_are_named(
+    tmp_path, monkeypatch, name, message
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(ValueError, match=message):

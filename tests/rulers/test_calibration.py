@@ -1,4 +1,6 @@
-"""Phase III against oracles: refits without an item, and the definition word for word."""
+"""Phase III against oracles: refits without an item,
+and the definition word for word.
+"""
 
 import pickle
 
@@ -17,7 +19,9 @@ CUTS = np.cumsum([0.014, 0.08, 0.42, 0.43, 0.05])
 
 
 def essays(rng, n, n_traits=4):
-    """Simulated essays: labels by people, and what a harsh, hedging judge says of each trait."""
+    """Simulated essays: labels by people, and what a harsh,
+    hedging judge says of each trait.
+    """
     quality = rng.standard_normal(n)
     seen = 0.8 * quality + 0.6 * rng.standard_normal(n)
     uniform = np.argsort(np.argsort(quality + 0.45 * rng.standard_normal(n))) / n
@@ -60,7 +64,9 @@ def test_the_map_is_the_definition_word_for_word(fitted):
 
 
 def test_ties_in_the_features_give_no_nan_and_equal_labels():
-    """A judge that knows two answers: the quantile map of the paper's code is NaN there."""
+    """A judge that knows two answers:
+    the quantile map of the paper's code is NaN there.
+    """
     x = np.array([[2.0], [4.0]] * 50)
     y = np.array([1.0, 5, 2, 4] * 25)
     labels = Calibrator().fit(x, y).predict([[2], [2], [4], [3]])
@@ -81,7 +87,9 @@ def test_items_of_the_calibration_are_refused_also_after_pickling():
     calibrator = Calibrator().fit(frame[:30], y[:30])
     for one in (calibrator, pickle.loads(pickle.dumps(calibrator))):
         assert len(one.predict(frame[30:])) == 30
-        with pytest.raises(ValueError, match=r"2 test items were used .* the first is 'essay 28'"):
+        with pytest.raises(
+            ValueError, match=r"2 test items were used .* the first is 'essay 28'"
+        ):
             one.predict(frame[28:])
 
 
@@ -103,9 +111,13 @@ def test_the_isotonic_map_rises_and_gives_labels():
 
 def test_bad_input_is_named():
     x, y = essays(np.random.default_rng(0), 60)
-    with pytest.raises(ValueError, match=r"5 calibration items .* needs 10, and .* 200"):
+    with pytest.raises(
+        ValueError, match=r"5 calibration items .* needs 10, and .* 200"
+    ):
         Calibrator().fit(x[:5], y[:5])
-    with pytest.raises(ValueError, match="all 60 calibration labels are 3: the map cannot learn"):
+    with pytest.raises(
+        ValueError, match="all 60 calibration labels are 3: the map cannot learn"
+    ):
         Calibrator().fit(x, np.full(60, 3.0))
     with pytest.raises(ValueError, match="label is missing"):
         Calibrator().fit(x, np.append(y[1:], np.nan))

@@ -34,10 +34,16 @@ def test_exactly_n_traits_and_m_items_and_the_rubrics_own_levels(tmp_path):
 
 def test_the_prompt_is_the_papers_with_the_whole_rubric():
     judge = Scripted()
-    compiled(judge, n_items=6, dataset="minibench", anchors=[("A poor text.", "1: no answer")])
+    compiled(
+        judge,
+        n_items=6,
+        dataset="minibench",
+        anchors=[("A poor text.", "1: no answer")],
+    )
     prompt = judge.asked[0].messages[0].content
     for line in (
-        "compile the OFFICIAL rubric below into a FIXED analytic rubric bundle for the minibench",
+        "compile the OFFICIAL rubric below into a FIXED analytic rubric bundle for the "
+        "minibench",
         "1. Define EXACTLY 3 traits:",
         "2. Create EXACTLY 6 checklist checkpoints total:",
         "- Scale: 0=not present, 1=partially, 2=clearly.",
@@ -55,13 +61,23 @@ def test_the_prompt_is_the_papers_with_the_whole_rubric():
     ("write", "message"),
     [
         (changing(lambda d: d["checklist"].pop("C03")), "'C03' is a required property"),
-        (changing(lambda d: d["checklist"]["C01"].update(trait="T7")), r"'T7' is not one of"),
-        (changing(lambda d: d["taxonomy"]["T1"].update(definition="")), "definition: '' "),
+        (
+            changing(lambda d: d["checklist"]["C01"].update(trait="T7")),
+            r"'T7' is not one of",
+        ),
+        (
+            changing(lambda d: d["taxonomy"]["T1"].update(definition="")),
+            "definition: '' ",
+        ),
         (lambda d, r: "Here is the rubric:", "no JSON document"),
         (lambda d, r: Reply(r.request_id, "{", "length"), "was cut at the token limit"),
         (lambda d, r: Reply(r.request_id, "No.", "refusal"), "the judge refused"),
         (
-            changing(lambda d: [item.update(text="Same.") for item in d["checklist"].values()]),
+            changing(
+                lambda d: [
+                    item.update(text="Same.") for item in d["checklist"].values()
+                ]
+            ),
             "the checklist text 'same.' appears twice",
         ),
     ],
@@ -74,15 +90,33 @@ def test_an_answer_that_is_no_bundle_is_refused(write, message):
 @pytest.mark.parametrize(
     ("rubric", "options", "message"),
     [
-        (RUBRIC, {"n_items": 2}, "2 checklist items cannot cover 3 traits: ask for 9 or more"),
-        (RUBRIC, {"traits": ["wit"]}, "the trait 'wit' is not a criterion of this rubric"),
-        (RUBRIC, {"variant": "paraphrase"}, "no variant 'paraphrase'; it has: standard, paraphr"),
-        (RUBRIC[RUBRIC.variant != "standard"], {}, "no variant 'standard'; it has: paraphrased"),
+        (
+            RUBRIC,
+            {"n_items": 2},
+            "2 checklist items cannot cover 3 traits: ask for 9 or more",
+        ),
+        (
+            RUBRIC,
+            {"traits": ["wit"]},
+            "the trait 'wit' is not a criterion of this rubric",
+        ),
+        (
+            RUBRIC,
+            {"variant": "paraphrase"},
+            "no variant 'paraphrase'; it has: standard, paraphr",
+        ),
+        (
+            RUBRIC[RUBRIC.variant != "standard"],
+            {},
+            "no variant 'standard'; it has: paraphrased",
+        ),
         (RUBRIC[RUBRIC.score == 1], {}, "has the levels 1: give at least two levels"),
         (RUBRIC[RUBRIC.score != 2], {}, "RULERS needs whole scores without gaps"),
     ],
 )
-def test_what_cannot_be_compiled_is_named_before_anything_is_asked(rubric, options, message):
+def test_what_cannot_be_compiled_is_named_before_anything_is_asked(
+    rubric, options, message
+):
     judge = Scripted()
     with pytest.raises(ValueError, match=message):
         compile_rubric(rubric, judge, name="mine", store=":memory:", **options)
@@ -97,7 +131,10 @@ def test_fixed_traits_of_a_rubric_for_the_whole_share_its_levels():
     )
     assert [t.name for t in bundle.traits] == ["order", "words"]
     assert len({t.levels for t in bundle.traits}) == 1
-    assert "EXACTLY 2 traits:\nT1: order\nT2: words\n" in judge.asked[0].messages[0].content
+    assert (
+        "EXACTLY 2 traits:\nT1: order\nT2: words\n"
+        in judge.asked[0].messages[0].content
+    )
 
 
 def test_anchors_are_locked_and_read_by_the_judge_that_scores():
@@ -115,7 +152,9 @@ def test_the_paraphrased_wording_compiles_to_the_bundles_third_variant(tmp_path)
     bundle = load_bundle(bundle.save(tmp_path / "mine.json"))
     assert "paraphrased" not in bundle.variants
     reworded = compile_rubric(
-        RUBRIC, judge, name="mine-paraphrased", dataset="mine", n_items=6, store=":memory:",
+        RUBRIC, judge, name="mine-paraphrased", dataset="mine", n_items=6, store=(
+            ":memory:"
+        ),
         variant="paraphrased",
     )  # fmt: skip
     reworded.save(tmp_path / "mine-paraphrased.json")
@@ -124,7 +163,9 @@ def test_the_paraphrased_wording_compiles_to_the_bundles_third_variant(tmp_path)
     ours = load_bundle("minibench-paraphrased")
     assert [t.levels for t in third.traits] == [t.levels for t in ours.traits]
     assert third.lock not in {bundle.lock, ours.lock}
-    fewer = replace(reworded, traits=reworded.traits[:2], checklist=reworded.checklist[:2])
+    fewer = replace(
+        reworded, traits=reworded.traits[:2], checklist=reworded.checklist[:2]
+    )
     fewer.save(tmp_path / "mine-paraphrased.json")
     with pytest.raises(
         ValueError, match=r"accuracy, helpfulness and mine has accuracy, help.*clar"
@@ -136,7 +177,10 @@ def test_the_paraphrased_wording_compiles_to_the_bundles_third_variant(tmp_path)
     ("text", "message"),
     [
         ("text,points\nGood.,4\n", "lacks 'score'"),
-        ("text,score\nGood.,4\nBetter.,6\n", r"row 2 has the score 6; the rubric's are 1, 2, 3"),
+        (
+            "text,score\nGood.,4\nBetter.,6\n",
+            r"row 2 has the score 6; the rubric's are 1, 2, 3",
+        ),
         ("text,score\nGood.,four\n", "is not a number"),
         ("text,score\n", "no rows"),
     ],
@@ -167,7 +211,8 @@ def written(payload, headers):
     document = {
         "taxonomy": {t: {"definition": f"What {t} asks."} for t in traits},
         "checklist": {
-            c: {"trait": traits[k % len(traits)], "text": f"Says {c}."} for k, c in enumerate(items)
+            c: {"trait": traits[k % len(traits)], "text": f"Says {c}."}
+            for k, c in enumerate(items)
         },
         "evidence_rules": {"min_evidence": 1},
     }
@@ -179,17 +224,31 @@ def test_a_rubric_of_ones_own_becomes_a_locked_file_that_grades(tmp_path, monkey
     (tmp_path / "rubric.csv").write_text(CSV)
     output = tmp_path / "my_bundle.json"
     with endpoint(written) as (url, received):
-        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", "--output", output,
-                       "--n-items", 6, "--min-evidence", 1, "--input-type", "letters")  # fmt: skip
+        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", (
+            "--output"
+        ), output,
+                       "--n-items", 6, "--min-evidence", 1, "--input-type", (
+                           "letters"
+                       ))  # fmt: skip
     assert done.exit_code == 0, done.output
     assert len(received) == 1
     assert "m is asked once, with the whole of rubric.csv" in done.output
     assert "kind: What T1 asks." in done.output
     bundle = load_bundle(output)
-    assert (bundle.name, bundle.input_type, bundle.levels) == ("my_bundle", "letters", 3)
+    assert (bundle.name, bundle.input_type, bundle.levels) == (
+        "my_bundle",
+        "letters",
+        3,
+    )
     assert bundle.min_evidence == 1
-    assert bundle.traits[1].levels == ((3, "brief 3."), (2, "brief 2."), (1, "brief 1."))
-    (tmp_path / "texts.csv").write_text("instruction,response\nSay no.,No! I will not do that.\n")
+    assert bundle.traits[1].levels == (
+        (3, "brief 3."),
+        (2, "brief 2."),
+        (1, "brief 1."),
+    )
+    (tmp_path / "texts.csv").write_text(
+        "instruction,response\nSay no.,No! I will not do that.\n"
+    )
     items = rb.load("csv", path=tmp_path / "texts.csv", rubric=tmp_path / "rubric.csv")
     scores = grade(items, bundle, SimulatedGrader(), store=":memory:").scores
     assert scores.score.between(1, 3).all()
@@ -205,7 +264,9 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
 
     (tmp_path / "rubric.csv").write_text(CSV)
     with endpoint(broken) as (url, _):
-        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", "--min-evidence", 1,
+        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", (
+            "--min-evidence"
+        ), 1,
                        "--output", tmp_path / "b.json")  # fmt: skip
     assert done.exit_code == 1
     assert "not a valid bundle for 'b'" in done.output
@@ -226,7 +287,8 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
         (
             None,
             ("--n-items", "0"),
-            "0 checklist items cannot cover 1 traits: ask for 3 or more (n_items, --n-items)",
+            "0 checklist items cannot cover 1 traits: ask for 3 or more (n_items, "
+            "--n-items)",
         ),
         (None, ("--variant", "reversed"), "unknown variant 'reversed'"),
         (None, ("--anchors", "no/such.csv"), "there is no no/such.csv"),
@@ -249,17 +311,27 @@ def test_what_cannot_be_compiled_is_one_line(tmp_path, text, arguments, message)
 
 
 def test_the_command_has_anchors_fixed_traits_and_both_wordings(tmp_path):
-    (tmp_path / "anchors.csv").write_text("text,score,reason\nWe will see.,2,offers nothing\n")
+    (tmp_path / "anchors.csv").write_text(
+        "text,score,reason\nWe will see.,2,offers nothing\n"
+    )
     output = tmp_path / "b.json"
-    done = command(OWN, "--judge", "simulated:grader", "--output", output, "--n-items", 4,
-                   "--traits", "remedy, tone", "--anchors", tmp_path / "anchors.csv")  # fmt: skip
+    done = command(OWN, "--judge", "simulated:grader", "--output", output, (
+        "--n-items"
+    ), 4,
+                   "--traits", "remedy, tone", "--anchors", tmp_path / (
+                       "anchors.csv"
+                   ))  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "is asked twice" in done.output
     bundle = load_bundle(output)
     assert [t.name for t in bundle.traits] == ["remedy", "tone"]
     assert bundle.anchors == (("We will see.", "2: offers nothing"),)
     third = bundle.in_variant("paraphrased")
-    assert third.traits[0].levels[0][1].startswith("The issue is solved, and both the next step")
+    assert (
+        third.traits[0]
+        .levels[0][1]
+        .startswith("The issue is solved, and both the next step")
+    )
     assert third.anchors == bundle.anchors
     again = command(OWN, "--judge", "simulated:grader", "--output", output)
     assert "b.json exists already" in again.output

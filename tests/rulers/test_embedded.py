@@ -1,4 +1,6 @@
-"""RULERS on the default judge, for real: one text, a bundle of two items and a quote."""
+"""RULERS on the default judge, for real: one text,
+a bundle of two items and a quote.
+"""
 
 from dataclasses import replace
 
@@ -36,7 +38,9 @@ def test_every_item_is_decided_and_every_trait_has_its_quote(grades):
     assert set(grades.decisions.decision) <= {0, 1, 2}
     assert grades.evidence.trait.tolist() == [t.name for t in TWO.traits]
     row = grades.scores.set_index("criterion").loc[TWO.traits[0].name]
-    assert row.score_ungated == score(grades.decisions.decision.tolist(), 5) >= row.score
+    assert (
+        row.score_ungated == score(grades.decisions.decision.tolist(), 5) >= row.score
+    )
 
 
 def test_what_is_verified_stands_in_the_text(grades):

@@ -10,8 +10,8 @@ from rubricnb.rulers import verify_quotes
 from rubricnb.rulers.evidence import SEGMENTATIONS, count_valid, fold, split_units
 
 TEXT = (
-    "Dr. Lee paid $3.5 million, e.g. for books. Was it worth it? Yes! “It is over,” she said — "
-    "and left.\n\nThe second paragraph has no stop"
+    "Dr. Lee paid $3.5 million, e.g. for books. Was it worth it? Yes! “It is over,” "
+    "she said — and left.\n\nThe second paragraph has no stop"
 )
 UNITS = split_units(TEXT)
 texts = st.text(
@@ -45,7 +45,8 @@ def test_only_the_naive_splitter_ends_a_sentence_in_a_number_or_abbreviation():
         (1, "paid $3.5 million", "verified"),
         (4, '"It is over," she said', "verified"),  # straight for curly quotes
         (4, "she  said\n- and left", "verified"),  # white space and another dash
-        (4, "she said\u00a0— and\u200b left", "verified"),  # no-break and zero-width space
+        # no-break and zero-width space
+        (4, "she said\u00a0— and\u200b left", "verified"),
         (1, "PAID $3.5 MILLION", "not found"),  # letter case counts
         (1, "Was it worth it?", "wrong unit"),
         (0, "Was it worth it?", "wrong unit"),
@@ -63,7 +64,11 @@ def test_what_becomes_of_a_quote(unit, quote, status):
 
 
 def test_the_slice_kept_is_the_texts_own_and_counts_once():
-    cited = [(4, '"It is over," she said - and'), (2, "worth it? Yes!"), (1, "second paragraph")]
+    cited = [
+        (4, '"It is over," she said - and'),
+        (2, "worth it? Yes!"),
+        (1, "second paragraph"),
+    ]
     assert [(q.text, q.found_in) for q in verify_quotes(cited, UNITS)] == [
         ("“It is over,” she said — and", 4),
         ("worth it? Yes!", 0),
@@ -71,7 +76,9 @@ def test_the_slice_kept_is_the_texts_own_and_counts_once():
     ]
     twice = verify_quotes([(2, "Was it worth it?"), (2, "Was  it worth it?")], UNITS)
     assert count_valid(twice) == 1
-    assert count_valid(verify_quotes([(2, "Was it worth"), (4, "she said —")], UNITS)) == 2
+    assert (
+        count_valid(verify_quotes([(2, "Was it worth"), (4, "she said —")], UNITS)) == 2
+    )
 
 
 @given(texts, st.data())
@@ -92,7 +99,9 @@ def test_every_slice_of_a_unit_is_verified_and_given_back(text, data):
 
 
 def cut_within_a_character(unit, start, end):
-    """Whether a cut separates what is seen as one: a letter and its parts, a run of spaces."""
+    """Whether a cut separates what is seen as one:
+    a letter and its parts, a run of spaces.
+    """
     parts = unit[:start], unit[start:end], unit[end:]
     if "".join(unicodedata.normalize("NFKC", part) for part in parts) != (
         unicodedata.normalize("NFKC", unit)
@@ -104,5 +113,7 @@ def cut_within_a_character(unit, start, end):
 
 @given(texts)
 def test_composed_and_decomposed_texts_fold_alike(text):
-    assert fold(unicodedata.normalize("NFD", text)) == fold(unicodedata.normalize("NFC", text))
+    assert fold(unicodedata.normalize("NFD", text)) == fold(
+        unicodedata.normalize("NFC", text)
+    )
     assert fold(fold(text)) == fold(text)

@@ -1,4 +1,6 @@
-"""What is recorded is taken, and nothing else: text by text, under the lock it was made with."""
+"""What is recorded is taken, and nothing else: text by text,
+under the lock it was made with.
+"""
 
 from dataclasses import replace
 
@@ -104,7 +106,9 @@ def test_replicates_and_designs_come_back_whole(recorded):
 
 @pytest.mark.parametrize("method", ["rulers", "dhs"])
 def test_an_order_that_was_not_recorded_by_itself_is_asked(recorded, method):
-    """The lock of 1→5 stands among those of the design; the single reads were made under 5→1."""
+    """The lock of 1→5 stands among those of the design;
+    the single reads were made under 5→1.
+    """
     turned = BUNDLE.arranged(levels=[1, 2, 3, 4, 5])
     found = graded(SIX, turned, method)
     assert sources(found) == {"simulated"}
@@ -128,7 +132,9 @@ def test_an_order_that_a_design_repeats_comes_back_with_all_its_replicates(recor
 
 
 def test_baselines_beside_another_bundle_are_asked(recorded):
-    """They carry no lock of their own, so what they were graded with must be beyond doubt."""
+    """They carry no lock of their own,
+    so what they were graded with must be beyond doubt.
+    """
     other = BUNDLE.arranged(criteria=[3, 1, 2])
     assert sources(graded(SIX, other, "dhs")) == {"simulated"}
     six_levels = load_bundle("asap-2")

@@ -1,4 +1,6 @@
-"""RULERS, its ablations and baselines end to end, on a grader whose answers are known."""
+"""RULERS, its ablations and baselines end to end,
+on a grader whose answers are known.
+"""
 
 import json
 import re
@@ -31,27 +33,40 @@ def grades():
 
 def test_scores_are_recomputed_from_decisions_and_quotes(grades):
     """Nothing that a judge says about a score is used: it says none."""
-    assert grades.scores.groupby("method", observed=True).item_id.nunique().eq(len(ITEMS)).all()
+    assert (
+        grades.scores.groupby("method", observed=True)
+        .item_id.nunique()
+        .eq(len(ITEMS))
+        .all()
+    )
     assert len(grades.scores) == len(ITEMS) * len(METHODS)
     assert (grades.scores.status == "ok").all()
     one, decisions, evidence = (frame[frame.method == "rulers"] for frame in grades)
     one = one.set_index(["text_id", "criterion"])
-    for (text_id, trait), rows in decisions.groupby(["text_id", "trait"], observed=True):
+    for (text_id, trait), rows in decisions.groupby(
+        ["text_id", "trait"], observed=True
+    ):
         row = one.loc[(text_id, trait)]
         own = evidence[(evidence.text_id == text_id) & (evidence.trait == trait)]
         n_valid = len(own[own.status == "verified"][["unit", "text"]].drop_duplicates())
         assert own.valid.sum() == n_valid
-        assert row.score == score(rows.decision.tolist(), 5, n_valid, min(2, row.n_units))
+        assert row.score == score(
+            rows.decision.tolist(), 5, n_valid, min(2, row.n_units)
+        )
         assert row.score_ungated == score(rows.decision.tolist(), 5)
 
 
 @settings(max_examples=30)
 @given(st.data())
 def test_no_score_from_the_threshold_on_without_enough_valid_quotes(data):
-    """Whatever the judge decides and quotes, also if it invents, repeats or cites elsewhere."""
+    """Whatever the judge decides and quotes, also if it invents,
+    repeats or cites elsewhere.
+    """
     units = ITEMS.response.iloc[0]
     pool = st.one_of(
-        st.sampled_from([units[:30], units[5:25], units[40:60], "was never written", "ab", ""]),
+        st.sampled_from(
+            [units[:30], units[5:25], units[40:60], "was never written", "ab", ""]
+        ),
         st.text(max_size=30),
     )
 
@@ -68,7 +83,9 @@ def test_no_score_from_the_threshold_on_without_enough_valid_quotes(data):
     found = grade(one, BUNDLE, Scripted(write), store=":memory:")
     verified = found.evidence[found.evidence.status == "verified"]
     for row in found.scores.itertuples():
-        own = verified[verified.trait == row.criterion][["unit", "text"]].drop_duplicates()
+        own = verified[verified.trait == row.criterion][
+            ["unit", "text"]
+        ].drop_duplicates()
         if row.score >= gate_threshold(5):
             assert len(own) >= min(2, row.n_units)
         assert row.score <= row.score_ungated
@@ -96,7 +113,9 @@ def test_a_repeated_quote_is_valid_once_and_recorded_twice():
 
 
 def test_a_text_of_one_sentence_needs_one_quote():
-    items = ITEMS.iloc[:3].assign(response="This one sentence is the whole of it, and it is long.")
+    items = ITEMS.iloc[:3].assign(
+        response="This one sentence is the whole of it, and it is long."
+    )
     found = grade(items, BUNDLE, SimulatedGrader(invented=0, misplaced=0, short=0, severity=0.9),
                   store=":memory:")  # fmt: skip
     assert (found.scores.n_units == 1).all()
@@ -109,18 +128,22 @@ def test_the_rulers_prompt_is_the_papers_and_holds_all_of_the_text():
     (request,) = judge.asked
     prompt = request.messages[0].content
     for line in (
-        "You are a judge scoring short answers using a LOCKED rubric bundle (hash must match).",
+        "You are a judge scoring short answers using a LOCKED rubric bundle (hash must "
+        "match).",
         f"LOCKED BUNDLE HASH: {BUNDLE.lock}",
         "- Decision=2 requires explicit positive evidence.",
         "- For EACH trait, extract EXACTLY 2 quotes.",
         "- Source: Quotes must be VERBATIM substrings from the provided Sentence Bank.",
         '"Why not +1 score AND why not -1 score?"',
-        "- Do NOT output identical scores across all traits unless strictly warranted by evidence.",
+        "- Do NOT output identical scores across all traits unless strictly warranted "
+        "by evidence.",
         "- Avoid central tendency bias.",
     ):
         assert line in prompt
     bank = json.JSONDecoder().raw_decode(prompt, prompt.index("(ID -> Text): ") + 14)[0]
-    assert "".join("".join(bank.values()).split()) == "".join(ITEMS.response.iloc[0].split())
+    assert "".join("".join(bank.values()).split()) == "".join(
+        ITEMS.response.iloc[0].split()
+    )
     for item in BUNDLE.checklist:
         assert item.text in prompt
     assert request.readout == "json"
@@ -176,31 +199,43 @@ def test_the_rubric_is_shown_in_the_order_and_wording_of_the_bundle(method):
     bundles = [BUNDLE, *(BUNDLE.in_variant(name) for name in PLACEBOS)]
     prompts = [asked_by(method, b)[0].replace(b.lock, "") for b in bundles]
     assert len(set(prompts)) == len({b.lock for b in bundles}) == 8
-    assert len({re.sub(r"[\s.]", "", prompt) for prompt in prompts}) == 1  # no word is another
+    # no word is another
+    assert len({re.sub(r"[\s.]", "", prompt) for prompt in prompts}) == 1
 
 
 def test_a_design_shows_the_levels_in_each_of_its_orders():
     found = grade(ITEMS.iloc[:3], BUNDLE, SimulatedGrader(), ["rulers", "dhs"],
                   design=rb.balanced(5), store=":memory:").scores  # fmt: skip
-    assert found.groupby(["method", "item_id"], observed=True).ordering.nunique().eq(10).all()
+    assert (
+        found.groupby(["method", "item_id"], observed=True)
+        .ordering.nunique()
+        .eq(10)
+        .all()
+    )
     assert found[found.method == "rulers"].lock.nunique() == 10
     with pytest.raises(ValueError, match=r"balanced\(3\) does not reorder 5 levels"):
         grade(ITEMS, BUNDLE, SimulatedGrader(), design=rb.balanced(3))
 
 
 def test_the_statistics_of_order_effects_take_the_scores():
-    """What locking does to order effects: the planted pull of bare scores, none of RULERS."""
+    """What locking does to order effects:
+    the planted pull of bare scores, none of RULERS.
+    """
     items = rb.load("minibench", n_items=60)
     judge = SimulatedGrader(order_pull=0.3)
     scores = grade(items, BUNDLE, judge, ["rulers", "dhs"], design=rb.balanced(5),
                    store=":memory:").scores  # fmt: skip
     effects = rb.order_effect(scores, by=["method"]).set_index("method")
-    spread = scores.groupby(["method", "ordering"], observed=True).score.mean().unstack()
+    spread = (
+        scores.groupby(["method", "ordering"], observed=True).score.mean().unstack()
+    )
     assert np.ptp(spread.loc["rulers"]) == 0
     assert np.ptp(spread.loc["dhs"]) > 0.5
     assert len(effects) == 2
     bias = rb.position_bias(scores, by=["method"]).set_index("method")
-    assert bias.loc["rulers", "p_within"] > 0.05 or np.isnan(bias.loc["rulers", "p_within"])
+    assert bias.loc["rulers", "p_within"] > 0.05 or np.isnan(
+        bias.loc["rulers", "p_within"]
+    )
 
 
 def test_replicates_differ_only_at_a_temperature():
@@ -217,18 +252,38 @@ def test_replicates_differ_only_at_a_temperature():
     [
         (lambda d, r: "I think it is a 4.", "unparsed", "no JSON document"),
         (lambda d, r: d | {"score": 5}, "unparsed", "Additional properties"),
-        (changing(lambda d: d["checklist"].update(C01=7)), "unparsed", "checklist.C01: 7 is not"),
+        (
+            changing(lambda d: d["checklist"].update(C01=7)),
+            "unparsed",
+            "checklist.C01: 7 is not",
+        ),
         (  # which says nothing of the text
-            changing(lambda d: d["evidence"]["T1"][0].update({ITEMS.response.iloc[0]: 1})),
+            changing(
+                lambda d: d["evidence"]["T1"][0].update({ITEMS.response.iloc[0]: 1})
+            ),
             "unparsed",
             r"^evidence\.T1\.0: breaks 'additionalProperties' of the schema$",
         ),
-        (lambda d, r: Reply(r.request_id, '{"checklist": {', "length"), "truncated", "was cut at"),
-        (lambda d, r: Reply(r.request_id, "No.", "refusal"), "refused", "the judge refused"),
-        (lambda d, r: Reply(r.request_id, "", "error", error="down"), "error", "failed .down"),
+        (
+            lambda d, r: Reply(r.request_id, '{"checklist": {', "length"),
+            "truncated",
+            "was cut at",
+        ),
+        (
+            lambda d, r: Reply(r.request_id, "No.", "refusal"),
+            "refused",
+            "the judge refused",
+        ),
+        (
+            lambda d, r: Reply(r.request_id, "", "error", error="down"),
+            "error",
+            "failed .down",
+        ),
     ],
 )
-def test_a_judge_that_breaks_the_schema_has_no_score_and_a_reason(write, status, reason):
+def test_a_judge_that_breaks_the_schema_has_no_score_and_a_reason(
+    write, status, reason
+):
     found = grade(ITEMS.iloc[:3], BUNDLE, Scripted(write), store=":memory:")
     assert (found.scores.status == status).all()
     assert found.scores.reason.str.contains(reason).all()
@@ -252,28 +307,41 @@ def essays_of(rubrics, levels):
     texts = texts.assign(human=texts.human.clip(upper=levels))
     ids = rubrics.drop_duplicates("criterion")
     rows = [
-        texts.assign(criterion=c, rubric_id=i, item_id=[f"{t}/{c}" for t in texts.text_id])
-        for c, i in zip(ids.criterion.astype(str), ids.rubric_id.astype(str), strict=True)
+        texts.assign(
+            criterion=c, rubric_id=i, item_id=[f"{t}/{c}" for t in texts.text_id]
+        )
+        for c, i in zip(
+            ids.criterion.astype(str), ids.rubric_id.astype(str), strict=True
+        )
     ]
     return check_items(pd.DataFrame(pd.concat(rows, ignore_index=True)), rubrics)
 
 
 @pytest.mark.parametrize(
-    ("name", "n_criteria", "levels"), [("asap-2", 1, 6), ("asap-7", 4, 4), ("asap-8", 6, 6)]
+    ("name", "n_criteria", "levels"),
+    [("asap-2", 1, 6), ("asap-7", 4, 4), ("asap-8", 6, 6)],
 )
-def test_essays_are_graded_by_the_traits_they_are_rated_by_or_the_mean(name, n_criteria, levels):
+def test_essays_are_graded_by_the_traits_they_are_rated_by_or_the_mean(
+    name, n_criteria, levels
+):
     rubrics = bundled_rubrics("asap")
     rubrics = rubrics[rubrics.rubric_id.astype(str).str.startswith(f"{name}-")]
     items = essays_of(rubrics, levels)
-    scores = grade(items, load_bundle(name), SimulatedGrader(), ["rulers", "dhs", "mts"],
+    scores = grade(items, load_bundle(name), SimulatedGrader(), ["rulers", "dhs", (
+        "mts"
+    )],
                    store=":memory:").scores  # fmt: skip
     assert len(scores) == 3 * 3 * n_criteria
     assert scores.score.between(1, levels).all()
     assert (scores.status == "ok").all()
-    for method, rows in scores[scores.criterion == "holistic"].groupby("method", observed=True):
+    for method, rows in scores[scores.criterion == "holistic"].groupby(
+        "method", observed=True
+    ):
         traits = rows[[f"trait_{k}" for k in (1, 2, 3, 4)]]
         expected = traits.iloc[:, 0] if method == "dhs" else traits.mean(axis=1)
-        pd.testing.assert_series_equal(rows.score, expected, check_names=False, check_dtype=False)
+        pd.testing.assert_series_equal(
+            rows.score, expected, check_names=False, check_dtype=False
+        )
 
 
 FILES = {  # the smallest files of the paper's sets
@@ -284,7 +352,9 @@ FILES = {  # the smallest files of the paper's sets
     "summhf": "\n".join(
         json.dumps({
             "info": {"id": f"p{k}", "post": "My dog ran away and I want him back."},
-            "summary": {"text": "A dog ran away. Help is wanted.", "axes": {"overall": k}},
+            "summary": {"text": "A dog ran away. Help is wanted.", "axes": {(
+                "overall"
+            ): k}},
         })
         for k in (1, 7)
     ),
@@ -298,7 +368,9 @@ def test_the_papers_sets_are_graded_by_every_method(dataset, variant, tmp_path):
     path.write_text(FILES[dataset])
     items = rb.load(dataset, path=path)
     bundle = load_bundle(dataset).in_variant(variant)
-    scores = grade(items, bundle, SimulatedGrader(), list(METHODS), store=":memory:").scores
+    scores = grade(
+        items, bundle, SimulatedGrader(), list(METHODS), store=":memory:"
+    ).scores
     assert scores.status.eq("ok").all()
     assert scores.score.between(1, bundle.levels).all()
     whole, rated = whole_texts(scores, items)
@@ -307,11 +379,17 @@ def test_the_papers_sets_are_graded_by_every_method(dataset, variant, tmp_path):
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="unknown method 'ruler'; did you mean 'rulers'"):
+    with pytest.raises(
+        ValueError, match="unknown method 'ruler'; did you mean 'rulers'"
+    ):
         grade(ITEMS, BUNDLE, SimulatedGrader(), "ruler")
-    with pytest.raises(ValueError, match=r"has the levels 1\.\.5 and bundle 'asap-2' has 1\.\.6"):
+    with pytest.raises(
+        ValueError, match=r"has the levels 1\.\.5 and bundle 'asap-2' has 1\.\.6"
+    ):
         grade(ITEMS, load_bundle("asap-2"), SimulatedGrader())
     with pytest.raises(ValueError, match="have no rubrics"):
         grade(pd.DataFrame(ITEMS), BUNDLE, SimulatedGrader())
-    with pytest.raises(ValueError, match="cannot fill in documents, which RULERS needs"):
+    with pytest.raises(
+        ValueError, match="cannot fill in documents, which RULERS needs"
+    ):
         grade(ITEMS, BUNDLE, rb.open_judge("simulated:unbiased"), store=":memory:")

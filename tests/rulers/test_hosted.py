@@ -17,7 +17,9 @@ from rubricnb.rulers.methods import METHODS
 
 ITEMS = rb.load("minibench", n_items=36)  # 12 texts, three criteria
 BUNDLE = load_bundle("minibench")
-LONG = ("The answer says what was asked, and it says why, in one long sentence that " * 3)[:160]
+LONG = (
+    "The answer says what was asked, and it says why, in one long sentence that " * 3
+)[:160]
 
 
 def filled_in(schema, string):
@@ -25,7 +27,9 @@ def filled_in(schema, string):
     if "enum" in schema:
         return schema["enum"][-1]
     if schema["type"] == "object":
-        return {name: filled_in(part, string) for name, part in schema["properties"].items()}
+        return {
+            name: filled_in(part, string) for name, part in schema["properties"].items()
+        }
     if schema["type"] == "array":
         number = schema.get("minItems", schema.get("maxItems"))
         return [filled_in(schema["items"], string) for _ in range(number)]
@@ -33,10 +37,14 @@ def filled_in(schema, string):
 
 
 def hosted(string, change=lambda document: None):
-    """What an engine answers that keeps to the schema it was sent and to nothing else."""
+    """What an engine answers that keeps to the schema it
+    was sent and to nothing else.
+    """
 
     def answer(payload, headers):
-        document = filled_in(payload["response_format"]["json_schema"]["schema"], string)
+        document = filled_in(
+            payload["response_format"]["json_schema"]["schema"], string
+        )
         change(document)
         return 200, completion(json.dumps(document)), {}
 
@@ -51,7 +59,9 @@ def judge_at(url, server="openai"):
 @pytest.mark.parametrize("method", ["rulers", "dhs", "mts", "autoscore"])
 def test_strings_over_the_limits_lose_no_text(server, method):
     with hosted(LONG) as (url, _):
-        scores = grade(ITEMS, BUNDLE, judge_at(url, server), method, store=":memory:").scores
+        scores = grade(
+            ITEMS, BUNDLE, judge_at(url, server), method, store=":memory:"
+        ).scores
     graded = scores.drop_duplicates("text_id")
     assert len(graded) == 12
     assert graded.status.eq("ok").all(), graded.reason.unique()
@@ -81,7 +91,11 @@ def test_the_prompt_states_what_the_schema_cannot_say():
     with hosted("A short string.") as (url, received):
         grade(ITEMS, BUNDLE, judge_at(url), ["rulers", "dhs"], store=":memory:")
     rulers, dhs = (
-        next(p["messages"][-1]["content"] for p in received if word in p["messages"][-1]["content"])
+        next(
+            p["messages"][-1]["content"]
+            for p in received
+            if word in p["messages"][-1]["content"]
+        )
         for word in ("LOCKED BUNDLE HASH", "brief rationale")
     )
     assert rulers.endswith("quote 120, why_not_higher 100, why_not_lower 100.")
@@ -90,11 +104,14 @@ def test_the_prompt_states_what_the_schema_cannot_say():
 
 
 def test_another_prompt_has_another_key():
-    """An answer to the prompt without limits is not taken for one to the prompt with them."""
+    """An answer to the prompt without limits is not taken
+    for one to the prompt with them.
+    """
     store = Store(":memory:")
     with hosted("A short string.") as (url, received):
         grade(ITEMS, BUNDLE, judge_at(url, "vllm"), store=store)
-        for payload in received:  # its engine holds the lengths: the prompt is the paper's
+        # its engine holds the lengths: the prompt is the paper's
+        for payload in received:
             assert payload["messages"][0]["content"].endswith("evaluation object now.")
             assert "maxLength" in json.dumps(payload["response_format"])
         grade(ITEMS, BUNDLE, judge_at(url, "openai"), store=store)
@@ -137,7 +154,9 @@ KEYS = {
     ("asap-2", "mts"): "fc211dcbdf01",
     ("asap-2", "autoscore"): "00ac9ec7c607",
 }
-"""Study and method → first digits of the SHA-256 of all keys, before hosted judges had limits."""
+"""Study and method → first digits of the SHA-256 of all keys,
+before hosted judges had limits.
+"""
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -149,7 +168,9 @@ KEYS = {
     ],
 )
 def test_recorded_gradings_keep_their_keys(slug, dataset, method):
-    """The prompts of the recorded studies, byte for byte: a change would ask all of them again."""
+    """The prompts of the recorded studies, byte for byte:
+    a change would ask all of them again.
+    """
     bundle = load_bundle(dataset)
     recorded = recorded_grades(slug, dataset, design="single").scores
     own = recorded[(recorded.method == "rulers") & (recorded.variant == "standard")]
@@ -170,5 +191,7 @@ def test_recorded_gradings_keep_their_keys(slug, dataset, method):
 def test_a_judge_named_with_its_address_is_called_by_its_model(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with hosted("A short string.") as (url, _):
-        scores = grade(ITEMS, BUNDLE, f"openai:m@{url}", store=tmp_path / "s.sqlite").scores
+        scores = grade(
+            ITEMS, BUNDLE, f"openai:m@{url}", store=tmp_path / "s.sqlite"
+        ).scores
     assert set(scores.judge) == {"m"}

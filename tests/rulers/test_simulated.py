@@ -9,7 +9,9 @@ from rubricnb.rulers.simulated import SimulatedGrader
 ITEMS = rb.load("minibench")
 BUNDLE = load_bundle("minibench")
 EXACT = {
-    "human_weight": 1, "severity": 0, "text_error": 0, "trait_error": 0, "item_error": 0,
+    "human_weight": 1, "severity": 0, "text_error": 0, "trait_error": 0, (
+        "item_error"
+    ): 0,
     "holistic_error": 0, "difficulty": 0, "hedging": 1, "order_pull": 0, "invented": 0,
     "misplaced": 0, "short": 0,
 }  # fmt: skip
@@ -24,7 +26,9 @@ def graded(methods, n_items=60, **parameters):
 def test_without_weaknesses_bare_scores_are_peoples():
     found, items = graded(["dhs", "mts", "autoscore"])
     human = items.set_index("item_id").human
-    assert (found.scores.score.to_numpy() == human[found.scores.item_id].to_numpy()).all()
+    assert (
+        found.scores.score.to_numpy() == human[found.scores.item_id].to_numpy()
+    ).all()
 
 
 def test_without_weaknesses_decisions_round_the_quality_and_quotes_hold():
@@ -39,7 +43,9 @@ def test_without_weaknesses_decisions_round_the_quality_and_quotes_hold():
 def test_hedging_shrinks_bare_scores_and_spares_the_checklist():
     plain, _ = graded(["dhs", "rulers"])
     hedged, _ = graded(["dhs", "rulers"], hedging=0.5)
-    sd = [f.scores.groupby("method", observed=True).score.std() for f in (plain, hedged)]
+    sd = [
+        f.scores.groupby("method", observed=True).score.std() for f in (plain, hedged)
+    ]
     assert sd[1]["dhs"] < 0.65 * sd[0]["dhs"]
     assert sd[1]["rulers"] == sd[0]["rulers"]
 
@@ -47,7 +53,9 @@ def test_hedging_shrinks_bare_scores_and_spares_the_checklist():
 def test_a_checklist_of_ones_own_adds_noise_only_if_wordings_differ_in_difficulty():
     for difficulty, same in ((0.0, True), (0.8, False)):
         found, _ = graded(["rulers", "rulers-unlocked"], difficulty=difficulty)
-        by_method = found.scores.pivot(index="item_id", columns="method", values="score_ungated")
+        by_method = found.scores.pivot(
+            index="item_id", columns="method", values="score_ungated"
+        )
         assert (by_method["rulers"] == by_method["rulers-unlocked"]).all() == same
 
 
@@ -66,7 +74,12 @@ def test_an_answer_hangs_on_the_seed_and_on_nothing_else_that_is_asked():
 
 def test_a_hot_compiler_words_a_checklist_anew_for_every_seed():
     for temperature, n_locks in ((1.0, 4), (0.0, 1)):
-        options = {"name": "mine", "n_items": 6, "temperature": temperature, "store": ":memory:"}
+        options = {
+            "name": "mine",
+            "n_items": 6,
+            "temperature": temperature,
+            "store": ":memory:",
+        }
         bundles = [
             compile_rubric(ITEMS.rubrics, SimulatedGrader(), seed=seed, **options)
             for seed in range(4)
@@ -79,7 +92,9 @@ def test_a_checklist_follows_the_level_shown_first_only_if_it_is_told_to():
     for pull in (0.0, 0.5):
         items = rb.load("minibench", n_items=60)
         judge = SimulatedGrader(checklist_pull=pull)
-        found = grade(items, BUNDLE, judge, design=rb.balanced(5), store=":memory:").scores
+        found = grade(
+            items, BUNDLE, judge, design=rb.balanced(5), store=":memory:"
+        ).scores
         ordering = found.ordering.astype(str)
         by_first = found.score_ungated.groupby(ordering.str[0]).mean()
         means[pull] = by_first["5"] - by_first["1"]

@@ -1,4 +1,6 @@
-"""Lets the tests of the statistics import `planted`, which holds the judgments they plant."""
+"""Lets the tests of the statistics import `planted`,
+which holds the judgments they plant.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Judgments beside what people say: planted agreement, labels, and candidates that compete."""
+"""Judgments beside what people say: planted agreement,
+labels, and candidates that compete.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,18 @@ def judged(score, cluster=None, candidate=None, **columns):
     """Judgments with one read an item."""
     names = [f"t{i:05d}" for i in range(len(score))]
     frame = {
-        "item_id": names, "cluster_id": names if cluster is None else cluster, "judge": "j",
-        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score, **columns,
+        "item_id": names, "cluster_id": names if cluster is None else cluster, (
+            "judge"
+        ): (
+            "j"
+        ),
+        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", (
+            "score"
+        ): score, **columns,
     }  # fmt: skip
-    return pd.DataFrame(frame if candidate is None else frame | {"candidate": candidate})
+    return pd.DataFrame(
+        frame if candidate is None else frame | {"candidate": candidate}
+    )
 
 
 def labelled(judgments, human, chosen):
@@ -37,7 +47,9 @@ def rated(n_clusters=15, per_cluster=4, seed=0, **planted):
     """Judgments of balanced(5), and items rated from the same quality."""
     rng = np.random.default_rng(seed)
     quality = rng.uniform(1, 5, n_clusters * per_cluster)
-    judgments = make_judgments(n_clusters, per_cluster, quality=quality, seed=seed, **planted)
+    judgments = make_judgments(
+        n_clusters, per_cluster, quality=quality, seed=seed, **planted
+    )
     names = judgments["item_id"].cat.categories
     human = np.round(2 * (quality + rng.normal(0, 1, len(quality)))) / 2
     return judgments, pd.DataFrame({"item_id": names, "human": human})
@@ -46,20 +58,36 @@ def rated(n_clusters=15, per_cluster=4, seed=0, **planted):
 def two(n_clusters=15, per_cluster=4, seed=0, greedy=True, **planted):
     """Balanced and fixed judgments of the same items, and their ratings."""
     quality = np.random.default_rng(seed).uniform(1, 5, n_clusters * per_cluster)
-    human = np.round(2 * (quality + np.random.default_rng(seed + 1).normal(0, 1, len(quality)))) / 2
+    human = (
+        np.round(
+            2 * (quality + np.random.default_rng(seed + 1).normal(0, 1, len(quality)))
+        )
+        / 2
+    )
     planted |= {"quality": quality, "greedy": greedy}
     parts = [
         make_judgments(n_clusters, per_cluster, design=design, seed=s, **planted)
         for design, s in ((balanced(5), seed), (fixed(5, 10), seed + 1000))
     ]
     names = parts[0]["item_id"].cat.categories
-    return pd.concat(parts, ignore_index=True), pd.DataFrame({"item_id": names, "human": human})
+    return pd.concat(parts, ignore_index=True), pd.DataFrame(
+        {"item_id": names, "human": human}
+    )
 
 
 def wide(judgments, items):
-    """Frame of item, score, human, cluster, criterion: the oracle's way to the same numbers."""
-    means = judgments.groupby(["item_id", "cluster_id", "criterion"], observed=True)["score"]
-    return means.mean().astype(float).reset_index().merge(items[["item_id", "human"]], on="item_id")
+    """Frame of item, score, human, cluster, criterion:
+    the oracle's way to the same numbers.
+    """
+    means = judgments.groupby(["item_id", "cluster_id", "criterion"], observed=True)[
+        "score"
+    ]
+    return (
+        means.mean()
+        .astype(float)
+        .reset_index()
+        .merge(items[["item_id", "human"]], on="item_id")
+    )
 
 
 def pearson(table):
@@ -72,11 +100,15 @@ def spearman(table):
 
 def macro(statistic):
     """Its mean over criteria."""
-    return lambda table: np.mean([statistic(part) for _, part in table.groupby("criterion")])
+    return lambda table: np.mean(
+        [statistic(part) for _, part in table.groupby("criterion")]
+    )
 
 
 def jackknifed(statistic, *tables, scale=lambda r: r, back=lambda z: z):
-    """A statistic of a table, or of one minus that of another; interval and p, by a loop."""
+    """A statistic of a table, or of one minus that of another;
+    interval and p, by a loop.
+    """
 
     def of(kept):
         found = [statistic(table[kept(table["cluster_id"])]) for table in tables]
@@ -84,7 +116,9 @@ def jackknifed(statistic, *tables, scale=lambda r: r, back=lambda z: z):
 
     estimate = of(lambda cluster: cluster.notna())
     names = tables[0]["cluster_id"].unique()
-    left = scale(np.array([of(lambda cluster, name=name: cluster != name) for name in names]))
+    left = scale(
+        np.array([of(lambda cluster, name=name: cluster != name) for name in names])
+    )
     z, n, df = scale(estimate), len(names), freedom(left)
     se = np.sqrt((n - 1) / n * ((left - left.mean()) ** 2).sum())
     half = stats.t.ppf(0.975, df) * se
@@ -114,7 +148,9 @@ def competing(design, n_prompts=40, candidates=4, seed=0, **planted):
 def both(**planted):
     """Candidates under balanced and greedy fixed orderings."""
     greedy = competing(fixed(5, 10), seed=2, greedy=True, **planted)
-    return pd.concat([competing(balanced(5), seed=1, **planted), greedy], ignore_index=True)
+    return pd.concat(
+        [competing(balanced(5), seed=1, **planted), greedy], ignore_index=True
+    )
 
 
 def all_designs(**planted):

@@ -41,10 +41,10 @@ def make_judgments(
 ):
     """Draw judgments from P(score | item, ordering) ∝ exp(α + γ[position] + noise).
 
-    α = log Dirichlet(concentration); `text_noise` is the sd of a text × ordering × score effect
-    shared by the items of a cluster; `reverse_shift` favours high scores in reverse rotations;
-    `greedy` makes repeats of an ordering copies; `lost(item, read, score, ordering)` → probability.
-    """
+    α = log Dirichlet(concentration); `text_noise` is the sd of a text × ordering ×
+    score effect shared by the items of a cluster; `reverse_shift` favours high scores
+    in reverse rotations; `greedy` makes repeats of an ordering copies; `lost(item,
+    read, score, ordering)` → probability."""
     rng = np.random.default_rng(seed)
     design = design or balanced(5)
     n, k = design.n, design.k
@@ -55,7 +55,9 @@ def make_judgments(
     gamma = np.zeros(n) if gamma is None else np.asarray(gamma)
     alpha = np.log(rng.dirichlet(np.full(n, concentration), n_items) + 1e-12)
     if quality is not None:
-        alpha = -((np.arange(1, n + 1) - np.asarray(quality)[:, None]) ** 2) * concentration
+        alpha = (
+            -((np.arange(1, n + 1) - np.asarray(quality)[:, None]) ** 2) * concentration
+        )
     by_score = np.broadcast_to(alpha[:, None], (n_items, k, n)).copy()
     by_score += text_noise * rng.normal(size=(n_clusters, k, n))[cluster]
     reverse = (orders[:, :, 1] - orders[:, :, 0]) % n == n - 1
@@ -94,9 +96,13 @@ def make_judgments(
         flat = probability.reshape(-1, n)
         for p in range(n):
             frame[f"probability_{p + 1}"] = flat[:, p].astype(np.float32)
-        frame["expected_score"] = (flat * orders.reshape(-1, n)).sum(axis=1).astype(np.float32)
+        frame["expected_score"] = (
+            (flat * orders.reshape(-1, n)).sum(axis=1).astype(np.float32)
+        )
     if lost is not None:
-        gone = lost(item, read, score.ravel(), frame["ordering"].astype(str).to_numpy(), rng)
+        gone = lost(
+            item, read, score.ravel(), frame["ordering"].astype(str).to_numpy(), rng
+        )
         frame.loc[gone, ["score", "position"]] = pd.NA
         frame["status"] = pd.Categorical(np.where(gone, "unparsed", "ok"))
     return frame
@@ -107,13 +113,14 @@ def _same_for_same_ordering(noise, orders):
     return np.take_along_axis(noise, first[..., None], axis=1)
 
 
-def make_rated(n_clusters=20, per_cluster=6, shared=0.5, noise=1.0, k=1, seed=0, criteria=None):
+def make_rated(
+    n_clusters=20, per_cluster=6, shared=0.5, noise=1.0, k=1, seed=0, criteria=None
+):
     """Items with human ratings and judgments of a fixed design that agree with them.
 
-    `shared` is the share of the variance, of quality and of the judge's error, that the items of a
-    cluster have in common. Scores are fractional, so that the true correlation is known:
-    1 / sqrt(1 + noise²).
-    """
+    `shared` is the share of the variance, of quality and of the judge's error, that the
+    items of a cluster have in common. Scores are fractional, so that the true
+    correlation is known: 1 / sqrt(1 + noise²)."""
     rng = np.random.default_rng(seed)
     n_items = n_clusters * per_cluster
     cluster = np.repeat(np.arange(n_clusters), per_cluster)
@@ -124,7 +131,9 @@ def make_rated(n_clusters=20, per_cluster=6, shared=0.5, noise=1.0, k=1, seed=0,
 
     human, error = draw(), draw()
     names = np.array([f"i{i:04d}" for i in range(n_items)])
-    criterion = np.asarray(criteria or ["quality"])[np.arange(n_items) % len(criteria or "q")]
+    criterion = np.asarray(criteria or ["quality"])[
+        np.arange(n_items) % len(criteria or "q")
+    ]
     items = pd.DataFrame({"item_id": names, "human": human, "criterion": criterion})
     reads = np.repeat(human + noise * error, k)
     judgments = pd.DataFrame(
@@ -153,9 +162,9 @@ def make_criterion_judgments(
 ):
     """Setting 2: every text scored on several criteria in several orders.
 
-    `effect[p]` is added to a criterion's score when it stands at position p + 1; `text_noise` is
-    the sd of a text × position effect that all texts of a cluster share.
-    """
+    `effect[p]` is added to a criterion's score when it stands at position p + 1;
+    `text_noise` is the sd of a text × position effect that all texts of a cluster
+    share."""
     rng = np.random.default_rng(seed)
     k = len(names)
     design = design or balanced(k)
@@ -189,7 +198,12 @@ def make_criterion_judgments(
 def plain(score, **columns):
     """One read of each of several texts, every text a cluster of its own."""
     names = [f"t{i}" for i in range(len(score))]
-    read = {"design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score}
+    read = {
+        "design": "fixed",
+        "ordering_index": 1,
+        "ordering": "1-2-3-4-5",
+        "score": score,
+    }
     return pd.DataFrame({"item_id": names, "cluster_id": names} | read | columns)
 
 

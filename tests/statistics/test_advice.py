@@ -1,4 +1,6 @@
-"""Advice: every row, with planted judges of known needs, and where nothing can be told."""
+"""Advice: every row, with planted judges of known needs,
+and where nothing can be told.
+"""
 
 import re
 
@@ -20,7 +22,9 @@ def rated(judgments, n, rng, noise=0.5):
     mean = judgments.groupby("item_id", observed=True)["score"].mean().astype(float)
     chosen = mean.sample(n, random_state=int(rng.integers(1_000)))
     human = 1 + chosen + noise * rng.normal(size=n)
-    return pd.DataFrame({"item_id": chosen.index.astype(str), "human": human.to_numpy()})
+    return pd.DataFrame(
+        {"item_id": chosen.index.astype(str), "human": human.to_numpy()}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +38,26 @@ def wavering():
 def steady():
     """A judge that answers a text the same whatever the order."""
     rng = np.random.default_rng(2)
-    return make_judgments(60, concentration=40.0, quality=rng.integers(1, 6, 60), seed=2)
+    return make_judgments(
+        60, concentration=40.0, quality=rng.integers(1, 6, 60), seed=2
+    )
 
 
 def test_all_steps_stand_in_order_for_every_judge(wavering, steady):
-    both = pd.concat([wavering.assign(judge="one"), steady.assign(judge="two")], ignore_index=True)
+    both = pd.concat(
+        [wavering.assign(judge="one"), steady.assign(judge="two")], ignore_index=True
+    )
     found = rb.advise(both)
     assert found["step"].tolist() == STEPS * 2
     assert found["judge"].tolist() == ["one"] * 6 + ["two"] * 6
 
 
-def test_a_wavering_judge_is_asked_in_ten_orders_and_a_steady_one_in_one(wavering, steady):
-    go, stop = (advice(j, price={"call": 0.01}).loc["orders"] for j in (wavering, steady))
+def test_a_wavering_judge_is_asked_in_ten_orders_and_a_steady_one_in_one(
+    wavering, steady
+):
+    go, stop = (
+        advice(j, price={"call": 0.01}).loc["orders"] for j in (wavering, steady)
+    )
     assert "average 10 balanced orders" in go["do"]
     assert go["cost"] == pytest.approx(9 * 60 * 0.01)
     assert 1.05 < go["low"] < go["gain"] < go["high"]
@@ -57,8 +69,14 @@ def test_a_wavering_judge_is_asked_in_ten_orders_and_a_steady_one_in_one(waverin
 
 
 def test_a_judge_that_prefers_a_direction_is_told_to_average_both():
-    own = {"quality": np.random.default_rng(3).uniform(1, 5, 60), "concentration": 0.3, "seed": 3}
-    moved = advice(make_judgments(60, gamma=4 * np.array(FIRST), **own)).loc["direction"]
+    own = {
+        "quality": np.random.default_rng(3).uniform(1, 5, 60),
+        "concentration": 0.3,
+        "seed": 3,
+    }
+    moved = advice(make_judgments(60, gamma=4 * np.array(FIRST), **own)).loc[
+        "direction"
+    ]
     still = advice(make_judgments(60, **own)).loc["direction"]
     assert moved["high"] < 0 or moved["low"] > 0
     assert "average both directions" in moved["do"]
@@ -70,7 +88,9 @@ def test_a_judge_that_prefers_a_direction_is_told_to_average_both():
 
 def test_probabilities_show_what_the_expected_score_is_worth():
     quality = np.random.default_rng(4).uniform(1, 5, 60)
-    judgments = make_judgments(60, readout="logprobs", seed=4, quality=quality, concentration=0.3)
+    judgments = make_judgments(
+        60, readout="logprobs", seed=4, quality=quality, concentration=0.3
+    )
     found = advice(judgments).loc["readout"]
     assert found["do"] == "use the expected score"
     assert 1 < found["low"] < found["gain"] < found["high"]
@@ -87,7 +107,9 @@ def test_probabilities_show_what_the_expected_score_is_worth():
 
 def test_labels_are_those_that_labels_needed_asks_for(wavering):
     people = rated(wavering, 30, np.random.default_rng(5))
-    found = advice(wavering, people, {"call": 0, "label": 2.0}, precision=0.1).loc["labels"]
+    found = advice(wavering, people, {"call": 0, "label": 2.0}, precision=0.1).loc[
+        "labels"
+    ]
     needed = rb.labels_needed(wavering, people, 0.1)["needed"].iloc[0]
     assert needed > 30
     assert found["cost"] == 2 * (needed - 30)
@@ -108,7 +130,8 @@ def test_texts_are_what_the_cheapest_design_needs(wavering):
     assert f"on {plan['items']:.0f} prompts, {plan['orders']} orders" in found["do"]
 
 
-# ---- what the judgments cannot tell --------------------------------------------------------------
+# ---- what the judgments cannot tell
+# --------------------------------------------------------------
 
 
 def unknown(row):
@@ -133,7 +156,8 @@ def test_reads_of_one_order_tell_nothing_of_orders(wavering):
     assert "one read each" in found.loc["texts", "do"]
 
 
-# ---- does the judge know anything? ---------------------------------------------------------------
+# ---- does the judge know anything?
+# ---------------------------------------------------------------
 
 
 def guesses():
@@ -149,7 +173,9 @@ STOPPED = {
     "guesses of one read": (
         lambda _: (guesses()[0].query("ordering_index == 1"), guesses()[1]), "", ""),
     "reversed": (
-        lambda j: (j, rated(j, 40, np.random.default_rng(5)).assign(human=lambda r: -r["human"])),
+        lambda j: (j, rated(j, 40, np.random.default_rng(5)).assign(human=lambda r: -r[(
+            "human"
+        )])),
         "runs the other way", ""),
     "one score": (
         lambda j: (j.assign(score=3), rated(j, 20, np.random.default_rng(7))),
@@ -164,7 +190,9 @@ STOPPED = {
 
 
 @pytest.mark.parametrize(("given", "do", "why"), STOPPED.values(), ids=STOPPED)
-def test_a_judge_that_is_not_shown_to_know_anything_gets_no_plan(wavering, given, do, why):
+def test_a_judge_that_is_not_shown_to_know_anything_gets_no_plan(
+    wavering, given, do, why
+):
     row = rb.advise(*given(wavering)).squeeze()
     assert row["step"] == "judge"
     assert re.search(f"^stop.*{do}", row["do"])
@@ -183,7 +211,9 @@ def test_the_first_row_is_agreement_where_people_rated(wavering):
 
 
 def test_points_are_counted_on_the_scale_of_people(wavering):
-    """Ratings that spread twice as far make a point of people's half a point of the judge's."""
+    """Ratings that spread twice as far make a point
+    of people's half a point of the judge's.
+    """
     people = rated(wavering, 60, np.random.default_rng(5), noise=0.01)
     wide = people.assign(human=2 * people["human"])
     one, two = (advice(wavering, p, precision=0.3).loc["texts"] for p in (people, wide))
@@ -198,15 +228,23 @@ def test_points_are_counted_on_the_scale_of_people(wavering):
 
 @pytest.mark.in_turn
 def test_the_gain_of_labels_lies_in_its_own_interval():
-    """A weak judge: 60 draws of 25 ratings, of which some happen to lie off the middle."""
+    """A weak judge: 60 draws of 25 ratings,
+    of which some happen to lie off the middle.
+    """
     rng = np.random.default_rng(11)
     quality = rng.uniform(1, 5, 300)
-    judgments = make_judgments(300, design=rb.fixed(5, 1), quality=quality, concentration=1.0)
-    human = pd.Series(quality + 3.0 * rng.normal(size=300), judgments["item_id"].cat.categories)
+    judgments = make_judgments(
+        300, design=rb.fixed(5, 1), quality=quality, concentration=1.0
+    )
+    human = pd.Series(
+        quality + 3.0 * rng.normal(size=300), judgments["item_id"].cat.categories
+    )
     seen = 0
     for seed in range(60):
         labels = (
-            human.sample(25, random_state=seed).rename_axis("item_id").reset_index(name="human")
+            human.sample(25, random_state=seed)
+            .rename_axis("item_id")
+            .reset_index(name="human")
         )
         found = advice(judgments, labels)
         if "labels" in found.index:
@@ -216,13 +254,19 @@ def test_the_gain_of_labels_lies_in_its_own_interval():
     assert seen >= 5
 
 
-# ---- one decomposition ---------------------------------------------------------------------------
+# ---- one decomposition
+# ---------------------------------------------------------------------------
 
 
 def several_texts_a_prompt(seed, prompts=60, candidates=6):
-    """Most of what texts differ by is their prompt's; with the true gain of ten orders."""
+    """Most of what texts differ by is their prompt's;
+    with the true gain of ten orders.
+    """
     rng = np.random.default_rng(seed)
-    prompt, candidate = np.repeat(np.arange(prompts), candidates), np.arange(prompts * candidates)
+    prompt, candidate = (
+        np.repeat(np.arange(prompts), candidates),
+        np.arange(prompts * candidates),
+    )
     text = np.sqrt(0.5) * rng.normal(size=prompts)[prompt] + np.sqrt(0.25) * rng.normal(
         size=len(prompt)
     )
@@ -249,7 +293,9 @@ def test_orders_are_worth_what_the_pilot_says_where_prompts_hold_several_texts()
 
 
 def test_the_parts_of_the_budget_add_up_to_what_orders_are_planned_with():
-    """Texts, prompts and candidates, each as far as two texts differ by it, make φ's variance."""
+    """Texts, prompts and candidates, each as far as two texts differ by it,
+    make φ's variance.
+    """
     judgments, _ = several_texts_a_prompt(1, 30, 4)
     budget = rb.error_budget(judgments).set_index("source")["variance"]
     whole = rb.variance_components(judgments).iloc[0]
@@ -259,13 +305,16 @@ def test_the_parts_of_the_budget_add_up_to_what_orders_are_planned_with():
         "prompt": (n * m - m) / (n * m - 1),
         "candidate": (n * m - n) / (n * m - 1),
     }
-    assert sum(budget[s] * w for s, w in differ.items()) == pytest.approx(whole.variance_item)
+    assert sum(budget[s] * w for s, w in differ.items()) == pytest.approx(
+        whole.variance_item
+    )
     noise = sum(budget[f"order × {s}"] * w for s, w in differ.items())
     assert noise == pytest.approx(whole.variance_item_ordering)
     assert rb.will_permuting_help(judgments)["phi"][0] == pytest.approx(whole.phi)
 
 
-# ---- what is amiss in a part takes no row from the rest ------------------------------------------
+# ---- what is amiss in a part takes no row from the rest
+# ------------------------------------------
 
 
 def test_an_interrupted_slice_of_one_ordering_loses_no_row(wavering):
@@ -273,7 +322,9 @@ def test_an_interrupted_slice_of_one_ordering_loses_no_row(wavering):
     begun = wavering[wavering["ordering_index"] == 1].assign(dataset="begun")
     both = pd.concat([wavering.astype({"dataset": str}), begun], ignore_index=True)
     people = rated(wavering, 60, np.random.default_rng(5))
-    people = pd.concat([people.assign(dataset="planted"), people.assign(dataset="begun")])
+    people = pd.concat(
+        [people.assign(dataset="planted"), people.assign(dataset="begun")]
+    )
     found = rb.advise(both, people).set_index(["dataset", "step"])
     whole = rb.advise(wavering, people).set_index(["dataset", "step"])
     pd.testing.assert_frame_equal(found.loc[["planted"]], whole, check_dtype=False)
@@ -285,8 +336,12 @@ def test_an_interrupted_slice_of_one_ordering_loses_no_row(wavering):
 
 
 def test_a_group_without_labels_is_a_row_with_its_reason(wavering):
-    other = wavering.assign(dataset="unrated", item_id="u" + wavering["item_id"].astype(str))
-    both = pd.concat([wavering.astype({"dataset": str, "item_id": str}), other], ignore_index=True)
+    other = wavering.assign(
+        dataset="unrated", item_id="u" + wavering["item_id"].astype(str)
+    )
+    both = pd.concat(
+        [wavering.astype({"dataset": str, "item_id": str}), other], ignore_index=True
+    )
     people = rated(wavering, 30, np.random.default_rng(5))
     found = rb.advise(both, people).set_index(["dataset", "step"])
     assert found.loc[("planted", "labels"), "gain"] > 0
@@ -304,7 +359,9 @@ def test_labels_suffice_only_where_their_interval_is_as_narrow_as_wanted():
     quality = judgments.groupby("item_id", observed=True)["score"].mean()
     prompt = judgments.drop_duplicates("item_id").set_index("item_id")["cluster_id"]
     noise = 0.4 * np.random.default_rng(3).normal(size=60)
-    human = quality + pd.Series(noise, prompt.unique())[prompt[quality.index]].to_numpy()
+    human = (
+        quality + pd.Series(noise, prompt.unique())[prompt[quality.index]].to_numpy()
+    )
     whole = human[prompt[quality.index].isin(prompt.unique()[:10]).to_numpy()]
     people = whole.rename_axis("item_id").reset_index(name="human")
     found = rb.mean_with_labels(judgments, people).iloc[0]
@@ -314,7 +371,9 @@ def test_labels_suffice_only_where_their_interval_is_as_narrow_as_wanted():
         assert ("the labels suffice" in row["do"]) == (precision > half)
 
 
-@pytest.mark.parametrize(("sign", "ends"), [(1, (0.05 ** (1 / 20), 1)), (-1, (-1, -(0.05**0.05)))])
+@pytest.mark.parametrize(
+    ("sign", "ends"), [(1, (0.05 ** (1 / 20), 1)), (-1, (-1, -(0.05**0.05)))]
+)
 def test_a_perfect_correlation_has_the_bound_of_its_clusters(sign, ends):
     score = np.tile([1, 2, 4, 5], 10)
     judged = plain(score)

@@ -20,7 +20,11 @@ def one(judgments, items, **options):
 
 @pytest.mark.parametrize(
     ("statistic", "names"),
-    [(pearson, ["r", "r_low", "r_high", "p"]), (spearman, ["rho", "rho_low", "rho_high", "rho_p"]),
+    [(pearson, ["r", "r_low", "r_high", "p"]), (spearman, ["rho", "rho_low", (
+        "rho_high"
+    ), (
+        "rho_p"
+    )]),
      (macro(pearson), ["r_macro", "r_macro_low", "r_macro_high", "r_macro_p"])],
 )  # fmt: skip
 def test_correlations_and_their_jackknife_equal_a_loop(statistic, names):
@@ -41,14 +45,18 @@ def test_the_papers_interval_is_scipys_percentile_bootstrap():
     ).confidence_interval  # fmt: skip
     row = one(judgments, items)
     width = expected.high - expected.low
-    assert (row.r_paper_low, row.r_paper_high) == pytest.approx(tuple(expected), abs=0.12 * width)
+    assert (row.r_paper_low, row.r_paper_high) == pytest.approx(
+        tuple(expected), abs=0.12 * width
+    )
 
 
 def test_expected_scores_are_used_when_asked_for():
     judgments, items = rated(readout="logprobs")
     judgments["score"] = judgments["score"].where(judgments["item_id"] != "i0001")
     row = one(judgments, items, value="expected_score")
-    table = wide(judgments.assign(score=judgments["expected_score"].astype(float)), items)
+    table = wide(
+        judgments.assign(score=judgments["expected_score"].astype(float)), items
+    )
     assert row.n_items == 60
     assert row.r == pytest.approx(pearson(table))
 
@@ -66,12 +74,18 @@ def test_unparsed_reads_and_unrated_items_are_left_out():
 
 
 def two_criteria_of_each_text():
-    """A judge that says exactly what people say; item_id is the text, under two criteria."""
+    """A judge that says exactly what people say;
+    item_id is the text, under two criteria.
+    """
     texts = np.repeat([f"t{i}" for i in range(20)], 2)
     human = np.random.default_rng(0).integers(1, 6, 40).astype(float)
-    judgments = judged(human, texts, criterion=["style", "wit"] * 20).assign(item_id=texts)
+    judgments = judged(human, texts, criterion=["style", "wit"] * 20).assign(
+        item_id=texts
+    )
     items = labelled(judgments, human, slice(None))
-    return judgments.drop(columns=["judge", "design"]), items.sample(frac=1, random_state=0)
+    return judgments.drop(columns=["judge", "design"]), items.sample(
+        frac=1, random_state=0
+    )
 
 
 def test_a_text_under_two_criteria_is_matched_with_its_criterion():
@@ -81,7 +95,9 @@ def test_a_text_under_two_criteria_is_matched_with_its_criterion():
     assert budget.r_mean.item() == pytest.approx(1)
     tendency = rb.score_tendency(judgments, items).iloc[0]
     assert tendency.wasserstein == 0
-    both = pd.concat([judgments.assign(design="fixed"), judgments.assign(design="balanced")])
+    both = pd.concat(
+        [judgments.assign(design="fixed"), judgments.assign(design="balanced")]
+    )
     contrast = rb.strategy_contrast(both, items).iloc[0]
     assert (contrast.r_a, contrast.r_b) == pytest.approx((1, 1))
 
@@ -94,15 +110,25 @@ def test_datasets_that_share_names_of_items_do_not_mix():
     items = pd.concat([items.assign(dataset="a"), people])
     found = rb.agreement(judgments, items)
     assert found.r.tolist() == pytest.approx([1, 1])
-    with pytest.raises(ValueError, match=r"item_id 't\d+', criterion '\w+' 2 times .*dataset"):
-        rb.agreement(judgments[judgments["dataset"] == "a"].drop(columns="dataset"), items)
-    with pytest.raises(ValueError, match=r"the same read 2 times .*\(dataset, criterion\)"):
+    with pytest.raises(
+        ValueError, match=r"item_id 't\d+', criterion '\w+' 2 times .*dataset"
+    ):
+        rb.agreement(
+            judgments[judgments["dataset"] == "a"].drop(columns="dataset"), items
+        )
+    with pytest.raises(
+        ValueError, match=r"the same read 2 times .*\(dataset, criterion\)"
+    ):
         rb.agreement(judgments.drop(columns="dataset"), items)
-    with pytest.raises(ValueError, match=r"dataset 'c'.* is among the items, matched by item_id"):
+    with pytest.raises(
+        ValueError, match=r"dataset 'c'.* is among the items, matched by item_id"
+    ):
         rb.agreement(judgments[judgments["dataset"] == "a"].assign(dataset="c"), items)
 
 
-@pytest.mark.parametrize("statistic", [rb.agreement, rb.budget_curve, rb.score_tendency])
+@pytest.mark.parametrize(
+    "statistic", [rb.agreement, rb.budget_curve, rb.score_tendency]
+)
 def test_an_item_that_stands_twice_is_an_error_that_names_its_rows(statistic):
     judgments, items = two_criteria_of_each_text()
     twice = pd.concat([items, items.iloc[[4]].assign(human=1.0)])
@@ -111,7 +137,9 @@ def test_an_item_that_stands_twice_is_an_error_that_names_its_rows(statistic):
     unasked = pd.concat([items, items.iloc[[4, 4]].assign(item_id="never judged")])
     statistic(judgments, unasked)
     without = items.drop(columns="criterion")
-    with pytest.raises(ValueError, match="name the dataset and the criterion in both frames"):
+    with pytest.raises(
+        ValueError, match="name the dataset and the criterion in both frames"
+    ):
         statistic(judgments, without)
 
 
@@ -126,7 +154,9 @@ def test_setting_2_joins_on_text_and_criterion():
 
 
 def reads(design, n=20, greedy=True, **columns):
-    return make_judgments(n, design=design, greedy=greedy, concentration=5).assign(**columns)
+    return make_judgments(n, design=design, greedy=greedy, concentration=5).assign(
+        **columns
+    )
 
 
 def one_read_differs():
@@ -165,8 +195,11 @@ def test_the_ceiling_is_the_root_of_pingouins_reliability():
     table = pg.intraclass_corr(long, targets="item", raters="rater", ratings="rating")
     icc = table.loc[table["Type"].isin(["ICC3k", "ICC(C,k)"]), "ICC"].iloc[0]
     tuples = items.assign(human_ratings=[tuple(r) for r in raters])
-    # A rater who is stricter with all texts takes nothing from what a correlation can reach.
-    strict = items.assign(human_ratings=[tuple(r) for r in raters + np.array([0, 1, -2])])
+    # A rater who is stricter with all texts takes nothing
+    # from what a correlation can reach.
+    strict = items.assign(
+        human_ratings=[tuple(r) for r in raters + np.array([0, 1, -2])]
+    )
     read = pd.read_csv(io.StringIO(tuples.to_csv(index=False)))
     typed = items.assign(human_ratings=[";".join(map(str, r)) for r in raters])
     for frame in (tuples, strict, read, typed):
@@ -174,7 +207,10 @@ def test_the_ceiling_is_the_root_of_pingouins_reliability():
     with pytest.raises(ValueError, match="ratings '3 or 4' are not all numbers"):
         one(judgments, read.assign(human_ratings="3 or 4"))
     for lacking, why in (
-        (items.assign(human_ratings=[(x,) for x in items["human"]]), "fewer than two items have"),
+        (
+            items.assign(human_ratings=[(x,) for x in items["human"]]),
+            "fewer than two items have",
+        ),
         (items, "items have no single ratings"),
     ):
         row = one(judgments, lacking)

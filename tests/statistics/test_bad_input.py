@@ -1,8 +1,7 @@
 """Every public statistic on data that it cannot, or not wholly, use.
 
-What comes out is an error that says what to do, or numbers: then a NaN has its reason beside it,
-nothing is infinite, and nothing warns.
-"""
+What comes out is an error that says what to do, or numbers: then a NaN has its reason
+beside it, nothing is infinite, and nothing warns."""
 
 import warnings
 from functools import cache
@@ -22,7 +21,9 @@ def study():
     quality = np.random.default_rng(0).uniform(1, 5, 48)
     designs = [balanced(5), fixed(5, 10), placebo(5, 10), shuffled(5, 10)]
     parts = [
-        make_judgments(12, 4, d, quality=quality, concentration=0.5, readout="logprobs", seed=i)
+        make_judgments(
+            12, 4, d, quality=quality, concentration=0.5, readout="logprobs", seed=i
+        )
         for i, d in enumerate(designs)
     ]
     judgments = pd.concat(parts, ignore_index=True)
@@ -32,16 +33,18 @@ def study():
     judgments["group_id"] = judgments["cluster_id"].astype(str)
     judgments["candidate"] = pd.Categorical(np.array(list("abcd"))[number % 4])
     human = np.round(2 * quality) / 2
-    return judgments, pd.DataFrame({"item_id": judgments["item_id"].cat.categories, "human": human})
+    return judgments, pd.DataFrame(
+        {"item_id": judgments["item_id"].cat.categories, "human": human}
+    )
 
 
 @cache
 def criteria():
     """Texts scored on three criteria in all orders."""
     judgments = make_criterion_judgments(12, 2, williams(3), effect=(0.5, 0.0, -0.5))
-    judgments["request_id"] = judgments["item_id"].astype(str) + judgments["ordering_index"].map(
-        str
-    )
+    judgments["request_id"] = judgments["item_id"].astype(str) + judgments[
+        "ordering_index"
+    ].map(str)
     return judgments, pd.DataFrame({"item_id": [], "human": []})
 
 
@@ -99,7 +102,9 @@ def one_cluster(judgments, items):
 
 
 def two_clusters(judgments, items):
-    return judgments[judgments["cluster_id"].isin(judgments["cluster_id"].unique()[:2])], items
+    return judgments[
+        judgments["cluster_id"].isin(judgments["cluster_id"].unique()[:2])
+    ], items
 
 
 def missing_cells(judgments, items):
@@ -113,7 +118,11 @@ def unequal_reads(judgments, items):
 
 def lost(judgments, gone):
     judgments = judgments.copy()
-    numbers = [c for c in judgments if c.startswith(("score", "expected", "position", "probab"))]
+    numbers = [
+        c
+        for c in judgments
+        if c.startswith(("score", "expected", "position", "probab"))
+    ]
     for name in numbers:
         judgments[name] = judgments[name].mask(gone)
     return judgments
@@ -124,7 +133,9 @@ def all_unparsed(judgments, items):
 
 
 def an_item_unparsed(judgments, items):
-    return lost(judgments, (judgments["item_id"] == judgments["item_id"].iloc[0]).to_numpy()), items
+    return lost(
+        judgments, (judgments["item_id"] == judgments["item_id"].iloc[0]).to_numpy()
+    ), items
 
 
 def an_ordering_unparsed(judgments, items):
@@ -165,12 +176,15 @@ def test_named_nan_or_a_clear_error(name, value, spoil):
         except ValueError as error:
             table, refused = None, str(error)
     if table is None:
-        assert any(way_out in refused for way_out in ("pass ", "use ", "add ", "needs ")), refused
+        assert any(
+            way_out in refused for way_out in ("pass ", "use ", "add ", "needs ")
+        ), refused
     else:
         check(table)
 
 
-# --- rows that hold what they should not ---------------------------------------------------------
+# --- rows that hold what they should not
+# ---------------------------------------------------------
 
 
 @OF_VALUES
@@ -196,7 +210,9 @@ def test_halves_and_a_scale_from_0_are_kept_where_no_place_is_needed():
     rng = np.random.default_rng(0)
     score = rng.integers(0, 7, (30, 3)) / 2
     plain = pd.DataFrame({
-        "item_id": np.repeat(np.arange(30), 3), "cluster_id": np.repeat(np.arange(30), 3),
+        "item_id": np.repeat(np.arange(30), 3), (
+            "cluster_id"
+        ): np.repeat(np.arange(30), 3),
         "score": score.ravel()})  # fmt: skip
     assert rb.within_item_sd(plain).sd.item() == pytest.approx(score.std(axis=1).mean())
     items = pd.DataFrame({"item_id": np.arange(30), "human": rng.normal(size=30)})
@@ -208,7 +224,8 @@ def test_halves_and_a_scale_from_0_are_kept_where_no_place_is_needed():
     ]
 
 
-# --- designs that a statistic cannot use ---------------------------------------------------------
+# --- designs that a statistic cannot use
+# ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", STATISTICS)

@@ -14,10 +14,20 @@ from planted import make_judgments, make_rated
 import rubricnb as rb
 from rubricnb import auditing
 from rubricnb.statistics import reasons
-from rubricnb.statistics.reasons import Reason, because, collect, join, stored, unstored, without
+from rubricnb.statistics.reasons import (
+    Reason,
+    because,
+    collect,
+    join,
+    stored,
+    unstored,
+    without,
+)
 
 PACKAGE = Path(rb.__file__).parent
-SOURCE = {p: p.read_text("utf-8") for p in PACKAGE.rglob("*.py") if p.name != "reasons.py"}
+SOURCE = {
+    p: p.read_text("utf-8") for p in PACKAGE.rglob("*.py") if p.name != "reasons.py"
+}
 FEW = Reason("few_clusters", n=7.0, unit="effective clusters")
 
 
@@ -30,13 +40,17 @@ def test_every_sentence_has_a_use_and_every_reason_a_sentence():
 
 
 def test_an_unknown_code_and_a_lacking_number_are_errors_that_name_them():
-    with pytest.raises(ValueError, match="no sentence for the reason 'few': add it to SENTENCES"):
+    with pytest.raises(
+        ValueError, match="no sentence for the reason 'few': add it to SENTENCES"
+    ):
         Reason("few")
     with pytest.raises(ValueError, match="'few_clusters' needs the number 'unit'"):
         Reason("few_clusters", n=3)
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda code: pickle.loads(pickle.dumps(code))])
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, lambda code: pickle.loads(pickle.dumps(code))]
+)
 def test_a_copy_keeps_the_numbers(again):
     code = again(FEW)
     assert (code, code.numbers, code.sentence) == (FEW, FEW.numbers, FEW.sentence)
@@ -48,11 +62,15 @@ def test_a_reason_is_said_once_and_reasons_that_differ_in_a_number_are_two():
     found = because(iter([FEW, Reason("one_cluster")]))
     assert found["codes"] == ("few_clusters", "one_cluster")
     assert found["reason"] == join(found["codes"])
-    assert without(collect(FEW, Reason("rho.untested")), "rho", "one_cluster") == ("few_clusters",)
+    assert without(collect(FEW, Reason("rho.untested")), "rho", "one_cluster") == (
+        "few_clusters",
+    )
 
 
 def test_reasons_survive_json_and_what_is_not_known_keeps_its_words():
-    kept = json.loads(json.dumps(stored([Reason("few_clusters", n=np.float64(7), unit="labels")])))
+    kept = json.loads(
+        json.dumps(stored([Reason("few_clusters", n=np.float64(7), unit="labels")]))
+    )
     (code,) = unstored(kept, "")
     assert code.sentence == "7 labels: intervals may be too narrow"
     (code,) = unstored([{"code": "of a later version"}], "words of a later version")
@@ -63,34 +81,50 @@ def test_reasons_survive_json_and_what_is_not_known_keeps_its_words():
 def test_codes_are_the_strings_that_pandas_sees():
     table = rb.agreement(*make_rated(12, 2), by=[])
     table = pd.concat([table, table.assign(codes=[()])])
-    assert table["codes"].map(lambda codes: "few_clusters" in codes).tolist() == [True, False]
+    assert table["codes"].map(lambda codes: "few_clusters" in codes).tolist() == [
+        True,
+        False,
+    ]
     assert table["codes"].explode().value_counts()["few_clusters"] == 1
 
 
-# -- a reworded table ------------------------------------------------------------------------------
+# -- a reworded table
+# ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def few():
     """Judgments of a judge that gives few texts few scores: many reasons."""
     items = rb.load("minibench", n_items=75)
-    requests = rb.plan(items, [rb.balanced(5), rb.fixed(5, 2), rb.placebo(5, 2)], readout="score")
+    requests = rb.plan(
+        items, [rb.balanced(5), rb.fixed(5, 2), rb.placebo(5, 2)], readout="score"
+    )
     judgments = rb.simulate(requests, items, "first-biased")
-    return judgments.assign(score=judgments["score"].mask(judgments["score"] < 4, 4)), items
+    return judgments.assign(
+        score=judgments["score"].mask(judgments["score"] < 4, 4)
+    ), items
 
 
 def told(judgments, items):
     audit = auditing.findings([judgments], items)
     budget = rb.error_budget(judgments, by=[])
-    tables = [audit.rows, rb.design_for(budget, 0.2), rb.advise(judgments, items, by=[])]
+    tables = [
+        audit.rows,
+        rb.design_for(budget, 0.2),
+        rb.advise(judgments, items, by=[]),
+    ]
     words = ["sentence", "reason", "advice"]
-    return [table.drop(columns=words, errors="ignore") for table in tables], audit.sentence
+    return [
+        table.drop(columns=words, errors="ignore") for table in tables
+    ], audit.sentence
 
 
 @pytest.mark.in_turn
 def test_other_words_change_no_finding_and_no_number(few, monkeypatch):
     before, sentence = told(*few)
-    monkeypatch.setattr(reasons, "SENTENCES", {code: f"<{code}>" for code in reasons.SENTENCES})
+    monkeypatch.setattr(
+        reasons, "SENTENCES", {code: f"<{code}>" for code in reasons.SENTENCES}
+    )
     after, again = told(*few)
     for one, other in zip(before, after, strict=True):
         pd.testing.assert_frame_equal(one, other)

@@ -21,18 +21,27 @@ def one(*args, **options):
     [
         (pearson, ["delta_r", "low", "high", "p"]),
         (spearman, ["delta_rho", "delta_rho_low", "delta_rho_high", "delta_rho_p"]),
-        (macro(pearson), [f"delta_r_macro{end}" for end in ("", "_low", "_high", "_p")]),
+        (
+            macro(pearson),
+            [f"delta_r_macro{end}" for end in ("", "_low", "_high", "_p")],
+        ),
     ],
 )
 def test_differences_and_their_jackknife_equal_a_loop(statistic, names):
     judgments, items = two(criteria=["a", "b"])
-    sides = [wide(judgments[judgments["design"] == d], items) for d in ("balanced", "fixed")]
-    assert tuple(one(judgments, items)[names]) == pytest.approx(jackknifed(statistic, *sides))
+    sides = [
+        wide(judgments[judgments["design"] == d], items) for d in ("balanced", "fixed")
+    ]
+    assert tuple(one(judgments, items)[names]) == pytest.approx(
+        jackknifed(statistic, *sides)
+    )
 
 
 def test_the_papers_interval_is_scipys_paired_bootstrap():
     judgments, items = two(60, 5)
-    a, b = (wide(judgments[judgments["design"] == d], items) for d in ("balanced", "fixed"))
+    a, b = (
+        wide(judgments[judgments["design"] == d], items) for d in ("balanced", "fixed")
+    )
     assert (a["item_id"] == b["item_id"]).all()
 
     def difference(x, y, h, axis):
@@ -44,12 +53,17 @@ def test_the_papers_interval_is_scipys_paired_bootstrap():
         difference, paired=True, method="percentile", n_resamples=2000, rng=0,
     ).confidence_interval  # fmt: skip
     low, high = papers_interval(
-        np.stack([a["score"], b["score"]]), a["human"].to_numpy(), resamples=2000, seed=0
+        np.stack([a["score"], b["score"]]),
+        a["human"].to_numpy(),
+        resamples=2000,
+        seed=0,
     )
     width = expected.high - expected.low
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=0.1 * width)
     row = one(judgments, items)
-    assert (row.paper_low, row.paper_high) == pytest.approx((low, high), abs=0.05 * width)
+    assert (row.paper_low, row.paper_high) == pytest.approx(
+        (low, high), abs=0.05 * width
+    )
 
 
 def test_single_read_correlations_equal_a_loop():
@@ -71,35 +85,48 @@ def test_effective_reads(greedy, expected):
     row = one(judgments, items)
     assert row.k_effective_a == pytest.approx(10)
     assert row.k_effective_b == pytest.approx(expected, rel=0.25)
-    assert row.k_effective_b == one(judgments, items, a="fixed", b="balanced").k_effective_a
+    assert (
+        row.k_effective_b
+        == one(judgments, items, a="fixed", b="balanced").k_effective_a
+    )
 
 
 def test_effective_reads_of_partly_shared_noise():
-    """Reads of one ordering share half of the variance: K_eff = 1 / (1/2 + 1/2K) = 1.8."""
+    """Reads of one ordering share half of the variance:
+    K_eff = 1 / (1/2 + 1/2K) = 1.8.
+    """
     judgments, items = two(200, 1)
     rng = np.random.default_rng(0)
     n = len(judgments)
     fixed_rows = (judgments["design"] == "fixed").to_numpy()
     own = rng.normal(size=n)
     shared = rng.normal(size=200)[judgments["item_id"].cat.codes]
-    judgments["score"] = np.where(fixed_rows, (own + shared) / np.sqrt(2), rng.normal(size=n))
+    judgments["score"] = np.where(
+        fixed_rows, (own + shared) / np.sqrt(2), rng.normal(size=n)
+    )
     row = one(judgments, items)
     assert row.k_effective_b == pytest.approx(1 / (0.5 + 0.05), rel=0.12)
 
 
 def reordered_criteria(**how):
     items = rb.load("minibench")
-    asked = rb.plan(items, [balanced(3), fixed(3, 6)], readout="score", **how, template="criteria")
+    asked = rb.plan(
+        items, [balanced(3), fixed(3, 6)], readout="score", **how, template="criteria"
+    )
     return rb.simulate(asked, items, "criterion-biased"), items
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_effective_reads_of_reordered_criteria(temperature):
-    """In Setting 2 every prompt lists the scores 1…n; what differs is the order of the criteria."""
+    """In Setting 2 every prompt lists the scores 1…n;
+    what differs is the order of the criteria.
+    """
     judgments, items = reordered_criteria(temperature=temperature)
     row = one(judgments, items)
     single, within = (
-        within_item_sd(judgments).set_index("design")["variance"].loc[["balanced", "fixed"]]
+        within_item_sd(judgments)
+        .set_index("design")["variance"]
+        .loc[["balanced", "fixed"]]
     )
     assert row.k_effective_a == pytest.approx(6)
     assert row.k_effective_b == pytest.approx(single / (single - within + within / 6))
@@ -115,8 +142,11 @@ def test_the_papers_interval_of_the_macro_difference_draws_texts():
     means = judgments.astype({"score": float}).groupby([*keys, "design"], observed=True)
     table = means["score"].mean().unstack("design")
     rated = items.set_index(["text_id", "criterion"])["human"]
-    table["human"] = rated.reindex(table.index.set_names(["text_id", "criterion"])).to_numpy()
-    cube = table.to_numpy().reshape(-1, 3, 3)  # text × criterion × (balanced, fixed, human)
+    table["human"] = rated.reindex(
+        table.index.set_names(["text_id", "criterion"])
+    ).to_numpy()
+    # text × criterion × (balanced, fixed, human)
+    cube = table.to_numpy().reshape(-1, 3, 3)
     rng = np.random.default_rng(0)
     draws = []
     for _ in range(500):

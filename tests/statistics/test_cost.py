@@ -17,8 +17,12 @@ def test_table_6_follows_from_table_5():
         cost = 100 * own.set_index("ordering")["cost"]
         least = printed.loc[judge, "min_bias_order"].strip("[]").replace(",", "-")
         assert cost.idxmin() == least
-        assert cost.min() == pytest.approx(printed.loc[judge, "cost_min_bias"], abs=0.1001)
-        assert cost["1-2-3-4-5"] == pytest.approx(printed.loc[judge, "cost_default"], abs=0.1001)
+        assert cost.min() == pytest.approx(
+            printed.loc[judge, "cost_min_bias"], abs=0.1001
+        )
+        assert cost["1-2-3-4-5"] == pytest.approx(
+            printed.loc[judge, "cost_default"], abs=0.1001
+        )
 
 
 def test_cost_is_a_sum_along_the_ordering():

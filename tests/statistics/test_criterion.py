@@ -12,13 +12,17 @@ FOUR = ("plot", "style", "wit", "depth")
 
 def blocks(judgments, criterion):
     own = judgments[judgments["criterion"] == criterion]
-    cells = own.groupby(["item_id", "criterion_position"], observed=True)["score"].mean()
+    cells = own.groupby(["item_id", "criterion_position"], observed=True)[
+        "score"
+    ].mean()
     return cells.unstack()
 
 
 @pytest.mark.parametrize("names", [("plot", "style", "wit"), FOUR])
 def test_friedman_and_w_are_scipys(names):
-    judgments = make_criterion_judgments(names=names, effect=np.linspace(0, 0.5, len(names)))
+    judgments = make_criterion_judgments(
+        names=names, effect=np.linspace(0, 0.5, len(names))
+    )
     result = criterion_order(judgments).set_index("criterion")
     for name in names:
         cells = blocks(judgments, name)
@@ -26,7 +30,9 @@ def test_friedman_and_w_are_scipys(names):
         row = result.loc[name]
         assert row.friedman == pytest.approx(expected.statistic)
         assert row.p == pytest.approx(expected.pvalue)
-        assert row.kendall_w == pytest.approx(expected.statistic / (30 * (len(names) - 1)))
+        assert row.kendall_w == pytest.approx(
+            expected.statistic / (30 * (len(names) - 1))
+        )
         assert row.delta_pos == pytest.approx(np.ptp(cells.mean().to_numpy()))
         assert row.mean_2 == pytest.approx(cells[2].mean())
         assert (row.n_blocks, row.n_dropped, row.n_clusters) == (30, 0, 30)
@@ -59,7 +65,9 @@ def test_the_closed_form_equals_permutation():
     q = np.einsum("bi,ij,bj->b", rest, inverse, rest)
     assert row.q == pytest.approx(observed @ inverse @ observed, rel=0.1)
     assert row.p_within == pytest.approx((q >= row.q).mean(), abs=0.03)
-    assert row.delta_pos_null == pytest.approx((np.ptp(totals, axis=1) / 36).mean(), rel=0.05)
+    assert row.delta_pos_null == pytest.approx(
+        (np.ptp(totals, axis=1) / 36).mean(), rel=0.05
+    )
 
 
 @pytest.mark.slow
@@ -104,25 +112,34 @@ def test_incomplete_blocks_are_dropped_and_counted():
     assert criterion_order(one_read_left).iloc[0].n_dropped == 1
 
 
-# --- counting along ------------------------------------------------------------------------------
+# --- counting along
+# ------------------------------------------------------------------------------
 
 
 def test_chance_is_the_mean_of_permuted_places():
-    judgments = make_criterion_judgments(12, 2, effect=[-1.0, 0.0, 1.0]).assign(n_options=2)
+    judgments = make_criterion_judgments(12, 2, effect=[-1.0, 0.0, 1.0]).assign(
+        n_options=2
+    )
     judgments["score"] = judgments["score"].clip(1, 2)
     row = counting_along(judgments).iloc[0]
     kept = judgments[judgments["criterion_position"] <= 2]
-    assert row.share == pytest.approx((kept["score"] == kept["criterion_position"]).mean())
+    assert row.share == pytest.approx(
+        (kept["score"] == kept["criterion_position"]).mean()
+    )
     rng = np.random.default_rng(0)
     draws = []
     for _ in range(300):
         # The scores of each text and criterion are dealt to its places anew.
         mixed = judgments.iloc[rng.permutation(len(judgments))]
-        dealt = mixed.sort_values(["item_id", "criterion"], kind="stable")["score"].to_numpy()
+        dealt = mixed.sort_values(["item_id", "criterion"], kind="stable")[
+            "score"
+        ].to_numpy()
         ordered = judgments.sort_values(["item_id", "criterion"], kind="stable")
         kept = ordered.assign(score=dealt).query("criterion_position <= 2")
         draws.append((kept["score"] == kept["criterion_position"]).mean())
-    assert row.chance == pytest.approx(np.mean(draws), abs=4 * np.std(draws) / np.sqrt(300))
+    assert row.chance == pytest.approx(
+        np.mean(draws), abs=4 * np.std(draws) / np.sqrt(300)
+    )
     assert row.excess == pytest.approx(row.share - row.chance)
     # Texts of one cluster are one observation.
     own = judgments.query("criterion_position <= n_options")

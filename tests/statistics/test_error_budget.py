@@ -1,4 +1,6 @@
-"""The error budget: planted variances, oracles, what a design cannot tell, and plans."""
+"""The error budget: planted variances, oracles,
+what a design cannot tell, and plans.
+"""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,9 @@ def planted(rng, clusters=30, candidates=4, forms=3, reads=2, lost=0.0, sd=SD):
     """Crossed prompts, candidates, forms and reads; a share of the reads is lost."""
     shape = (clusters, candidates, forms, reads)
     axes = {
-        "prompt": (0,), "candidate": (1,), "item": (0, 1), "form": (2,), "form × prompt": (0, 2),
+        "prompt": (0,), "candidate": (1,), "item": (0, 1), "form": (2,), (
+            "form × prompt"
+        ): (0, 2),
         "form × candidate": (1, 2), "form × item": (0, 1, 2), "re-read": (0, 1, 2, 3),
     }  # fmt: skip
     x = np.full(shape, 3.0)
@@ -39,12 +43,15 @@ def variances(budget):
     return budget.set_index("source")["variance"]
 
 
-# ---- oracles ------------------------------------------------------------------------------------
+# ---- oracles
+# ------------------------------------------------------------------------------------
 
 
 def test_texts_and_reads_are_those_of_a_mixed_model():
     """Balanced and all positive: the analysis of variance is REML."""
-    judgments = planted(np.random.default_rng(1), 25, forms=1).drop(columns=["candidate"])
+    judgments = planted(np.random.default_rng(1), 25, forms=1).drop(
+        columns=["candidate"]
+    )
     fitted = smf.mixedlm(
         "score ~ 1", judgments, groups="cluster_id", re_formula="1",
         vc_formula={"item": "0 + C(item_id)"},
@@ -60,7 +67,9 @@ def henderson(frame, sources):
     x = (frame["score"] - frame["score"].mean()).rename("x")
     keys = [frame.index if not c else frame[c].agg("/".join, axis=1) for c in sources]
     keys = [pd.Series(np.asarray(k), index=x.index) for k in (["all"] * len(x), *keys)]
-    square = np.array([(x.groupby(k).sum() ** 2 / x.groupby(k).size()).sum() for k in keys])
+    square = np.array(
+        [(x.groupby(k).sum() ** 2 / x.groupby(k).size()).sum() for k in keys]
+    )
     weight = np.array([
         [(1.0 * pd.crosstab(k, other) ** 2).sum(axis=1).div(k.value_counts()).sum()
          for other in keys[1:]]
@@ -72,7 +81,9 @@ def henderson(frame, sources):
 SOURCES = {
     "item": ["item_id"], "candidate": ["candidate"], "prompt": ["cluster_id"],
     "form": ["template"], "form × item": ["template", "item_id"],
-    "form × candidate": ["template", "candidate"], "form × prompt": ["template", "cluster_id"],
+    "form × candidate": ["template", "candidate"], "form × prompt": [(
+        "template"
+    ), "cluster_id"],
     "re-read": [],
 }  # fmt: skip
 
@@ -84,7 +95,9 @@ def test_unbalanced_data_are_hendersons_and_intervals_leave_out_clusters():
     whole = henderson(judgments, SOURCES.values())
     np.testing.assert_allclose(budget.loc[list(SOURCES), "variance"], whole)
     left = np.array([
-        henderson(judgments[judgments["cluster_id"] != c].reset_index(drop=True), SOURCES.values())
+        henderson(judgments[judgments[(
+            "cluster_id"
+        )] != c].reset_index(drop=True), SOURCES.values())
         for c in judgments["cluster_id"].unique()
     ])  # fmt: skip
     se = np.sqrt(3 / 4 * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
@@ -93,13 +106,15 @@ def test_unbalanced_data_are_hendersons_and_intervals_leave_out_clusters():
     )
 
 
-# ---- planted truth ------------------------------------------------------------------------------
+# ---- planted truth
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.in_turn
 def test_planted_variances_are_recovered_without_bias_from_incomplete_data():
     found = pd.DataFrame(
-        variances(rb.error_budget(planted(np.random.default_rng(s), lost=0.3))) for s in range(100)
+        variances(rb.error_budget(planted(np.random.default_rng(s), lost=0.3)))
+        for s in range(100)
     )
     error = found.std() / np.sqrt(len(found))
     for source, sd in SD.items():
@@ -127,7 +142,8 @@ def test_criteria_are_other_texts_and_their_means_no_noise():
     assert both["criterion"] > 10
 
 
-# ---- what a design cannot tell -------------------------------------------------------------------
+# ---- what a design cannot tell
+# -------------------------------------------------------------------
 
 
 def test_copies_of_a_greedy_judge_are_not_reads():
@@ -172,7 +188,9 @@ def test_intervals_that_hang_on_one_cluster_have_a_reason_here_and_in_a_plan():
     kept = budget[budget["variance"].notna()]
     assert len(kept) > 3
     assert kept["low"].isna().all()
-    said = kept["codes"].map(lambda codes: [c for c in codes if c == "no_interval.not_crossed"])
+    said = kept["codes"].map(
+        lambda codes: [c for c in codes if c == "no_interval.not_crossed"]
+    )
     assert {(c.numbers["lacking"], c.numbers["n"]) for (c,) in said} == {(1, 25)}
     plans = rb.design_for(budget, 0.3)
     assert plans["items_low"].isna().all()
@@ -185,7 +203,9 @@ def test_what_varies_in_one_cluster_only_has_a_share_without_an_interval():
     budget = rb.error_budget(judgments.assign(score=judgments["score"].where(only, 3)))
     unknown = budget[budget["share"].notna() & budget["share_low"].isna()]
     assert len(unknown)
-    assert unknown["codes"].map(lambda codes: "no_interval.nothing_varies" in codes).all()
+    assert (
+        unknown["codes"].map(lambda codes: "no_interval.nothing_varies" in codes).all()
+    )
     assert np.isnan(budget["share_low"]).all()  # no ratios of rounding errors
 
 
@@ -197,7 +217,8 @@ def test_scores_that_were_never_parsed_are_the_reason():
     assert not found["reason"].str.contains("one item only").any()
 
 
-# ---- plans --------------------------------------------------------------------------------------
+# ---- plans
+# --------------------------------------------------------------------------------------
 
 
 def plan(budget, **asked):
@@ -205,7 +226,9 @@ def plan(budget, **asked):
 
 
 def row(plans, **asked):
-    (found,) = plans[np.all([plans[k] == v for k, v in asked.items()], axis=0)].to_dict("records")
+    (found,) = plans[np.all([plans[k] == v for k, v in asked.items()], axis=0)].to_dict(
+        "records"
+    )
     return found
 
 
@@ -232,7 +255,9 @@ def test_what_is_dear_is_bought_less_of():
     assert first["cost"] == pytest.approx(0.01 * first["calls"] + 5 * first["items"])
 
 
-@pytest.mark.parametrize("price", [{"calls": 0.01}, {"call": 1, "items": 5}, {"call": -1.0}])
+@pytest.mark.parametrize(
+    "price", [{"calls": 0.01}, {"call": 1, "items": 5}, {"call": -1.0}]
+)
 def test_a_price_of_something_else_or_below_0_is_an_error(price):
     judgments = planted(np.random.default_rng(25), 6)
     with pytest.raises(ValueError, match=r"price of '(calls|items|call)'"):
@@ -261,11 +286,15 @@ def test_a_form_that_prefers_a_candidate_is_not_averaged_away_by_texts():
 
 @pytest.mark.in_turn
 def test_noise_buys_no_forms_where_no_form_prefers_a_candidate():
-    """Without form × candidate one form is the cheapest, and some number of prompts is enough."""
+    """Without form × candidate one form is the cheapest,
+    and some number of prompts is enough.
+    """
     sd = SD | {"form × candidate": 0.0}
     doubted = 0
     for seed in range(60):
-        plans = plan(rb.error_budget(planted(np.random.default_rng(100 + seed), 40, sd=sd)))
+        plans = plan(
+            rb.error_budget(planted(np.random.default_rng(100 + seed), 40, sd=sd))
+        )
         reason = plans["reason"].iloc[0]
         if "form × candidate may be 0" not in reason:
             continue  # 1 in 40 by chance
@@ -275,7 +304,10 @@ def test_noise_buys_no_forms_where_no_form_prefers_a_candidate():
         assert "stay undetected on any number of prompts" in reason
         ends = plans[["calls_low", "calls", "calls_high"]].to_numpy()
         assert (np.diff(ends) > 0).all()
-        calls, prompts = plans["calls_high"] / plans["calls"], plans["items_high"] / plans["items"]
+        calls, prompts = (
+            plans["calls_high"] / plans["calls"],
+            plans["items_high"] / plans["items"],
+        )
         np.testing.assert_allclose(calls, prompts)
     assert plausible(doubted, 60, 0.95)
 
@@ -293,7 +325,9 @@ def test_a_budget_from_a_file_plans_without_intervals(tmp_path):
 
 def test_a_part_of_a_budget_keeps_its_intervals():
     judgments = planted(np.random.default_rng(22)).assign(judge="a")
-    both = pd.concat([judgments, judgments.assign(judge="b", score=judgments["score"] * 2)])
+    both = pd.concat(
+        [judgments, judgments.assign(judge="b", score=judgments["score"] * 2)]
+    )
     budget = rb.error_budget(both)
     whole = rb.design_for(budget, 0.3)
     part = rb.design_for(budget[budget["judge"] == "b"], 0.3)

@@ -28,7 +28,8 @@ from rubricnb.statistics.reasons import join
 RATES = (0.0, 1.0)
 
 
-# -- no variance is not certainty ------------------------------------------------------------------
+# -- no variance is not certainty
+# ------------------------------------------------------------------
 
 
 def test_a_judge_that_always_says_3_proves_nothing_on_two_texts():
@@ -43,7 +44,9 @@ def test_a_judge_that_always_says_3_proves_nothing_on_two_texts():
 def test_three_prompts_that_agree_leave_tau_open():
     prompt = np.repeat([*"pqr"], 2)
     one = judged([1, 2] * 3, prompt, list("xy") * 3, group_id=prompt)
-    row = rank_reversal(pd.concat([one.assign(design=d) for d in ("balanced", "fixed")])).iloc[0]
+    row = rank_reversal(
+        pd.concat([one.assign(design=d) for d in ("balanced", "fixed")])
+    ).iloc[0]
     assert (row.kendall_tau, row.kendall_tau_high) == (1, 1)
     assert row.kendall_tau_low < 0
     assert row.flip_strict == 0
@@ -54,7 +57,9 @@ def test_three_prompts_that_agree_leave_tau_open():
 def test_no_flip_in_two_items_leaves_the_flip_rate_open():
     judgments = pd.DataFrame({
         "item_id": list("abab"), "cluster_id": list("abab"), "ordering_index": 1,
-        "labels": ["numeric"] * 2 + ["letter"] * 2, "ordering": "1-2-3-4-5", "score": [1, 2, 1, 2],
+        "labels": ["numeric"] * 2 + ["letter"] * 2, "ordering": "1-2-3-4-5", (
+            "score"
+        ): [1, 2, 1, 2],
     })  # fmt: skip
     row = stability(judgments, {"labels": "numeric"}).iloc[0]
     assert (row.flip_rate, row.flip_rate_low) == (0, 0)
@@ -70,7 +75,8 @@ def test_many_prompts_without_a_flip_are_equivalent():
     assert p[0] > 0.05 > p[1] > p[2]
 
 
-# -- rates -----------------------------------------------------------------------------------------
+# -- rates
+# -----------------------------------------------------------------------------------------
 
 
 def test_the_ends_of_a_rate_are_t_standard_errors_away_at_the_ends():
@@ -84,7 +90,8 @@ def test_the_ends_of_a_rate_are_t_standard_errors_away_at_the_ends():
     assert found.p == pytest.approx(2 * stats.t.sf(mean / found.se, 6))
 
 
-# -- degrees of freedom ----------------------------------------------------------------------------
+# -- degrees of freedom
+# ----------------------------------------------------------------------------
 
 
 def test_degrees_of_freedom_follow_the_kurtosis():
@@ -106,31 +113,43 @@ def test_equal_clusters_keep_students_t():
     assert (found.p, found.df) == pytest.approx((oracle.pvalue, oracle.df))
 
 
-# -- what is detectable ----------------------------------------------------------------------------
+# -- what is detectable
+# ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "multiplier"), [(4, 4.26), (6, 3.51), (10, 3.15), (20, 2.95)])
+@pytest.mark.parametrize(
+    ("n", "multiplier"), [(4, 4.26), (6, 3.51), (10, 3.15), (20, 2.95)]
+)
 def test_what_is_detectable_is_so_many_standard_errors(n, multiplier):
     assert round(detectable(1.0, n - 1), 2) == multiplier
 
 
-# -- doubts ----------------------------------------------------------------------------------------
+# -- doubts
+# ----------------------------------------------------------------------------------------
 
 
 def test_clusters_count_by_their_sizes():
     assert effective_clusters(np.repeat(np.arange(30), 6)) == pytest.approx(30)
     sizes = np.array([45, 1, 1, 1])
-    assert effective_clusters(np.repeat(np.arange(4), sizes)) == pytest.approx(48**2 / 2028)
+    assert effective_clusters(np.repeat(np.arange(4), sizes)) == pytest.approx(
+        48**2 / 2028
+    )
 
 
 def test_few_effective_clusters_few_events_and_scores_alike_are_doubted():
     cluster = np.repeat(np.arange(30), 6)
     assert few_clusters(cluster) == ()
-    assert join(few_clusters(cluster[:114])) == "19 effective clusters: intervals may be too narrow"
+    assert (
+        join(few_clusters(cluster[:114]))
+        == "19 effective clusters: intervals may be too narrow"
+    )
     assert join(few_clusters(cluster[:6])) == "one cluster: intervals need two"
     rare = (np.arange(180) < 9) * 1.0
     assert join(few_clusters(cluster, {"flips": rare})) == "flips: fewer than 10 events"
-    assert join(few_clusters(cluster, {"flips": 1 - rare})) == "flips: fewer than 10 events"
+    assert (
+        join(few_clusters(cluster, {"flips": 1 - rare}))
+        == "flips: fewer than 10 events"
+    )
     assert few_clusters(cluster, {"flips": (np.arange(180) < 10) * 1.0}) == ()
     alike = np.where(np.arange(180) < 36, 1.0, 4.0)
     doubt = "30 effective clusters, 80% of scores alike: intervals may be too narrow"
@@ -138,7 +157,8 @@ def test_few_effective_clusters_few_events_and_scores_alike_are_doubted():
     assert few_clusters(np.arange(180), scores=(alike,)) == ()
 
 
-# -- equivalence and families ----------------------------------------------------------------------
+# -- equivalence and families
+# ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("effect", [-0.3, 0.05, 0.39, 1.0])
@@ -158,16 +178,21 @@ def test_nothing_is_equivalent_without_a_standard_error():
 
 def test_families_are_adjusted_as_statsmodels_does():
     p = np.random.default_rng(0).beta(0.5, 2, 30)
-    assert benjamini_hochberg(pd.Series(p)) == pytest.approx(multipletests(p, method="fdr_bh")[1])
+    assert benjamini_hochberg(pd.Series(p)) == pytest.approx(
+        multipletests(p, method="fdr_bh")[1]
+    )
 
 
-# -- clusters of unequal size ----------------------------------------------------------------------
+# -- clusters of unequal size
+# ----------------------------------------------------------------------
 
 HALF = [95] + [5] * 19  # one of twenty prompts has half of the texts
 
 
 def prompts(sizes, rng, shared=0.3):
-    """Values of texts that share a part of their variance within their prompt; the mean is 0."""
+    """Values of texts that share a part of their variance within their prompt;
+    the mean is 0.
+    """
     cluster = np.repeat(np.arange(len(sizes)), sizes)
     own = np.sqrt(1 - shared) * rng.standard_normal(len(cluster))
     return np.sqrt(shared) * rng.standard_normal(len(sizes))[cluster] + own, cluster
@@ -207,7 +232,9 @@ def test_the_largest_of_five_positions_has_the_p_of_its_own_interval():
     bias = position_bias(one_prompt_apart()).iloc[0]
     beyond = np.array([bias[f"share_{k}"] - 0.2 for k in range(1, 6)])
     most = int(np.abs(beyond).argmax()) + 1
-    own = Estimate(beyond[most - 1], se=bias[f"share_{most}_se"], df=bias[f"share_{most}_df"])
+    own = Estimate(
+        beyond[most - 1], se=bias[f"share_{most}_se"], df=bias[f"share_{most}_df"]
+    )
     found = largest(own, 5)
     assert own.df < 6  # twelve prompts, but one of them has nearly half of the texts
     assert found.p == pytest.approx(5 * 2 * stats.t.sf(abs(own.value) / own.se, own.df))
@@ -220,7 +247,9 @@ def test_the_largest_of_five_positions_has_the_p_of_its_own_interval():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", [[6] * 20, [30] + [3] * 19, [40, 30, 20, 10] + [2] * 26])
+@pytest.mark.parametrize(
+    "sizes", [[6] * 20, [30] + [3] * 19, [40, 30, 20, 10] + [2] * 26]
+)
 def test_the_largest_of_five_holds_its_level(sizes):
     """Every prompt has preferences of its own, and they are 0 on average."""
     rng, n, rejected = np.random.default_rng(0), 5, 0
@@ -241,7 +270,9 @@ def test_estimates_are_columns_by_one_rule():
         found.value = 2.0
 
 
-@pytest.mark.parametrize("blocks", [None, ((0, 1, 2), (3, 4, 5)), ((0, 1), (2, 3, 4, 5))])
+@pytest.mark.parametrize(
+    "blocks", [None, ((0, 1, 2), (3, 4, 5)), ((0, 1), (2, 3, 4, 5))]
+)
 def test_the_spread_by_chance_is_that_of_permutations_one_by_one(blocks):
     rng = np.random.default_rng(0)
     x, cluster = rng.normal(size=(40, 6)), np.arange(40) // 2
@@ -256,4 +287,7 @@ def test_the_spread_by_chance_is_that_of_permutations_one_by_one(blocks):
         spreads.append(np.ptp(np.concatenate(drawn)) / 40)
     assert found["spread"] == pytest.approx(np.ptp(x.mean(axis=0)))
     assert found["spread_null"] == pytest.approx(np.mean(spreads), abs=1e-12)
-    assert found["spread_p"] == (1 + (np.array(spreads) >= found["spread"] - 1e-12).sum()) / 201
+    assert (
+        found["spread_p"]
+        == (1 + (np.array(spreads) >= found["spread"] - 1e-12).sum()) / 201
+    )

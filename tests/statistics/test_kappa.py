@@ -10,7 +10,9 @@ import rubricnb as rb
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 
 LEVELS = range(1, 7)
-pairs = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=2, max_size=40)
+pairs = st.lists(
+    st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=2, max_size=40
+)
 
 
 def constant_and_equal(ratings):
@@ -47,7 +49,10 @@ def test_an_unused_level_keeps_its_distance():
 def test_half_points_are_welcome():
     a, b = np.array([3, 7.5, 9, 15]), np.array([4, 7.5, 8.5, 14])
     doubled = cohen_kappa_score(
-        (2 * a).astype(int), (2 * b).astype(int), weights="quadratic", labels=list(range(6, 31))
+        (2 * a).astype(int),
+        (2 * b).astype(int),
+        weights="quadratic",
+        labels=list(range(6, 31)),
     )
     assert rb.quadratic_weighted_kappa(a, b) == pytest.approx(doubled)
 

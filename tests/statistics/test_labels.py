@@ -60,7 +60,8 @@ def test_a_judge_without_variance_leaves_the_labels_alone():
     assert np.isnan(row["r"])
 
 
-# ---- coverage, however labels are drawn ----------------------------------------------------------
+# ---- coverage, however labels are drawn
+# ----------------------------------------------------------
 
 
 def single(n, r=0.6):
@@ -76,9 +77,14 @@ def single(n, r=0.6):
 def prompts(rng, by_system=0.0):
     """60 prompts of six texts, half of the variance shared."""
     cluster, system = np.divmod(np.arange(360), 6)
-    quality, noise = (rng.normal(size=60)[cluster] + rng.normal(size=360) for _ in range(2))
+    quality, noise = (
+        rng.normal(size=60)[cluster] + rng.normal(size=360) for _ in range(2)
+    )
     human = np.clip(np.round(3 + 0.7 * quality), 1, 5) + by_system * system
-    score = np.clip(np.round(3.5 + 0.5 * quality + 0.6 * noise), 1, 5) + by_system * system / 2
+    score = (
+        np.clip(np.round(3.5 + 0.5 * quality + 0.6 * noise), 1, 5)
+        + by_system * system / 2
+    )
     return judged(score, cluster, np.array([*"abcdef"])[system]), human
 
 
@@ -105,15 +111,23 @@ def rotated(rng):
 
 
 def texts(n, named):
-    """SummEval's shape: 25 articles, 4 systems, 4 criteria; n texts, labelled under all."""
+    """SummEval's shape: 25 articles, 4 systems, 4 criteria;
+    n texts, labelled under all.
+    """
 
     def draw(rng):
         article, system, criterion = (a.ravel() for a in np.indices((25, 4, 4)))
         text = article * 4 + system
         human = 3 + rng.normal(size=100)[text] + 0.3 * rng.normal(size=400)
         score = np.clip(np.round(3 + 0.3 * human + rng.normal(size=100)[text]), 1, 5)
-        judgments = judged(score, article, system if named else None, criterion=criterion)
-        return judgments, human, np.flatnonzero(np.isin(text, rng.choice(100, n, replace=False)))
+        judgments = judged(
+            score, article, system if named else None, criterion=criterion
+        )
+        return (
+            judgments,
+            human,
+            np.flatnonzero(np.isin(text, rng.choice(100, n, replace=False))),
+        )
 
     return draw
 
@@ -129,7 +143,9 @@ def results(draw, times=80, seed=1, apart=False):
         held = row["low"] <= truth <= row["high"]
         rows.append({**row, "held": held, "off": row["mean"] - truth,
                      "off_alone": row["labels_only"] - truth})  # fmt: skip
-    return pd.DataFrame(rows).assign(half=lambda found: (found["high"] - found["low"]) / 2)
+    return pd.DataFrame(rows).assign(
+        half=lambda found: (found["high"] - found["low"]) / 2
+    )
 
 
 @pytest.mark.in_turn
@@ -137,7 +153,9 @@ def results(draw, times=80, seed=1, apart=False):
     ("draw", "drawn"),
     [(single(20), "items"), (single(50), "items"), (whole_prompts(12), "clusters"),
      (whole_prompts(drop=1), "clusters"), (whole_prompts(drop=20), "clusters"),
-     (any_of_prompts, "items"), (rotated, "one per cluster"), (texts(50, True), "texts"),
+     (any_of_prompts, "items"), (rotated, "one per cluster"), (texts(50, True), (
+         "texts"
+     )),
      (texts(15, False), "items")],
 )  # fmt: skip
 def test_the_interval_covers(draw, drawn):
@@ -155,23 +173,31 @@ def test_a_judge_that_agrees_pays_and_its_bias_does_no_harm():
 
 @pytest.mark.in_turn
 def test_labels_count_for_less_only_where_they_were_drawn_together():
-    together, taken_apart = (results(whole_prompts(), apart=apart) for apart in (False, True))
+    together, taken_apart = (
+        results(whole_prompts(), apart=apart) for apart in (False, True)
+    )
     assert taken_apart["held"].mean() < together["held"].mean() - 0.05
-    singly, taken_apart = (results(any_of_prompts, apart=apart) for apart in (False, True))
+    singly, taken_apart = (
+        results(any_of_prompts, apart=apart) for apart in (False, True)
+    )
     assert (singly["half"] / taken_apart["half"]).mean() < 1.1
 
 
 @pytest.mark.parametrize("drop", [1, 10])
 def test_a_missing_rating_does_not_shorten_the_interval_of_whole_prompts(drop):
     judgments, human, chosen = whole_prompts()(np.random.default_rng(0))
-    whole, less = (estimated(judgments, human, kept) for kept in (chosen, chosen[drop:]))
+    whole, less = (
+        estimated(judgments, human, kept) for kept in (chosen, chosen[drop:])
+    )
     assert less["high"] - less["low"] > 0.9 * (whole["high"] - whole["low"])
     assert less["drawn"] == "clusters"
     assert "effective clusters" in less["reason"]
 
 
 def test_the_variance_of_whole_clusters_is_that_of_their_means():
-    """Oracle: clusters of one size labelled whole are a simple draw of cluster means."""
+    """Oracle: clusters of one size labelled whole
+    are a simple draw of cluster means.
+    """
     rng = np.random.default_rng(4)
     items = pd.DataFrame({"cluster": np.repeat(np.arange(20), 5)})
     labelled_items = np.isin(items["cluster"], rng.choice(20, 8, replace=False))
@@ -199,14 +225,17 @@ def test_the_variance_of_labels_of_uneven_clusters_and_texts_is_right_on_average
     for _ in range(500):
         values = rng.normal(size=40)[cluster] + rng.normal(size=size.sum())[text]
         values = values + rng.normal(size=len(text))
-        chosen = np.isin(cluster, rng.choice(40, 15, replace=False)) & (rng.random(len(text)) < 0.7)
+        chosen = np.isin(cluster, rng.choice(40, 15, replace=False)) & (
+            rng.random(len(text)) < 0.7
+        )
         error = values[chosen] - values[chosen].mean()
         found.append(sampling_variance(items, chosen, error).variance)
         off.append((values[chosen].mean() - values.mean()) ** 2)
     assert 0.9 < np.mean(found) / np.mean(off) < 1.35
 
 
-# ---- planning ------------------------------------------------------------------------------------
+# ---- planning
+# ------------------------------------------------------------------------------------
 
 
 def test_labels_needed_gives_the_half_width_it_promises():
@@ -228,9 +257,14 @@ def test_labels_needed_gives_the_half_width_it_promises():
 
 @pytest.mark.parametrize(("draw", "n"), [(whole_prompts(), 60), (texts(50, True), 200)])
 def test_labels_needed_are_those_that_there_are_for_the_width_that_there_is(draw, n):
-    """Planning and estimating have one variance: ten whole prompts are not sixty draws."""
+    """Planning and estimating have one variance:
+    ten whole prompts are not sixty draws.
+    """
     judgments, human, chosen = draw(np.random.default_rng(6))
-    row, labels = estimated(judgments, human, chosen), labelled(judgments, human, chosen)
+    row, labels = (
+        estimated(judgments, human, chosen),
+        labelled(judgments, human, chosen),
+    )
     half = (row["high"] - row["low"]) / 2
     needed = rb.labels_needed(judgments, labels, half).iloc[0]
     assert needed["needed"] == pytest.approx(n, rel=0.15)
@@ -238,7 +272,8 @@ def test_labels_needed_are_those_that_there_are_for_the_width_that_there_is(draw
     assert rb.labels_needed(apart, labels, half)["needed"].iloc[0] < 0.5 * n
 
 
-# ---- what is not certain -------------------------------------------------------------------------
+# ---- what is not certain
+# -------------------------------------------------------------------------
 
 
 def test_labels_chosen_by_score_are_noticed_and_others_are_not():
@@ -246,7 +281,10 @@ def test_labels_chosen_by_score_are_noticed_and_others_are_not():
     human, judge = world(rng)
     best = np.argsort(-judge, kind="stable")[:40]
     assert "look chosen" in estimated(judged(judge), human, best)["reason"]
-    assert estimated(judged(judge), human, rng.choice(400, 40, replace=False))["reason"] == ""
+    assert (
+        estimated(judged(judge), human, rng.choice(400, 40, replace=False))["reason"]
+        == ""
+    )
     judgments, human, _ = systems(19)
     judgments["score"] += 2.0 * np.arange(40)[np.arange(480) // 12] / 40
     row = estimated(judgments, human, np.arange(360, 480))
@@ -291,7 +329,9 @@ def test_few_labels_at_the_ceiling_are_doubted():
     rng = np.random.default_rng(8)
     score = np.where(rng.random(400) < 0.85, 5, rng.integers(1, 5, 400))
     human = np.clip(score - (rng.random(400) < 0.2), 1, 5)
-    reason = estimated(judged(score), human, rng.choice(400, 60, replace=False))["reason"]
+    reason = estimated(judged(score), human, rng.choice(400, 60, replace=False))[
+        "reason"
+    ]
     assert "60 labels" in reason
     assert "too narrow" in reason
 
@@ -300,7 +340,9 @@ def test_rated_texts_that_the_judge_refused_are_counted_and_compared():
     rng = np.random.default_rng(9)
     human = rng.integers(1, 6, 400).astype(float)
     refused = human <= 2
-    judgments = judged(np.where(refused, np.nan, human), status=np.where(refused, "refused", "ok"))
+    judgments = judged(
+        np.where(refused, np.nan, human), status=np.where(refused, "refused", "ok")
+    )
     chosen = rng.choice(400, 60, replace=False)
     row = estimated(judgments, human, chosen)
     lost = human[chosen][human[chosen] <= 2]
@@ -309,7 +351,9 @@ def test_rated_texts_that_the_judge_refused_are_counted_and_compared():
     assert f"people rate them {lost.mean():.2f}" in row["reason"]
     assert "about scored items only" in row["reason"]
     for statistic in (rb.statistics.judge_bias, rb.agreement):
-        reason = statistic(judgments, labelled(judgments, human, chosen))["reason"].item()
+        reason = statistic(judgments, labelled(judgments, human, chosen))[
+            "reason"
+        ].item()
         assert "have no score" in reason
 
 
@@ -317,7 +361,9 @@ def test_rated_texts_that_the_judge_refused_are_counted_and_compared():
 def test_a_label_that_fits_several_judged_items_is_an_error(lacking):
     names, human = [f"t{i}" for i in range(20)], np.arange(20.0)
     asked = {"item_id": names * 2, "dataset": "d", "criterion": "c"}
-    judgments = judged([*human, *-human]).assign(**asked | {lacking: np.repeat(["x", "y"], 20)})
+    judgments = judged([*human, *-human]).assign(
+        **asked | {lacking: np.repeat(["x", "y"], 20)}
+    )
     rated = judgments[[*asked]].assign(human=judgments["score"])
     assert rb.agreement(judgments, rated, by="judge")["r"].iloc[0] == pytest.approx(1)
     for function in (rb.agreement, rb.statistics.judge_bias, rb.mean_with_labels):
@@ -329,13 +375,16 @@ def test_a_criterion_without_labels_is_named():
     rng = np.random.default_rng(3)
     score = rng.integers(1, 6, 30)
     one = judged(score, criterion="tone")
-    both = pd.concat([one, one.assign(criterion="facts", score=6 - score)], ignore_index=True)
+    both = pd.concat(
+        [one, one.assign(criterion="facts", score=6 - score)], ignore_index=True
+    )
     labels = labelled(one, score + rng.normal(0, 1, 30), np.arange(25))
     assert "the criterion 'facts'" in rb.mean_with_labels(both, labels)["reason"].item()
     assert "criterion" not in rb.mean_with_labels(one, labels)["reason"].item()
 
 
-# ---- systems -------------------------------------------------------------------------------------
+# ---- systems
+# -------------------------------------------------------------------------------------
 
 
 def of_systems(judgments, human, system, m):
@@ -346,12 +395,16 @@ def of_systems(judgments, human, system, m):
 
 
 def labelled_systems(rng, s=20, same=True, favour=0.0, m=4, prompts=60):
-    """Prompts are hard or easy for all; the judge ranks well, but for the first system."""
+    """Prompts are hard or easy for all; the judge ranks well,
+    but for the first system.
+    """
     quality = 3 + 0.3 * rng.normal(size=s)
     shared, own = rng.normal(size=(1, prompts)), rng.normal(size=(s, prompts))
     text = 0.6 * shared + 0.6 * own
     human = quality[:, None] + text
-    score = 1 + 0.8 * quality[:, None] + 0.5 * text + 0.6 * rng.normal(size=(s, prompts))
+    score = (
+        1 + 0.8 * quality[:, None] + 0.5 * text + 0.6 * rng.normal(size=(s, prompts))
+    )
     score[0] += favour
     rated = np.full((s, prompts), np.nan)
     for row in range(s):
@@ -359,7 +412,9 @@ def labelled_systems(rng, s=20, same=True, favour=0.0, m=4, prompts=60):
             chosen = rng.choice(prompts, m, replace=False)
         rated[row, chosen] = human[row, chosen]
     system, prompt = np.indices((s, prompts))
-    found = estimate_systems(system.ravel(), prompt.ravel(), score.ravel(), rated.ravel())
+    found = estimate_systems(
+        system.ravel(), prompt.ravel(), score.ravel(), rated.ravel()
+    )
     truth = human.mean(axis=1)
     held = (found["low"] <= truth) & (truth <= found["high"])
     alone = np.nanmean(rated, axis=1) - truth
@@ -371,14 +426,18 @@ def test_systems_gain_and_are_covered_also_where_labelled_on_the_same_prompts(s,
     rng = np.random.default_rng(10)
     found = [labelled_systems(rng, s, same) for _ in range(150)]
     assert np.mean([one["held"] for one in found]) >= 0.92
-    alone, ours = (np.mean([one[of] ** 2 for one in found]) for of in ("off_alone", "off"))
+    alone, ours = (
+        np.mean([one[of] ** 2 for one in found]) for of in ("off_alone", "off")
+    )
     assert alone / ours > (1.0 if same else 1.4)
 
 
 def test_a_system_that_the_judge_favours_is_no_worse_off_than_with_its_labels_alone():
     rng = np.random.default_rng(11)
     found = [labelled_systems(rng, favour=1.0) for _ in range(200)]
-    ours, alone = (np.mean([one[of][0] ** 2 for one in found]) for of in ("off", "off_alone"))
+    ours, alone = (
+        np.mean([one[of][0] ** 2 for one in found]) for of in ("off", "off_alone")
+    )
     assert ours < 1.25 * alone
     assert np.mean([one["held"][0] for one in found]) > 0.82
 
@@ -387,7 +446,10 @@ def test_a_system_far_off_the_line_keeps_its_labels_and_is_named():
     found = labelled_systems(np.random.default_rng(12), favour=4.0, m=12)
     assert found["shrinkage"][0] == 0
     assert found["codes"][1] is None
-    assert (found["codes"][0], found["codes"][0].numbers["side"]) == ("off_line", "below")
+    assert (found["codes"][0], found["codes"][0].numbers["side"]) == (
+        "off_line",
+        "below",
+    )
     assert found["off_line_p"][0] < 0.05 / 20
     assert found["held"][0]
 
@@ -407,7 +469,9 @@ def test_distances_from_the_line_are_externally_studentised_residuals():
 @pytest.mark.parametrize("varying", [True, False])
 @pytest.mark.parametrize("noisy", [(0, 4), (2,)])
 def test_the_spread_about_the_line_is_prasad_and_raos(varying, noisy):
-    """Oracle: its expectation with the residual maker of ordinary least squares, inverted."""
+    """Oracle: its expectation with the residual maker
+    of ordinary least squares, inverted.
+    """
     rng, v = np.random.default_rng(1), np.full(5, 0.05)
     v[[*noisy]] = 1.0
     x = np.column_stack([np.ones(5), np.arange(5)] if varying else [np.ones(5)])
@@ -435,7 +499,9 @@ def test_shrinkage_is_the_share_of_the_gap_that_was_taken_off():
 
 @pytest.mark.parametrize("apart", [5, 0])
 def test_a_judge_that_sets_one_system_apart_does_not_hide_another_off_the_line(apart):
-    """A line through one system alone leaves nothing of its residual: it is not tested."""
+    """A line through one system alone leaves nothing of its residual:
+    it is not tested.
+    """
     rng = np.random.default_rng(14)
     for _ in range(50):
         judge = 3 + 0.1 * (np.arange(12) == apart)
@@ -461,7 +527,9 @@ def test_judge_means_that_differ_by_rounding_have_no_slope():
 def test_systems_labelled_on_one_prompt_have_a_reason():
     names = list("abcdef") * 3
     judgments = judged(np.arange(18) % 5, cluster=["p"] * 18, candidate=names)
-    found = rb.statistics.systems_with_labels(judgments, people(judgments, np.arange(18) % 3))
+    found = rb.statistics.systems_with_labels(
+        judgments, people(judgments, np.arange(18) % 3)
+    )
     assert found["estimate"].isna().all()
     assert set(found["codes"].explode()) == {"one_cluster"}
     assert found["labels_only"].notna().all()

@@ -1,10 +1,10 @@
-"""Answers are lost where they would have differed, and every comparison says what it lost.
+"""Answers are lost where they would have differed,
+and every comparison says what it lost.
 
-Each statistic gets judgments in which one side has no score for the texts that the other side
-scores highest. A new statistic must be listed, with such judgments or among those without sides.
-The same losses come in two more forms: without the rows of failed answers, and as some of the
-reads of a text, so that every text still has a score.
-"""
+Each statistic gets judgments in which one side has no score for the texts that the
+other side scores highest. A new statistic must be listed, with such judgments or among
+those without sides. The same losses come in two more forms: without the rows of failed
+answers, and as some of the reads of a text, so that every text still has a score."""
 
 import sys
 
@@ -34,7 +34,9 @@ def reads(score, ordering="1-2-3-4-5", index=1, **columns):
     """One read of each text; NaN is an answer without a score."""
     score = np.asarray(score, float)
     return pd.DataFrame({
-        "item_id": NAMES, "cluster_id": np.arange(N) // 4, "group_id": np.arange(N) // 4,
+        "item_id": NAMES, "cluster_id": np.arange(N) // 4, (
+            "group_id"
+        ): np.arange(N) // 4,
         "candidate": np.arange(N) % 4, "ordering_index": index, "ordering": ordering,
         "n_options": 5, "score": score,
         "status": np.where(np.isnan(score), "unparsed", "ok"), **columns,
@@ -65,7 +67,9 @@ def several(lost=HIGH, **columns):
 
 def criteria_in_places():
     frames = [
-        reads(np.where(HIGH & (place == 2), np.nan, BASE), index=place, design="balanced",
+        reads(np.where(HIGH & (place == 2), np.nan, BASE), index=place, design=(
+            "balanced"
+        ),
               criterion="tone", criterion_position=place)
         for place in (1, 2)
     ]  # fmt: skip
@@ -108,15 +112,21 @@ def named_systems(table):
 
 LABELS = {"labels": "numeric"}
 TWO_SIDED = {
-    "stability": lambda: statistics.stability(two("labels", "numeric", "letter"), LABELS),
-    "tendency_shift": lambda: statistics.tendency_shift(two("labels", "numeric", "letter"), LABELS),
+    "stability": lambda: statistics.stability(
+        two("labels", "numeric", "letter"), LABELS
+    ),
+    "tendency_shift": lambda: statistics.tendency_shift(
+        two("labels", "numeric", "letter"), LABELS
+    ),
     "reference_pull": lambda: statistics.reference_pull(
         two("reference_score", "none", "2"), {"reference_score": "none"}
     ),
     "strategy_contrast": lambda: statistics.strategy_contrast(
         two("design", "balanced", "fixed"), HUMAN
     ),
-    "rank_reversal": lambda: statistics.rank_reversal(two("design", "balanced", "fixed")),
+    "rank_reversal": lambda: statistics.rank_reversal(
+        two("design", "balanced", "fixed")
+    ),
     "reversal_effect": lambda: statistics.reversal_effect(blocks()),
     "budget_curve": lambda: statistics.budget_curve(several(), HUMAN),
     "will_permuting_help": lambda: statistics.will_permuting_help(several()),
@@ -134,16 +144,33 @@ TWO_SIDED = {
     "system_shift": lambda: statistics.system_shift(
         *(named_systems(reads(of)) for of in (np.where(HIGH, np.nan, BASE), BASE))
     ),
-    "alternative_annotator": lambda: statistics.alternative_annotator(unscored(), HUMAN),
+    "alternative_annotator": lambda: statistics.alternative_annotator(
+        unscored(), HUMAN
+    ),
     "mean_with_labels": lambda: statistics.mean_with_labels(unscored(), HUMAN),
     "systems_with_labels": lambda: statistics.systems_with_labels(unscored(), HUMAN),
     "score_tendency": lambda: statistics.score_tendency(unscored(), HUMAN),
 }
 ONE_SIDED = {
-    *("BASELINE", "advise", "design_for", "gold", "labels_needed", "noncentrality", "overall"),
-    *("at_reads", "at_temperature", "bias_cost", "counting_along", "option_probabilities"),
+    *(
+        "BASELINE",
+        "advise",
+        "design_for",
+        "gold",
+        "labels_needed",
+        "noncentrality",
+        "overall",
+    ),
+    *(
+        "at_reads",
+        "at_temperature",
+        "bias_cost",
+        "counting_along",
+        "option_probabilities",
+    ),
     *("position_bias", "position_prior", "prompt_measures", "quadratic_weighted_kappa"),
-    *("remove_prior", "score_position"),  # reads, each by itself; or arrays without losses
+    # reads, each by itself; or arrays without losses
+    *("remove_prior", "score_position"),
     "error_budget",  # takes incomplete designs as they are, and leaves nothing out
 }
 
@@ -167,7 +194,13 @@ def test_a_statistic_says_how_many_it_lost_and_what_the_other_side_says_of_them(
 
 
 ASKED_APART = (
-    *("stability", "tendency_shift", "reference_pull", "strategy_contrast", "rank_reversal"),
+    *(
+        "stability",
+        "tendency_shift",
+        "reference_pull",
+        "strategy_contrast",
+        "rank_reversal",
+    ),
     *("reversal_effect", "system_shift"),
 )
 """What compares items of two prompts, and so cannot see a row that is not there."""
@@ -177,7 +210,8 @@ ASKED_APART = (
 def test_rows_that_were_dropped_are_said_as_well(name, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "reads", scored_reads)
     row = TWO_SIDED[name]().iloc[0]
-    absent, *_ = [code for code in row.codes if code == "absent"]  # of each pair of blocks
+    # of each pair of blocks
+    absent, *_ = [code for code in row.codes if code == "absent"]
     assert absent.numbers["n"] == HIGH.sum()
     assert absent.numbers["lost_mean"] > absent.numbers["kept_mean"] + 1
     assert absent.sentence in row.reason
@@ -185,13 +219,17 @@ def test_rows_that_were_dropped_are_said_as_well(name, monkeypatch):
 
 
 def scored_reads(*args, reads=reads, **columns):
-    """Reads without the rows of those that have no score, as whoever drops them hands them on."""
+    """Reads without the rows of those that have no score,
+    as whoever drops them hands them on.
+    """
     table = reads(*args, **columns)
     return table[table["score"].notna()]
 
 
 def with_low_reads_lost(name, value, base="numeric", **columns):
-    """The same four reads of each text under two conditions; one loses some of 1 and 2."""
+    """The same four reads of each text under two conditions;
+    one loses some of 1 and 2.
+    """
     noise = np.random.default_rng(5).normal(0, 1.2, (4, N))
     frames = []
     for condition in (base, value):
@@ -209,7 +247,9 @@ def lacking_reads():
 
 
 def repeated(design="balanced"):
-    """Two orders of four reads each; low ones are lost, but no order of a text is without any."""
+    """Two orders of four reads each; low ones are lost,
+    but no order of a text is without any.
+    """
     frames = [
         lacking_reads().assign(design=design, ordering=order, ordering_index=k)
         for k, order in enumerate(("1-2-3-4-5", "5-4-3-2-1"), 1)
@@ -218,7 +258,9 @@ def repeated(design="balanced"):
 
 
 LOST_READS = {
-    "stability": lambda: statistics.stability(with_low_reads_lost("labels", "letter"), LABELS),
+    "stability": lambda: statistics.stability(with_low_reads_lost("labels", (
+        "letter"
+    )), LABELS),
     "tendency_shift": lambda: statistics.tendency_shift(
         with_low_reads_lost("labels", "letter"), LABELS
     ),
@@ -233,7 +275,9 @@ LOST_READS = {
     ),
     "system_shift": lambda: statistics.system_shift(
         *(named_systems(table)
-          for _, table in with_low_reads_lost("labels", "letter").groupby("labels", sort=False))
+          for _, table in with_low_reads_lost("labels", "letter").groupby((
+              "labels"
+          ), sort=False))
     ),
     "order_effect": lambda: statistics.order_effect(repeated()),
     "variance_components": lambda: statistics.variance_components(repeated()),
@@ -241,7 +285,9 @@ LOST_READS = {
     "criterion_order": lambda: statistics.criterion_order(
         pd.concat([
             lacking_reads().assign(
-                design="balanced", criterion="tone", criterion_position=place, ordering_index=place
+                design="balanced", criterion=(
+                    "tone"
+                ), criterion_position=place, ordering_index=place
             )
             for place in (1, 2)
         ])
@@ -254,13 +300,17 @@ LOST_READS = {
         )
     },
 }  # fmt: skip
-NEEDS_ALL_READS = {"budget_curve", "will_permuting_help"}  # of an item: its lost reads lose it
+# of an item: its lost reads lose it
+NEEDS_ALL_READS = {"budget_curve", "will_permuting_help"}
 ANSWERED_ONCE = {"label_contrast"}
-OF_TWO_PARTS = {"reversal_effect"}  # says what `rank_reversal` says of each pair of blocks
+# says what `rank_reversal` says of each pair of blocks
+OF_TWO_PARTS = {"reversal_effect"}
 
 
 def test_every_statistic_with_two_sides_is_tried_with_lost_reads():
-    assert {*LOST_READS} | NEEDS_ALL_READS | ANSWERED_ONCE | OF_TWO_PARTS == {*TWO_SIDED}
+    assert {*LOST_READS} | NEEDS_ALL_READS | ANSWERED_ONCE | OF_TWO_PARTS == {
+        *TWO_SIDED
+    }
 
 
 @pytest.mark.parametrize("name", LOST_READS)
@@ -271,7 +321,8 @@ def test_a_statistic_says_how_many_reads_it_lost_of_the_texts_that_it_keeps(name
     assert found, row.reason
     numbers = found[-1].numbers
     n_lost = int(lacking_reads()["score"].isna().sum())
-    assert numbers["lost"] in (n_lost, 2 * n_lost)  # the second, where both orders are asked
+    # the second, where both orders are asked
+    assert numbers["lost"] in (n_lost, 2 * n_lost)
     assert numbers["lost_mean"] < numbers["kept_mean"] - 0.5
     assert found[-1].sentence in row.reason
 
@@ -297,13 +348,17 @@ def test_a_shift_that_the_lost_texts_could_turn_has_bounds():
     truth = moved().mean() - BASE.mean()
     low = BASE <= 2
     for lost, is_open in ((low, True), (HIGH, False)):
-        row = statistics.stability(two("labels", "numeric", "letter", lost), LABELS).iloc[0]
+        row = statistics.stability(
+            two("labels", "numeric", "letter", lost), LABELS
+        ).iloc[0]
         assert row.shift_high < 0
         bounds = [code.numbers for code in row.codes if code == "open_sign"]
         assert bool(bounds) == is_open
         ends = difference_bounds(np.where(lost, np.nan, moved()), BASE, (1, 5))
         assert ends[0] <= truth <= ends[1]
-        assert not bounds or (bounds[0]["low"], bounds[0]["high"]) == pytest.approx(ends)
+        assert not bounds or (bounds[0]["low"], bounds[0]["high"]) == pytest.approx(
+            ends
+        )
 
 
 def test_bounds_are_the_least_and_the_most_that_any_lost_scores_give():
@@ -332,15 +387,20 @@ def test_lost_winners_are_counted_and_flips_have_bounds():
     assert lost["winners"] == len({*group[HIGH & (best == BASE)]})
     [bounds] = [code.numbers for code in row.codes if code == "flip_strict.bounds"]
     assert bounds["low"] <= bounds["high"]
-    assert bounds["high"] - bounds["low"] == pytest.approx(lost["prompts"] / lost["all"])
+    assert bounds["high"] - bounds["low"] == pytest.approx(
+        lost["prompts"] / lost["all"]
+    )
 
 
 def test_a_contrast_whose_lost_items_turn_the_sign_says_so_and_claims_no_equivalence():
-    """One side cannot read good texts and says so; on the others it is the better one."""
+    """One side cannot read good texts and says so;
+    on the others it is the better one.
+    """
     rng = np.random.default_rng(4)
     human = HUMAN.human.to_numpy()
     good = human > np.quantile(human, 0.5)
-    wide = np.where(good, human, 3) + rng.normal(0, 0.1, N)  # right about good texts alone
+    # right about good texts alone
+    wide = np.where(good, human, 3) + rng.normal(0, 0.1, N)
     narrow = np.where(good, np.nan, human + rng.normal(0, 0.8, N))
     table = pd.concat([reads(wide, design="balanced"), reads(narrow, design="fixed")])
     row = statistics.strategy_contrast(table, HUMAN).iloc[0]
@@ -358,12 +418,15 @@ def test_nothing_lost_nothing_said():
     assert lost_scores(BASE, BASE) == ()
 
 
-# ---- audits ------------------------------------------------------------------------------------
+# ---- audits
+# ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def audited():
-    """An audit whose letters have no score for good texts, and one that lost them altogether."""
+    """An audit whose letters have no score for good texts,
+    and one that lost them altogether.
+    """
     items = rb.load("minibench")
     best = items.human >= 4
     good = {*items.item_id[best], *items.text_id[best]}  # of both settings
@@ -401,13 +464,17 @@ def test_an_audit_says_what_a_comparison_lost(audited, measure):
     assert share_lost(row.codes) > 0.1, row.reason
     assert "are left out" in row.sentence
     assert row.verdict not in ("not found", "negligible")
-    assert row.sentence.replace("&", "&amp;") in auditing.page(audited[LOST_IN[measure]])
+    assert row.sentence.replace("&", "&amp;") in auditing.page(
+        audited[LOST_IN[measure]]
+    )
 
 
 def test_a_comparison_of_audits_says_what_one_of_them_lost(audited):
     found = auditing.beside(audited["whole"], audited["all"]).rows
     found = found[found.section == "against"]
-    assert set(found.measure) == {m for m in auditing.MEASURES if m.startswith("drift_")}
+    assert set(found.measure) == {
+        m for m in auditing.MEASURES if m.startswith("drift_")
+    }
     for _, row in found.iterrows():
         assert share_lost(row.codes) > 0.1, row.measure
         assert row.verdict in ("inconclusive", "measured"), row.measure

@@ -30,7 +30,8 @@ def test_each_score_stands_at_its_position_in_the_ordering(judgments):
     options = option_probabilities(judgments)
     assert len(options) == 5 * len(judgments)
     shown = [
-        decode(o)[p - 1] for o, p in zip(options["ordering"], options["position"], strict=True)
+        decode(o)[p - 1]
+        for o, p in zip(options["ordering"], options["position"], strict=True)
     ]
     assert shown == options["score"].tolist()
 
@@ -43,7 +44,9 @@ def test_reads_without_probabilities_have_no_rows(judgments):
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0, 2.5])
-def test_another_temperature_is_what_a_sampler_at_that_temperature_does(judgments, temperature):
+def test_another_temperature_is_what_a_sampler_at_that_temperature_does(
+    judgments, temperature
+):
     columns = [f"probability_{p}" for p in range(1, 6)]
     tempered = at_temperature(judgments, temperature)
     logits = np.log(judgments[columns].to_numpy(np.float64) + 1e-300)
@@ -55,7 +58,9 @@ def test_another_temperature_is_what_a_sampler_at_that_temperature_does(judgment
             expected = weights / weights.sum()
         np.testing.assert_allclose(tempered[columns].iloc[row], expected, atol=1e-6)
         scores = np.array(decode(judgments["ordering"].iloc[row]))
-        assert tempered["expected_score"].iloc[row] == pytest.approx(expected @ scores, abs=1e-5)
+        assert tempered["expected_score"].iloc[row] == pytest.approx(
+            expected @ scores, abs=1e-5
+        )
         assert scores[tempered["position"].iloc[row] - 1] == tempered["score"].iloc[row]
     assert (tempered["temperature"] == np.float32(temperature)).all()
 

@@ -1,4 +1,6 @@
-"""The overall score is the weighted mean of a text's criteria, computed here by hand."""
+"""The overall score is the weighted mean of a text's criteria,
+computed here by hand.
+"""
 
 import numpy as np
 import pandas as pd
@@ -17,8 +19,12 @@ def items(tmp_path):
         for name, weight in (("kind", 3), ("brief", None), ("clear", 0.5))
     ]  # fmt: skip
     rows = [
-        {"instruction": f"Mail {k // 2}", "response": f"Reply {k}", "candidate": "ab"[k % 2],
-         "human_kind": 1 + k % 3, "human_brief": 1 + k % 2, "human_clear": "" if k == 5 else 2}
+        {"instruction": f"Mail {k // 2}", "response": f"Reply {k}", "candidate": (
+            "ab"
+        )[k % 2],
+         "human_kind": 1 + k % 3, "human_brief": 1 + k % 2, (
+             "human_clear"
+         ): "" if k == 5 else 2}
         for k in range(12)
     ]  # fmt: skip
     (tmp_path / "r.yml").write_text(yaml.safe_dump(rubrics), "utf-8")
@@ -50,11 +56,16 @@ def test_score_and_rating_are_weighted_means_read_by_read(items):
     by_hand = whole[whole.design == "fixed"].set_index("item_id").score.astype(float)
     people = whole.rated.set_index("item_id").human
     assert agreed.r.iloc[1] == pytest.approx(by_hand.corr(people), abs=1e-9)
-    assert rb.variance_components(whole[whole.design == "balanced"]).n_orderings.item() == 6
+    assert (
+        rb.variance_components(whole[whole.design == "balanced"]).n_orderings.item()
+        == 6
+    )
 
 
 def test_a_read_that_lost_a_criterion_has_no_score_and_says_why(items):
-    judgments = rb.simulate(rb.plan(items, rb.fixed(3), readout="score"), items, "unbiased")
+    judgments = rb.simulate(
+        rb.plan(items, rb.fixed(3), readout="score"), items, "unbiased"
+    )
     judgments["status"] = judgments["status"].astype(str)
     judgments.loc[1, ["status", "score"]] = ["refused", pd.NA]
     whole = rb.statistics.overall(judgments, items)
@@ -64,7 +75,9 @@ def test_a_read_that_lost_a_criterion_has_no_score_and_says_why(items):
 
 def test_several_criteria_in_one_prompt_are_combined_too(items):
     judgments = rb.simulate(
-        rb.plan(items, rb.balanced(3), n_options=3, template="criteria"), items, "unbiased"
+        rb.plan(items, rb.balanced(3), n_options=3, template="criteria"),
+        items,
+        "unbiased",
     )
     whole = rb.statistics.overall(judgments, items)
     assert len(whole) == 12 * 6
@@ -73,6 +86,10 @@ def test_several_criteria_in_one_prompt_are_combined_too(items):
 
 
 def test_a_text_without_one_of_the_criteria_is_refused(items):
-    judgments = rb.simulate(rb.plan(items, rb.fixed(3)), items, "unbiased").drop(index=4)
-    with pytest.raises(ValueError, match=r"text 'mails/2' does not have all of the criteria kind"):
+    judgments = rb.simulate(rb.plan(items, rb.fixed(3)), items, "unbiased").drop(
+        index=4
+    )
+    with pytest.raises(
+        ValueError, match=r"text 'mails/2' does not have all of the criteria kind"
+    ):
         rb.statistics.overall(judgments, items)

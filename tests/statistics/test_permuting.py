@@ -1,4 +1,6 @@
-"""Whether asking in several orders pays, and the prior of places that one may take off."""
+"""Whether asking in several orders pays,
+and the prior of places that one may take off.
+"""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,9 @@ GAMMA = np.array([0.9, 0.2, -0.1, -0.4, -0.6])
 
 
 def wavering(n_items, phi, seed):
-    """Judgments whose reads waver about the truth with a variance of phi times its own."""
+    """Judgments whose reads waver about the truth
+    with a variance of phi times its own.
+    """
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=n_items)
     value = truth[:, None] + np.sqrt(phi) * rng.normal(size=(n_items, 10))
@@ -32,9 +36,14 @@ def test_the_predicted_gain_is_the_true_one(phi):
 
 @pytest.mark.parametrize(("wrong", "gain"), [("go", 1.037), ("stop", 1.063)])
 def test_near_the_threshold_a_pilot_is_unsure(wrong, gain):
-    """Twenty texts, just below and just above a gain of 5 %: at most 5 % of verdicts are wrong."""
+    """Twenty texts, just below and just above a gain of 5 %:
+    at most 5 % of verdicts are wrong.
+    """
     phi = (gain**2 - 1) / (1 - gain**2 / 10)
-    said = [rb.will_permuting_help(wavering(20, phi, s)[0])["verdict"][0] for s in range(100)]
+    said = [
+        rb.will_permuting_help(wavering(20, phi, s)[0])["verdict"][0]
+        for s in range(100)
+    ]
     assert said.count(wrong) <= stats.binom.ppf(0.999, 100, 0.05)
     assert said.count("unsure") > 50
 
@@ -66,20 +75,31 @@ def test_the_prior_is_the_planted_one():
 
 
 def test_orders_dealt_unevenly_do_not_pass_a_score_off_as_a_place():
-    """All texts are fives, and one order was dealt out three times as often as the others."""
+    """All texts are fives, and one order was dealt out three times
+    as often as the others.
+    """
     high = make_judgments(
-        300, gamma=GAMMA, readout="logprobs", quality=np.full(300, 5.0), concentration=0.3, seed=4
+        300,
+        gamma=GAMMA,
+        readout="logprobs",
+        quality=np.full(300, 5.0),
+        concentration=0.3,
+        seed=4,
     )
     deal = np.minimum(np.maximum(high["cluster_id"].cat.codes % 12, 2) - 1, 10)
     prior = rb.position_prior(high[high["ordering_index"] == deal])
     wanted = GAMMA - GAMMA.mean()
     assert prior["log_preference"].to_numpy() == pytest.approx(wanted, abs=0.02)
-    plain = np.log(high[high["ordering_index"] == deal].filter(like="probability_")).mean()
+    plain = np.log(
+        high[high["ordering_index"] == deal].filter(like="probability_")
+    ).mean()
     assert np.abs((plain - plain.mean()).to_numpy() - wanted).max() > 0.1
 
 
 def dealt(n_studies, n_prompts, rng):
-    """Small studies with one order a prompt; the quality of a text decides most of its answer."""
+    """Small studies with one order a prompt;
+    the quality of a text decides most of its answer.
+    """
     orders = rb.balanced(5).orderings()
     row = np.concatenate([rng.permutation(n_prompts) % 10 for _ in range(n_studies)])
     quality = 3 + 0.9 * rng.normal(size=(len(row), 1))
@@ -88,15 +108,21 @@ def dealt(n_studies, n_prompts, rng):
     names = [f"p{i}" for i in range(len(row))]
     columns = {f"probability_{k + 1}": p[:, k] for k in range(5)}
     return pd.DataFrame({
-        "item_id": names, "cluster_id": names, "judge": np.repeat(range(n_studies), n_prompts),
-        "ordering_index": row + 1, "ordering": ["-".join(map(str, orders[r])) for r in row],
+        "item_id": names, "cluster_id": names, (
+            "judge"
+        ): np.repeat(range(n_studies), n_prompts),
+        "ordering_index": row + 1, "ordering": [(
+            "-"
+        ).join(map(str, orders[r])) for r in row],
         "score": 3, "expected_score": (p * orders[row]).sum(axis=1), **columns,
     })  # fmt: skip
 
 
 @pytest.mark.in_turn
 def test_the_prior_of_a_few_prompts_with_an_order_each_covers_the_planted_one():
-    """Each cell holds four of twenty prompts: with the cells taken as known, 90 % would cover."""
+    """Each cell holds four of twenty prompts:
+    with the cells taken as known, 90 % would cover.
+    """
     prior = rb.position_prior(dealt(300, 20, np.random.default_rng(2)), by="judge")
     wanted = (GAMMA - GAMMA.mean())[prior["position"] - 1]
     covers = prior["low"].lt(wanted) & prior["high"].gt(wanted)
@@ -145,7 +171,9 @@ def test_rotated_deals_over_clusters_where_nothing_competes():
 
 
 def in_orders(shift, n_items=60, seed=3, scale=0):
-    """Judgments in balanced orders that add `shift` (orders, scores) to a judge's log odds."""
+    """Judgments in balanced orders that add `shift` (orders,
+    scores) to a judge's log odds.
+    """
     orders = rb.balanced(5).orderings()
     rng = np.random.default_rng(seed)
     own = rng.normal(size=(n_items, 1, 5)) + np.zeros((n_items, len(orders), 5))
@@ -159,13 +187,17 @@ def in_orders(shift, n_items=60, seed=3, scale=0):
         "ordering_index": np.tile(np.arange(10) + 1, n_items),
         "ordering": ["-".join(map(str, row)) for row in shown],
         "score": shown[np.arange(len(shown)), flat.argmax(axis=1)],
-        "position": flat.argmax(axis=1) + 1, "expected_score": (flat * shown).sum(axis=1),
+        "position": flat.argmax(axis=1) + 1, (
+            "expected_score"
+        ): (flat * shown).sum(axis=1),
         **{f"probability_{k + 1}": flat[:, k] for k in range(5)},
     })  # fmt: skip
 
 
 def planted_shift(seed=0):
-    """What each order adds to each score, of any shape; about its mean over scores and orders."""
+    """What each order adds to each score, of any shape;
+    about its mean over scores and orders.
+    """
     shift = np.random.default_rng(seed).normal(0, 0.5, (10, 5))
     shift -= shift.mean(axis=0)
     return shift - shift.mean(axis=1, keepdims=True)
@@ -198,7 +230,9 @@ def test_a_preference_for_positions_is_a_shift_of_orders_too():
 
 
 def test_the_interval_of_a_shift_covers_what_many_texts_show():
-    """Each text has a shift of its own; the intervals are for their mean, over texts."""
+    """Each text has a shift of its own;
+    the intervals are for their mean, over texts.
+    """
     rng, covers = np.random.default_rng(1), []
     for study in range(60):
         own = planted_shift() + rng.normal(0, 0.4, (25, 10, 5))
@@ -210,7 +244,9 @@ def test_the_interval_of_a_shift_covers_what_many_texts_show():
 
 def test_an_order_that_no_text_shares_with_the_others_has_no_shift():
     reads = in_orders(planted_shift())
-    dealt_out = reads[reads["ordering_index"] == reads.groupby("item_id").ngroup() % 10 + 1]
+    dealt_out = reads[
+        reads["ordering_index"] == reads.groupby("item_id").ngroup() % 10 + 1
+    ]
     for few in (dealt_out, reads[reads["ordering_index"] == 1]):
         with pytest.raises(ValueError, match="several orders"):
             rb.position_prior(few, shape="order")

@@ -27,7 +27,8 @@ def one(judgments, **options):
     return result.iloc[0]
 
 
-# --- the papers' columns -------------------------------------------------------------------------
+# --- the papers' columns
+# -------------------------------------------------------------------------
 
 
 def test_the_papers_columns_agree_with_scipy_and_statsmodels():
@@ -43,11 +44,14 @@ def test_the_papers_columns_agree_with_scipy_and_statsmodels():
     assert (row.n_items, row.n_clusters, row.reason) == (80, 40, "")
 
 
-# --- the permutation distribution ----------------------------------------------------------------
+# --- the permutation distribution
+# ----------------------------------------------------------------
 
 
 def _placed(judgments, assignment):
-    """Position counts after reads answered under ordering a[j] are placed under ordering j."""
+    """Position counts after reads answered under ordering a[j]
+    are placed under ordering j.
+    """
     n = len(decode(judgments["ordering"].iloc[0]))
     counts = np.zeros(n)
     for ordering, score in zip(judgments["ordering"], judgments["score"], strict=True):
@@ -57,7 +61,9 @@ def _placed(judgments, assignment):
 
 
 def _enumerated(judgments, orderings):
-    """Mean (n,) and covariance (n, n) of the position counts over all permutations of orderings."""
+    """Mean (n,) and covariance (n, n)
+    of the position counts over all permutations of orderings.
+    """
     every = permutations(orderings)
     draws = [_placed(judgments, dict(zip(orderings, p, strict=True))) for p in every]
     return np.mean(draws, axis=0), np.cov(np.transpose(draws), bias=True)
@@ -65,7 +71,9 @@ def _enumerated(judgments, orderings):
 
 @pytest.mark.parametrize("design", [balanced(3), balanced(2), williams(4), balanced(4)])
 def test_mean_and_variance_equal_full_enumeration(design):
-    judgments = make_judgments(3, 2, design=design, text_noise=1.0, reverse_shift=1.0, seed=4)
+    judgments = make_judgments(
+        3, 2, design=design, text_noise=1.0, reverse_shift=1.0, seed=4
+    )
     orderings = judgments["ordering"].astype(str).unique().tolist()
     n = design.n
     forward = [o for o in orderings if (decode(o)[1] - decode(o)[0]) % n == 1]
@@ -89,7 +97,11 @@ def test_mean_and_variance_equal_monte_carlo(design):
     judgments = make_judgments(12, 3, design=design, gamma=FIRST, text_noise=0.5)
     wide = reads(judgments)
     score, shown = wide.value.astype(int), wide.orderings[wide.order]
-    blocks = [np.arange(5), np.arange(5, 10)] if design.name == "balanced" else [np.arange(6)]
+    blocks = (
+        [np.arange(5), np.arange(5, 10)]
+        if design.name == "balanced"
+        else [np.arange(6)]
+    )
     draws = np.zeros((4000, 5))
     for cluster in range(12):
         rows = np.flatnonzero(wide.cluster == cluster)
@@ -97,17 +109,23 @@ def test_mean_and_variance_equal_monte_carlo(design):
             order = rng.permuted(np.tile(block, (len(draws), 1)), axis=1)
             moved = shown[rows][:, order]
             position = (moved == score[rows][:, None, block, None]).argmax(axis=3)
-            draws += np.stack([(position == p).sum(axis=(0, 2)) for p in range(5)], axis=1)
+            draws += np.stack(
+                [(position == p).sum(axis=(0, 2)) for p in range(5)], axis=1
+            )
     placement = place(wide)
     variance = np.cov(draws.T)
     error = np.sqrt(np.diag(variance) / len(draws))
-    assert np.abs(draws.mean(axis=0) - placement.expected.sum(axis=0)).max() < 4 * error.max()
+    assert (
+        np.abs(draws.mean(axis=0) - placement.expected.sum(axis=0)).max()
+        < 4 * error.max()
+    )
     assert placement.variance == pytest.approx(variance, abs=0.12 * variance.max())
     # The p-value from χ² is that of the draws.
     d = placement.deviation.sum(axis=0)
     q, _ = quadratic_form(d, placement.variance)
     null = [
-        quadratic_form(x, placement.variance)[0] for x in draws - placement.expected.sum(axis=0)
+        quadratic_form(x, placement.variance)[0]
+        for x in draws - placement.expected.sum(axis=0)
     ]
     row = one(judgments)
     assert row.q == pytest.approx(q)
@@ -120,7 +138,9 @@ def read_again(judgments, others):
     return both.sort_values(["item_id", "ordering_index"], ignore_index=True)
 
 
-@pytest.mark.parametrize("design", [balanced(5), shuffled(5, 2), shuffled(5, 4), williams(5)])
+@pytest.mark.parametrize(
+    "design", [balanced(5), shuffled(5, 2), shuffled(5, 4), williams(5)]
+)
 def test_an_answer_that_is_copied_is_no_further_evidence(design):
     judgments = make_judgments(40, 2, design=design, gamma=FIRST)
     once, twice = one(judgments), one(read_again(judgments, judgments))
@@ -156,7 +176,8 @@ def test_probabilities_that_are_certain_give_the_counts_result():
     assert "probabilities" in by_probability.reason
 
 
-# --- designs that see position in part, or not at all --------------------------------------------
+# --- designs that see position in part, or not at all
+# --------------------------------------------
 
 
 def test_positions_that_are_never_exchanged_are_tested_but_not_measured():
@@ -164,22 +185,34 @@ def test_positions_that_are_never_exchanged_are_tested_but_not_measured():
     row = one(pd.concat([plain(score, ordering=order) for score, order in shown]).assign(
         ordering_index=np.repeat([1, 2], 30)))  # fmt: skip
     assert row.p_within < 1e-4  # 20 of 20 items take the first place
-    assert row[["share_1", "v2_unbiased", "cramers_v", "log_preference_1", "mde"]].isna().all()
+    assert (
+        row[["share_1", "v2_unbiased", "cramers_v", "log_preference_1", "mde"]]
+        .isna()
+        .all()
+    )
     assert "leave some positions uncompared" in row.reason
 
 
 def always_first(n_clusters=25):
     """A judge that takes the first option of every ordering."""
     judgments = make_judgments(n_clusters)
-    return judgments.assign(score=judgments["ordering"].astype(str).str[0].astype(int), position=1)
+    return judgments.assign(
+        score=judgments["ordering"].astype(str).str[0].astype(int), position=1
+    )
 
 
 def test_a_judge_that_always_takes_the_first_place_has_no_interval_and_is_told_why():
     row = one(always_first())
     assert row.share_1 == pytest.approx(1)
-    assert row[["share_1_low", "v2_unbiased_low", "cramers_v_low", "p_equivalent"]].isna().all()
+    assert (
+        row[["share_1_low", "v2_unbiased_low", "cramers_v_low", "p_equivalent"]]
+        .isna()
+        .all()
+    )
     (alike,) = (code for code in row.codes if code == "no_interval.alike")
-    assert {*SHARES, "v2_unbiased", "chi2", "cramers_v"} == {*alike.numbers["names"].split(", ")}
+    assert {*SHARES, "v2_unbiased", "chi2", "cramers_v"} == {
+        *alike.numbers["names"].split(", ")
+    }
 
 
 def test_a_group_without_a_parsed_read_has_this_reason_alone():
@@ -200,8 +233,12 @@ def test_log_preferences_that_one_cluster_alone_shows_have_no_interval_and_a_rea
 @pytest.mark.parametrize(
     ("is_kept", "code"),
     [
-        (lambda j: np.arange(len(j)) % 40 == 3, "blind.lost"),  # a read of each fourth text
-        (lambda j: j["score"].isin([1, 2]) & j["ordering_index"].le(2), "half_blind.lost"),
+        # a read of each fourth text
+        (lambda j: np.arange(len(j)) % 40 == 3, "blind.lost"),
+        (
+            lambda j: j["score"].isin([1, 2]) & j["ordering_index"].le(2),
+            "half_blind.lost",
+        ),
     ],
 )
 def test_losses_are_not_blamed_on_the_orderings(is_kept, code):
@@ -237,12 +274,19 @@ def test_shares_do_not_depend_on_the_orderings_that_show_them(design):
     truth = one(make_judgments(3000, gamma=3 * np.array(FIRST), seed=1))
     lost = (lambda item, *_: np.random.default_rng(0).random(len(item)) < 0.3) if (
         design.name == "balanced") else None  # fmt: skip
-    row = one(make_judgments(3000, design=design, gamma=3 * np.array(FIRST), seed=2, lost=lost))
-    assert row[SHARES].to_numpy(float) == pytest.approx(truth[SHARES].to_numpy(float), abs=0.025)
+    row = one(
+        make_judgments(
+            3000, design=design, gamma=3 * np.array(FIRST), seed=2, lost=lost
+        )
+    )
+    assert row[SHARES].to_numpy(float) == pytest.approx(
+        truth[SHARES].to_numpy(float), abs=0.025
+    )
     assert row.v2_unbiased == pytest.approx(truth.v2_unbiased, rel=0.08)
 
 
-# --- the traps -----------------------------------------------------------------------------------
+# --- the traps
+# -----------------------------------------------------------------------------------
 
 
 def _rejections(replications, n_clusters, kept=range(1, 11), **planted):
@@ -251,7 +295,9 @@ def _rejections(replications, n_clusters, kept=range(1, 11), **planted):
     cluster = judgments["cluster_id"].astype(str).str[1:].astype(int)
     judgments = judgments.assign(judge=cluster // n_clusters)
     p = []
-    for _, wide in read_groups(judgments[judgments["ordering_index"].isin(kept)], "judge", "score"):
+    for _, wide in read_groups(
+        judgments[judgments["ordering_index"].isin(kept)], "judge", "score"
+    ):
         placement = place(wide)
         q, df = quadratic_form(placement.deviation.sum(axis=0), placement.variance)
         p.append(stats.chi2.sf(q, df))
@@ -265,16 +311,24 @@ def _half_of_two_orderings(item, read, score, ordering, rng):
 
 UNDECIDED = {"n_clusters": 80, "concentration": 5}
 NULLS = {
-    "shuffled": {"n_clusters": 25, "per_cluster": 2, "design": shuffled(5, 5), "text_noise": 0.4},
+    "shuffled": {"n_clusters": 25, "per_cluster": 2, "design": shuffled(5, 5), (
+        "text_noise"
+    ): 0.4},
     "williams": {"n_clusters": 30, "per_cluster": 2, "design": williams(5)},
     "three rotations": {"n_clusters": 40, "per_cluster": 2, "text_noise": 0.7,
                         "reverse_shift": 0.7, "kept": [1, 2, 4, 7, 8, 9]},
-    "reads lost by ordering": {"n_clusters": 60, "per_cluster": 2, "lost": _half_of_two_orderings},
+    "reads lost by ordering": {"n_clusters": 60, "per_cluster": 2, (
+        "lost"
+    ): _half_of_two_orderings},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "null", [UNDECIDED, *(pytest.param(v, id=k, marks=pytest.mark.slow) for k, v in NULLS.items())]
+    "null",
+    [
+        UNDECIDED,
+        *(pytest.param(v, id=k, marks=pytest.mark.slow) for k, v in NULLS.items()),
+    ],
 )
 def test_size_is_the_level_where_the_study_of_validity_does_not_look(null):
     assert plausible(_rejections(400, **null), 400, 0.05)
@@ -295,7 +349,8 @@ def test_a_judge_that_always_says_five_has_no_preference_whatever_is_lost():
     assert "no answer changes" in row.reason
 
 
-# --- sizes ---------------------------------------------------------------------------------------
+# --- sizes
+# ---------------------------------------------------------------------------------------
 
 
 def test_v2_is_the_mean_product_over_pairs_of_clusters():
@@ -306,7 +361,10 @@ def test_v2_is_the_mean_product_over_pairs_of_clusters():
     )
     d = shares.reindex(wide.items["item_id"]).to_numpy() / 10 - 0.2
     pairs = [
-        d[i] @ d[j] for i in range(21) for j in range(21) if wide.cluster[i] != wide.cluster[j]
+        d[i] @ d[j]
+        for i in range(21)
+        for j in range(21)
+        if wide.cluster[i] != wide.cluster[j]
     ]
     assert one(judgments).v2_unbiased == pytest.approx(5 / 4 * np.mean(pairs))
 
@@ -326,7 +384,9 @@ def test_the_ends_of_v2s_interval_are_t_standard_errors_away():
     assert 0 < row.v2_unbiased_low < row.v2_unbiased < row.v2_unbiased_high
     # The papers' V and χ² have a floor, and so have their intervals.
     floor = row.cramers_v**2 - row.v2_unbiased
-    ends = np.sqrt(np.maximum([row.v2_unbiased_low + floor, row.v2_unbiased_high + floor], 0))
+    ends = np.sqrt(
+        np.maximum([row.v2_unbiased_low + floor, row.v2_unbiased_high + floor], 0)
+    )
     assert [row.cramers_v_low, row.cramers_v_high] == pytest.approx(ends)
     assert [row.chi2_low, row.chi2_high] == pytest.approx(row.n_reads * 4 * ends**2)
 
@@ -356,9 +416,13 @@ def test_share_intervals_are_t_intervals_on_cluster_means():
 
 
 def test_groups_that_are_fitted_together_are_fitted_as_each_alone():
-    """Judges that prefer a place, no place or nothing else; lost reads; three and five options."""
+    """Judges that prefer a place, no place or nothing else;
+    lost reads; three and five options.
+    """
     parts = []
-    for k, (gamma, n) in enumerate([(FIRST, 5), (None, 5), ((60.0, 0, 0, 0, 0), 5), (None, 3)]):
+    for k, (gamma, n) in enumerate(
+        [(FIRST, 5), (None, 5), ((60.0, 0, 0, 0, 0), 5), (None, 3)]
+    ):
         gamma = np.zeros(n) if gamma is None else gamma
         part = make_judgments(12 + k, design=balanced(n), gamma=gamma, seed=k)
         part = part.assign(judge=f"judge {k}")
@@ -368,7 +432,9 @@ def test_groups_that_are_fitted_together_are_fitted_as_each_alone():
         parts += [part, lost]
     parts.append(parts[0].assign(judge="same", score=2, position=1))
     table = rb.position_bias(pd.concat(parts), by=["judge"]).set_index("judge")
-    assert table["codes"].map(lambda codes: "log_preference.infinite" in codes).sum() == 2
+    assert (
+        table["codes"].map(lambda codes: "log_preference.infinite" in codes).sum() == 2
+    )
     columns = [c for c in table if c.startswith("log_preference")]
     for part in parts:
         alone = rb.position_bias(part, by=["judge"]).iloc[0]
@@ -378,16 +444,23 @@ def test_groups_that_are_fitted_together_are_fitted_as_each_alone():
             if column not in alone:  # of a longer scale
                 assert np.isnan(together[column])
                 continue
-            close = 1e-12 if column in GAMMAS else 1e-8  # a standard error is a difference quotient
-            assert together[column] == pytest.approx(alone[column], abs=close, nan_ok=True)
+            # a standard error is a difference quotient
+            close = 1e-12 if column in GAMMAS else 1e-8
+            assert together[column] == pytest.approx(
+                alone[column], abs=close, nan_ok=True
+            )
 
 
 @pytest.mark.filterwarnings("ignore:Dropped .* groups")
 @pytest.mark.parametrize("design", [balanced(3), balanced(4), shuffled(3, 5)])
 def test_log_preference_is_the_conditional_mle(design):
-    """Oracle: statsmodels' conditional logit over all distinct arrangements of an item's scores."""
+    """Oracle: statsmodels' conditional logit over all distinct arrangements
+    of an item's scores.
+    """
     n = design.n
-    judgments = make_judgments(40, design=design, gamma=np.linspace(0.8, -0.8, n), seed=2)
+    judgments = make_judgments(
+        40, design=design, gamma=np.linspace(0.8, -0.8, n), seed=2
+    )
     endog, exog, group = [], [], []
     for name, part in judgments.groupby(["item_id"], observed=True):
         orders = [decode(o) for o in part["ordering"]]
@@ -400,16 +473,23 @@ def test_log_preference_is_the_conditional_mle(design):
                 exog.append(np.bincount(at, minlength=n)[:-1])
                 endog.append(int(arranged == scores))
                 group.append(f"{name}/{block}")
-    fit = ConditionalLogit(np.array(endog), np.array(exog), groups=np.array(group)).fit(disp=0)
+    fit = ConditionalLogit(np.array(endog), np.array(exog), groups=np.array(group)).fit(
+        disp=0
+    )
     gamma = np.append(fit.params, 0)
-    found = one(judgments)[[f"log_preference_{p}" for p in range(1, n + 1)]].to_numpy(float)
+    found = one(judgments)[[f"log_preference_{p}" for p in range(1, n + 1)]].to_numpy(
+        float
+    )
     assert found == pytest.approx(gamma - gamma.mean(), abs=2e-4)
 
 
 @pytest.mark.parametrize(
-    ("gamma", "concentration"), [*((FIRST, c) for c in (0.2, 1, 5)), ((0.8, 0, -0.2, -0.2, 0.1), 1)]
+    ("gamma", "concentration"),
+    [*((FIRST, c) for c in (0.2, 1, 5)), ((0.8, 0, -0.2, -0.2, 0.1), 1)],
 )
-def test_log_preference_is_recovered_whatever_its_size_and_the_indecision(gamma, concentration):
+def test_log_preference_is_recovered_whatever_its_size_and_the_indecision(
+    gamma, concentration
+):
     row = one(make_judgments(600, gamma=gamma, concentration=concentration, seed=3))
     half = row[[f"{g}_high" for g in GAMMAS]].to_numpy() - row[GAMMAS].to_numpy()
     assert (np.abs(row[GAMMAS].to_numpy() - gamma + np.mean(gamma)) < 1.8 * half).all()
@@ -423,7 +503,8 @@ def test_log_preference_is_exact_for_exact_probabilities():
     assert row[GAMMAS].to_numpy(float) == pytest.approx(gamma, abs=2e-3)
 
 
-# --- score_position ------------------------------------------------------------------------------
+# --- score_position
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", ["score", "expected_score"])
@@ -433,7 +514,9 @@ def test_score_position_weights_places_by_answers_or_their_probabilities(value):
     if value == "expected_score":
         answers = judgments[[f"probability_{p}" for p in range(1, 6)]].to_numpy(float)
     shown = np.array([decode(o) for o in judgments["ordering"]])
-    weight = np.array([np.where(shown == s, answers, 0).sum(axis=0) for s in range(1, 6)])
+    weight = np.array(
+        [np.where(shown == s, answers, 0).sum(axis=0) for s in range(1, 6)]
+    )
     table = rb.score_position(judgments, value=value)
     found = table.pivot(index="score", columns="position", values="share").to_numpy()
     assert found == pytest.approx(weight / weight.sum(axis=1, keepdims=True), abs=1e-5)
@@ -441,11 +524,14 @@ def test_score_position_weights_places_by_answers_or_their_probabilities(value):
     assert table["share_null"].to_numpy() == pytest.approx(np.full(25, 0.2))
 
 
-# --- the papers' number of reads ------------------------------------------------------------------
+# --- the papers' number of reads
+# ------------------------------------------------------------------
 
 
 def test_chi2_is_compared_at_the_papers_number_of_reads():
-    """A bias fitted to one cell of Table 2, seen on a tenth of its items, is no contradiction."""
+    """A bias fitted to one cell of Table 2, seen on a tenth of its items,
+    is no contradiction.
+    """
     items = stand_in("hanna")
     said = claims("05").query("claim_id == 'v2/table-2/gemma-3-27b/hanna/chi2'")
     cell, printed = "v2/gemma-3-27b/hanna", said.published.item()
@@ -467,7 +553,9 @@ def test_chi2_is_compared_at_the_papers_number_of_reads():
 
 
 def test_other_numbers_of_reads_belong_to_the_rows_in_their_order():
-    parts = [make_judgments(20, gamma=FIRST, seed=s).assign(judge=f"j{s}") for s in (1, 2)]
+    parts = [
+        make_judgments(20, gamma=FIRST, seed=s).assign(judge=f"j{s}") for s in (1, 2)
+    ]
     bias = rb.position_bias(pd.concat(parts), by=["judge", "n_options"])
     wanted = at_reads(bias, [400, 900])
     names = pd.Series([400, 900], index=["x", "y"])
@@ -480,12 +568,18 @@ def test_other_numbers_of_reads_belong_to_the_rows_in_their_order():
 
 def test_with_the_same_reads_nothing_changes_and_without_bias_only_the_floor_does():
     items = stand_in("mt-bench")
-    bias = rb.position_bias(rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased"))
+    bias = rb.position_bias(
+        rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")
+    )
     own = at_reads(bias, bias.n_reads)
-    names = [f"{x}{end}" for x in ("chi2", "cramers_v") for end in ("", "_low", "_high")]
+    names = [
+        f"{x}{end}" for x in ("chi2", "cramers_v") for end in ("", "_low", "_high")
+    ]
     assert own[names].to_numpy() == pytest.approx(bias[names].to_numpy(float), rel=1e-6)
     unbiased = bias.assign(v2_unbiased=0.0)
-    assert at_reads(unbiased, 4 * bias.n_reads).chi2.item() == pytest.approx(bias.chi2.item())
+    assert at_reads(unbiased, 4 * bias.n_reads).chi2.item() == pytest.approx(
+        bias.chi2.item()
+    )
     assert at_reads(unbiased, 4 * bias.n_reads).cramers_v.item() == pytest.approx(
         bias.cramers_v.item() / 2
     )

@@ -16,7 +16,14 @@ from rubricnb.permutation import balanced, fixed, placebo
 from rubricnb.statistics import rank_reversal, reversal_effect
 from rubricnb.statistics.ranking import prompt_measures
 
-MEASURES = ["kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once"]
+MEASURES = [
+    "kendall_tau",
+    "flip_first",
+    "flip_strict",
+    "flip_expected",
+    "discordant",
+    "tied_once",
+]
 scores = st.lists(st.integers(1, 4), min_size=3, max_size=5)
 
 
@@ -26,7 +33,9 @@ def loop(x, y):
     signs = [(np.sign(x[i] - x[j]), np.sign(y[i] - y[j])) for i, j in pairs]
     top_x = {i for i, v in enumerate(x) if v == max(x)}
     top_y = {i for i, v in enumerate(y) if v == max(y)}
-    same = sum((i in top_x) / len(top_x) * (i in top_y) / len(top_y) for i in range(len(x)))
+    same = sum(
+        (i in top_x) / len(top_x) * (i in top_y) / len(top_y) for i in range(len(x))
+    )
     return {
         "flip_first": float(min(top_x) != min(top_y)),
         "flip_strict": float(not top_x & top_y),
@@ -51,10 +60,14 @@ def test_measures_equal_scipy_and_a_loop(x, y, absent):
 def test_rank_reversal_averages_prompts():
     judgments = both(gamma=FIRST)
     row = rank_reversal(judgments).iloc[0]
-    means = judgments.groupby(["design", "group_id", "candidate"], observed=True)["score"].mean()
+    means = judgments.groupby(["design", "group_id", "candidate"], observed=True)[
+        "score"
+    ].mean()
     measures = []
     for prompt in judgments["group_id"].unique():
-        x, y = (means[d, prompt].to_numpy(float).round(9) for d in ("balanced", "fixed"))
+        x, y = (
+            means[d, prompt].to_numpy(float).round(9) for d in ("balanced", "fixed")
+        )
         measures.append({"kendall_tau": stats.kendalltau(x, y).statistic, **loop(x, y)})
     expected = pd.DataFrame(measures)
     assert row[MEASURES].to_dict() == pytest.approx(expected.mean().to_dict())
@@ -80,7 +93,9 @@ def test_criteria_of_one_prompt_are_ranked_apart():
 
 
 def test_rounding_alone_flips_a_third_of_the_winners():
-    """No judge at all: qualities against their own rounding (normal, sd 0.7, four candidates)."""
+    """No judge at all: qualities against their own rounding (normal,
+    sd 0.7, four candidates).
+    """
     quality = np.random.default_rng(0).normal(3, 0.7, (20_000, 4)).clip(1, 5)
     measures = prompt_measures(quality, np.round(quality))
     assert np.nanmean(measures["kendall_tau"]) == pytest.approx(0.815, abs=0.01)
@@ -88,13 +103,16 @@ def test_rounding_alone_flips_a_third_of_the_winners():
     assert measures["flip_strict"].mean() == 0
 
 
-# --- controls ------------------------------------------------------------------------------------
+# --- controls
+# ------------------------------------------------------------------------------------
 
 
 PLACEBO = "placebo/half-1"
 HALVES = [
     ("fixed/half-1", "fixed/half-2"), ("balanced/forward", "balanced/reverse"),
-    ("shuffled/half-1", "shuffled/half-2"), ("placebo/half-2", PLACEBO), ("fixed/half-1", PLACEBO),
+    ("shuffled/half-1", "shuffled/half-2"), ("placebo/half-2", PLACEBO), ((
+        "fixed/half-1"
+    ), PLACEBO),
     ("balanced/forward", PLACEBO), ("balanced/reverse", PLACEBO),
 ]  # fmt: skip
 
@@ -114,10 +132,14 @@ def test_the_order_effect_is_the_mean_of_two_paired_differences():
     against = found[found["b"] == PLACEBO].set_index("a")
     for control, half in (("fixed", "fixed/half-1"), ("placebo", "placebo/half-2")):
         effect = effect_of(judgments, control)
-        moved = against.loc[["balanced/forward", "balanced/reverse"], effect.index].mean()
+        moved = against.loc[
+            ["balanced/forward", "balanced/reverse"], effect.index
+        ].mean()
         still = against.loc[half, effect.index].astype(float)
         np.testing.assert_allclose(effect["effect"], moved - still, atol=1e-12)
-        np.testing.assert_allclose(effect[["reordered", "controlled"]], np.c_[moved, still])
+        np.testing.assert_allclose(
+            effect[["reordered", "controlled"]], np.c_[moved, still]
+        )
         assert (effect["low"] < effect["effect"]).all()
         assert (effect["effect"] < effect["high"]).all()
 
@@ -126,7 +148,10 @@ def without_order_effect(seed, temperature=1.0):
     """Answers of a judge that wordings move and orderings do not."""
     items = stand_in("mt-bench")
     judge = replace(
-        open_profile("unbiased"), cluster_order_noise=0.0, order_noise=0.0, wording_noise=1.0
+        open_profile("unbiased"),
+        cluster_order_noise=0.0,
+        order_noise=0.0,
+        wording_noise=1.0,
     )
     designs = [balanced(5), placebo(5, 10), fixed(5, 10)]
     asked = rb.plan(items, designs, readout="score", temperature=temperature, seed=seed)
@@ -149,5 +174,6 @@ def test_a_greedy_judge_that_ignores_the_order_has_no_order_effect_at_all():
     assert (found["effect"] == 0).all()
     assert found[["low", "high", "p", "mde"]].isna().all(axis=None)
     assert (found["reason"] == "the same difference in every cluster").all()
-    assert found["p_equivalent"].between(0.005, 0.05).all()  # 80 prompts, none of which flips more
+    # 80 prompts, none of which flips more
+    assert found["p_equivalent"].between(0.005, 0.05).all()
     assert (found["controlled"] > 0).any()

@@ -16,9 +16,15 @@ def left_out(x, y, cluster):
     return out
 
 
-@pytest.mark.parametrize("search", [0, 64, 10**9], ids=["counted", "either way", "multiplied"])
-@pytest.mark.parametrize("levels", [(2, 5), (5, 300), (300, 300), (300, 1), (10**6, 10**6)])
-def test_it_is_scipys_whatever_is_tied_and_however_large_clusters_are(monkeypatch, search, levels):
+@pytest.mark.parametrize(
+    "search", [0, 64, 10**9], ids=["counted", "either way", "multiplied"]
+)
+@pytest.mark.parametrize(
+    "levels", [(2, 5), (5, 300), (300, 300), (300, 1), (10**6, 10**6)]
+)
+def test_it_is_scipys_whatever_is_tied_and_however_large_clusters_are(
+    monkeypatch, search, levels
+):
     monkeypatch.setattr(ranks, "_SEARCH", search)
     monkeypatch.setattr(ranks, "_BLOCK", 50)  # in several blocks
     rng = np.random.default_rng(0)

@@ -12,7 +12,9 @@ from rubricnb.statistics.probabilities import at_temperature, position_prior
 
 
 def additive(n=30):
-    """A log in which text and ordering add up exactly, in the order in which it was asked."""
+    """A log in which text and ordering add up exactly,
+    in the order in which it was asked.
+    """
     quality = np.random.default_rng(7).uniform(2, 4, n)
     orders = code(balanced(5).orderings())
     return pd.DataFrame(
@@ -24,14 +26,17 @@ def additive(n=30):
 
 @pytest.mark.parametrize("lost", [0, 3])
 def test_a_log_in_order_of_completion_says_what_a_sorted_one_says(lost):
-    """Ordering and text add up, so reads differ by nothing that averaging could remove."""
+    """Ordering and text add up, so reads differ by nothing
+    that averaging could remove.
+    """
     log = additive().drop(index=range(lost))
     mixed = rb.judgments(log.sample(frac=1, random_state=0), scale=(1, 5))
     assert mixed.groupby("ordering_index").ordering.nunique().tolist() == [1] * 10
     (found,) = rb.will_permuting_help(mixed).phi
     assert found == pytest.approx(0, abs=1e-9)
     pd.testing.assert_frame_equal(
-        rb.variance_components(mixed), rb.variance_components(rb.judgments(log, scale=(1, 5)))
+        rb.variance_components(mixed),
+        rb.variance_components(rb.judgments(log, scale=(1, 5))),
     )
 
 
@@ -40,7 +45,9 @@ def test_reads_are_numbered_by_their_ordering_in_frames_without_numbers_too(desi
     judgments = make_judgments(30, 1, design, gamma=(0.8, 0, 0, 0, -0.8), seed=2)
     judgments = judgments.drop(columns="ordering_index")
     mixed = judgments.sample(frac=1, random_state=1)
-    sides = [frame.sort_values("item_id", kind="stable") for frame in (judgments, mixed)]
+    sides = [
+        frame.sort_values("item_id", kind="stable") for frame in (judgments, mixed)
+    ]
     results = [rb.will_permuting_help(frame) for frame in sides]
     pd.testing.assert_frame_equal(*results)
 
@@ -62,7 +69,9 @@ def test_p_values_that_are_drawn_do_not_depend_on_the_order_of_rows(text):
     mixed = judgments.sample(frac=1, random_state=3)
     pd.testing.assert_frame_equal(*map(rb.order_effect, (judgments, mixed)))
     texts = make_criterion_judgments(20, 2, effect=[0.3, 0, 0], text_noise=0.3)
-    frames = (rb.criterion_order(f) for f in (texts, texts.sample(frac=1, random_state=4)))
+    frames = (
+        rb.criterion_order(f) for f in (texts, texts.sample(frac=1, random_state=4))
+    )
     one, other = (f.sort_values("criterion").reset_index(drop=True) for f in frames)
     pd.testing.assert_series_equal(one["delta_pos_null"], other["delta_pos_null"])
 
@@ -72,32 +81,51 @@ def test_copies_are_known_by_their_key_and_reads_without_one_are_none():
 
     def of(judge, key):
         return pd.DataFrame({
-            "judge": judge, "item_id": np.repeat(range(20), 10), "ordering": "1-2-3-4-5",
-            "cluster_id": np.repeat(range(20), 10), "ordering_index": np.tile(range(1, 11), 20),
+            "judge": judge, "item_id": np.repeat(range(20), 10), "ordering": (
+                "1-2-3-4-5"
+            ),
+            "cluster_id": np.repeat(range(20), 10), (
+                "ordering_index"
+            ): np.tile(range(1, 11), 20),
             "score": rng.integers(1, 6, 200), "key": key,
         })  # fmt: skip
 
     own, live = of("own", ""), of("live", [str(k) for k in range(200)])
     alone = rb.error_budget(own).query("judge == 'own'").reset_index(drop=True)
-    both = rb.error_budget(pd.concat([live, own])).query("judge == 'own'").reset_index(drop=True)
+    both = (
+        rb.error_budget(pd.concat([live, own]))
+        .query("judge == 'own'")
+        .reset_index(drop=True)
+    )
     assert alone.n_reads.iloc[0] == 200
     pd.testing.assert_frame_equal(alone, both, check_like=True)
 
 
 def with_probabilities(n=30):
     items = rb.load("minibench", n_items=n)
-    return rb.simulate(rb.plan(items, rb.balanced(5), readout="logprobs"), items, "first-biased")
+    return rb.simulate(
+        rb.plan(items, rb.balanced(5), readout="logprobs"), items, "first-biased"
+    )
 
 
 def test_removing_the_prior_keeps_rows_and_takes_judgments_from_elsewhere():
     judgments = with_probabilities()
     prior = position_prior(judgments)
     whole = rb.remove_prior(judgments, prior)
-    again = pd.concat([judgments.iloc[:150], judgments.iloc[150:].reset_index(drop=True)])
+    again = pd.concat(
+        [judgments.iloc[:150], judgments.iloc[150:].reset_index(drop=True)]
+    )
     other = rb.remove_prior(again, prior)
     assert other.index.equals(again.index)
     np.testing.assert_allclose(other.expected_score, whole.expected_score)
-    columns = ["item_id", "ordering", "score", "expected_score", "criterion", "cluster_id"]
+    columns = [
+        "item_id",
+        "ordering",
+        "score",
+        "expected_score",
+        "criterion",
+        "cluster_id",
+    ]
     columns += [c for c in judgments if c.startswith("probability_")]
     mine = rb.judgments(pd.DataFrame(judgments)[columns], scale=(1, 5))
     cleared = rb.remove_prior(mine, position_prior(mine))
@@ -113,7 +141,8 @@ def test_a_read_without_its_probabilities_is_no_read():
         status=judgments["status"].where(~judgments.index.isin(lost), "unparsed")
     )
     found = [
-        rb.position_bias(f, value="expected_score").n_reads.item() for f in (judgments, dropped)
+        rb.position_bias(f, value="expected_score").n_reads.item()
+        for f in (judgments, dropped)
     ]
     assert found == [len(judgments) - 1] * 2
     prior = position_prior(judgments)
@@ -137,13 +166,17 @@ def test_probabilities_of_places_need_to_know_what_stood_there(statistic, known)
 
 @pytest.mark.parametrize("orderings", [{"ordering": "1-2-3"}, {}])
 @pytest.mark.parametrize("step", [1, 0.5])
-def test_a_moved_distribution_is_measured_for_half_points_and_without_orderings(orderings, step):
+def test_a_moved_distribution_is_measured_for_half_points_and_without_orderings(
+    orderings, step
+):
     """Oracle: scipy's distance, for one read an item."""
     before = 1 + step * np.random.default_rng(3).integers(0, 3, 40)
     after = before[::-1] + step
 
     def of(labels, score):
-        return pd.DataFrame({"item_id": range(40), "score": score, "labels": labels, **orderings})
+        return pd.DataFrame(
+            {"item_id": range(40), "score": score, "labels": labels, **orderings}
+        )
 
     table = pd.concat([of("numeric", before), of("letter", after)])
     (found,) = rb.statistics.tendency_shift(
@@ -164,9 +197,13 @@ def test_the_papers_bootstrap_does_not_depend_on_the_order_of_rows():
 
 @pytest.mark.parametrize("value", [np.inf, True])
 @pytest.mark.parametrize("of", ["score", "human"])
-@pytest.mark.parametrize("statistic", [rb.agreement, rb.statistics.judge_bias, rb.mean_with_labels])
+@pytest.mark.parametrize(
+    "statistic", [rb.agreement, rb.statistics.judge_bias, rb.mean_with_labels]
+)
 def test_what_is_not_a_number_is_not_taken_for_one(statistic, of, value):
-    frame = plain([1, 2, 3] * 4, ordering="1-2-3", human=[1, 3, 2, 2] * 3).astype({of: object})
+    frame = plain([1, 2, 3] * 4, ordering="1-2-3", human=[1, 3, 2, 2] * 3).astype(
+        {of: object}
+    )
     frame.loc[0, of] = value
     with pytest.raises(ValueError, match=r"infinite|not a number"):
         statistic(frame.drop(columns="human"), frame[["item_id", "human"]][:8])

@@ -57,7 +57,9 @@ def perturbed(items, profile, seed=0, **how):
     plans = [
         rb.plan(items, [rb.fixed(5, 1), DESCENDING, rb.shuffled(5, 1), rb.placebo(5, 5)],
                 reference="none", **how),
-        rb.plan(items, rb.fixed(5, 1), reference="none", labels=["letter", "roman"], **how),
+        rb.plan(items, rb.fixed(5, 1), reference="none", labels=["letter", (
+            "roman"
+        )], **how),
     ]  # fmt: skip
     return rb.simulate(pd.concat(plans, ignore_index=True), items, profile, seed)
 
@@ -67,17 +69,25 @@ def test_planted_label_shift_is_found_beyond_placebo_and_nothing_else_is(items):
     found = stability(judgments, value="expected_score").set_index(["design", "labels"])
     assert found.shift_excess["fixed", "letter"] == pytest.approx(-0.6, abs=0.1)
     assert found.shift_excess_high["fixed", "letter"] < -0.4
-    assert found.shift_excess_low["fixed", "roman"] < 0 < found.shift_excess_high["fixed", "roman"]
+    assert (
+        found.shift_excess_low["fixed", "roman"]
+        < 0
+        < found.shift_excess_high["fixed", "roman"]
+    )
     assert found.flip_rate.isna().all()
     assert "no flip rate" in found.reason.iloc[0]
     assert "this is the placebo" in found.reason["placebo", "numeric"]
 
 
 def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
-    requests = rb.plan(items, [rb.fixed(5, 4), DESCENDING], reference="none", readout="score")
+    requests = rb.plan(
+        items, [rb.fixed(5, 4), DESCENDING], reference="none", readout="score"
+    )
     greedy = stability(rb.run(requests, "simulated:unbiased", store=":memory:"))
     assert greedy.flip_rate_reask.item() == 0
-    hot = rb.plan(items, [rb.fixed(5, 4), DESCENDING], reference="none", readout="score",
+    hot = rb.plan(items, [rb.fixed(5, 4), DESCENDING], reference=(
+        "none"
+    ), readout="score",
                   temperature=1.0)  # fmt: skip
     judgments = rb.simulate(hot, items, "unbiased")
     found = stability(judgments).iloc[0]
@@ -94,7 +104,9 @@ def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
 
 
 def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
-    hot = rb.plan(items, rb.fixed(5, 2), reference="none", readout="score", temperature=1.0,
+    hot = rb.plan(items, rb.fixed(5, 2), reference="none", readout=(
+        "score"
+    ), temperature=1.0,
                   labels=["numeric", "letter"])  # fmt: skip
     judgments = rb.simulate(hot, items, "unbiased")
     found = stability(judgments).iloc[0]
@@ -104,7 +116,9 @@ def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
     a, b, s, t = (wide[name, k] for name in ("numeric", "letter") for k in (1, 2))
     cluster = items.set_index("item_id").cluster_id.reindex(wide.index)
     for name, distance in (
-        ("flip_rate", lambda x, y: 1.0 * (x != y)), ("mad", lambda x, y: 1.0 * (x - y).abs()),
+        ("flip_rate", lambda x, y: 1.0 * (x != y)), ((
+            "mad"
+        ), lambda x, y: 1.0 * (x - y).abs()),
     ):  # fmt: skip
         across = sum(distance(x, y) for x in (s, t) for y in (a, b)) / 4
         excess = across - (distance(a, b) + distance(s, t)) / 2
@@ -114,7 +128,9 @@ def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.05, 0.55), (0.35, 0.05), (0.2, 0.2)])
-def test_the_excess_over_re_asks_is_half_the_squared_distance_of_two_distributions(before, after):
+def test_the_excess_over_re_asks_is_half_the_squared_distance_of_two_distributions(
+    before, after
+):
     """Each read of an item is one off with this probability, up or down alike."""
     rng = np.random.default_rng(3)
     quality = np.repeat(rng.integers(2, 5, 4000), 2)
@@ -126,36 +142,46 @@ def test_the_excess_over_re_asks_is_half_the_squared_distance_of_two_distributio
     found = stability(pd.concat(frames), {"labels": "numeric"}).iloc[0]
     p, q = (np.array([rate / 2, 1 - rate, rate / 2]) for rate in (before, after))
     truth = ((p - q) ** 2).sum() / 2
-    assert found.flip_rate_excess_reask_low <= truth <= found.flip_rate_excess_reask_high
-    assert (found.flip_rate_excess_reask_low > 0) == (before != after)  # though nothing moved
+    assert (
+        found.flip_rate_excess_reask_low <= truth <= found.flip_rate_excess_reask_high
+    )
+    # though nothing moved
+    assert (found.flip_rate_excess_reask_low > 0) == (before != after)
     assert found.shift_p > 0.001
 
 
 def test_one_read_has_no_excess_over_a_re_ask_unless_the_judge_repeats_itself(items):
     how = {"reference": "none", "readout": "score"}
     once = [rb.fixed(5, 2), DESCENDING, rb.placebo(5, 3)]
-    hot = stability(rb.simulate(rb.plan(items, once, temperature=1.0, **how), items, "unbiased"))
+    hot = stability(
+        rb.simulate(rb.plan(items, once, temperature=1.0, **how), items, "unbiased")
+    )
     assert hot.flip_rate_excess_reask.isna().all()
     cold = stability(rb.simulate(rb.plan(items, once, **how), items, "unbiased"))
     assert cold.flip_rate_excess_reask.tolist() == cold.flip_rate.tolist()
 
 
 def test_every_other_condition_has_a_baseline_of_its_own(items):
-    both = perturbed(items, "unbiased", readout="score", layout=["rubric-last", "rubric-first"])
+    both = perturbed(
+        items, "unbiased", readout="score", layout=["rubric-last", "rubric-first"]
+    )
     apart = stability(both)
     assert apart.groupby("layout", observed=True).size().to_dict() == {
         "rubric-last": 5, "rubric-first": 5,
     }  # fmt: skip
     own = stability(both[both.layout == "rubric-first"])
     pd.testing.assert_series_equal(
-        apart.flip_rate[apart.layout == "rubric-first"].reset_index(drop=True), own.flip_rate
+        apart.flip_rate[apart.layout == "rubric-first"].reset_index(drop=True),
+        own.flip_rate,
     )
     across = stability(both, {**BASELINE, "layout": "rubric-last"})
     assert len(across) == 11
 
 
 def test_scores_from_elsewhere_are_compared_with_the_defaults():
-    """What a log does not say (references, examples) is the baseline's, and is not made up."""
+    """What a log does not say (references, examples)
+    is the baseline's, and is not made up.
+    """
     log = pd.DataFrame(
         {
             "item_id": [f"t{i}" for i in range(40)] * 2,

@@ -1,4 +1,6 @@
-"""Score tendency, the pull of references, gold scores: against loops, scipy and planted judges."""
+"""Score tendency, the pull of references, gold scores:
+against loops, scipy and planted judges.
+"""
 
 from dataclasses import replace
 
@@ -24,13 +26,17 @@ def items():
 def perturbed(items):
     how = {"reference": "none", "readout": "logprobs"}
     plans = [
-        rb.plan(items, [rb.fixed(5, 1), rb.Design("descending", 5), rb.placebo(5, 3)], **how),
+        rb.plan(
+            items, [rb.fixed(5, 1), rb.Design("descending", 5), rb.placebo(5, 3)], **how
+        ),
         rb.plan(items, rb.fixed(5, 1), labels="letter", **how),
     ]
     return pd.concat(plans, ignore_index=True).pipe(rb.simulate, items, "letter-strict")
 
 
-def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackknife(perturbed):
+def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackknife(
+    perturbed,
+):
     found = tendency_shift(perturbed).set_index(["design", "labels"])
     base = perturbed[(perturbed.design == "fixed") & (perturbed.labels == "numeric")]
 
@@ -43,7 +49,11 @@ def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackk
 
     sides = dict(list(perturbed.groupby(["design", "labels"], observed=True)))
     placebo, letters = sides["placebo", "numeric"], sides["fixed", "letter"]
-    for name in (("descending", "numeric"), ("placebo", "numeric"), ("fixed", "letter")):
+    for name in (
+        ("descending", "numeric"),
+        ("placebo", "numeric"),
+        ("fixed", "letter"),
+    ):
         assert found.moved[name] == pytest.approx(distance(sides[name]))
     row = found.loc[("fixed", "letter")]
     clusters = base.cluster_id.astype(str).unique()
@@ -55,17 +65,22 @@ def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackk
 
     left = np.array([beyond(c) for c in clusters])
     ends = row[["moved_excess", "moved_excess_low", "moved_excess_high"]]
-    assert ends.tolist() == pytest.approx((beyond(), *jackknife_interval(beyond(), left)))
+    assert ends.tolist() == pytest.approx(
+        (beyond(), *jackknife_interval(beyond(), left))
+    )
     assert row.moved_excess_low > 0.2  # 0.6 points are planted
     wide = tendency_shift(perturbed, level=0.99).set_index(["design", "labels"])
     assert wide.moved_excess_high["fixed", "letter"] > row.moved_excess_high
 
 
-# --- distances: what they compare, and their size ------------------------------------------------
+# --- distances: what they compare, and their size
+# ------------------------------------------------
 
 
 def drawn_ratings(n_clusters=60, per_cluster=4, raters=3, shift=0.0, reads=1, seed=0):
-    """Raters and judge draw from each text's own distribution, the judge `shift` points higher."""
+    """Raters and judge draw from each text's own distribution,
+    the judge `shift` points higher.
+    """
     rng = np.random.default_rng(seed)
     n = n_clusters * per_cluster
     quality = rng.normal(3, 0.5, n_clusters).repeat(per_cluster) + rng.normal(0, 0.5, n)
@@ -96,12 +111,16 @@ def test_a_judge_that_is_one_of_the_raters_is_at_no_distance_from_them():
     means = score_tendency(judgments, items.drop(columns="human_ratings")).iloc[0]
     assert means.compares == "mean with mean"
     averages = judgments.groupby("item_id").score.mean()
-    assert means.wasserstein == pytest.approx(stats.wasserstein_distance(averages, items.human))
+    assert means.wasserstein == pytest.approx(
+        stats.wasserstein_distance(averages, items.human)
+    )
 
 
 def test_the_distance_to_single_ratings_is_scipys_with_every_item_weighing_the_same():
     judgments, items = drawn_ratings(20, reads=3, shift=0.4)
-    often = judgments[(judgments["item_id"] % 3 > 0) | (judgments["ordering_index"] == 1)]
+    often = judgments[
+        (judgments["item_id"] % 3 > 0) | (judgments["ordering_index"] == 1)
+    ]
     weights = 1 / often.groupby("item_id").score.transform("size")
     oracle = stats.wasserstein_distance(
         often.score, np.concatenate(items.human_ratings.tolist()), weights
@@ -118,13 +137,18 @@ def test_the_distance_to_single_ratings_is_scipys_with_every_item_weighing_the_s
 @pytest.mark.parametrize("shift", [0.15, 0.5])
 def test_intervals_of_a_planted_distance_cover_it(shift):
     big = score_tendency(*drawn_ratings(8000, shift=shift, seed=99)).iloc[0].wasserstein
-    rows = [score_tendency(*drawn_ratings(30, shift=shift, seed=s)).iloc[0] for s in range(60)]
+    rows = [
+        score_tendency(*drawn_ratings(30, shift=shift, seed=s)).iloc[0]
+        for s in range(60)
+    ]
     covered = sum(row.wasserstein_low <= big <= row.wasserstein_high for row in rows)
     assert plausible(covered, 60, 0.95)
 
 
 def test_scores_off_the_scale_or_between_its_levels_are_in_the_distance_and_named():
-    judgments = plain([0, 1, 2, 2.5, 3, 3, 1, 2], ordering="1-2-3").drop(columns="design")
+    judgments = plain([0, 1, 2, 2.5, 3, 3, 1, 2], ordering="1-2-3").drop(
+        columns="design"
+    )
     items = judgments[["item_id"]].assign(human=[1.0, 2, 3, 3, 2, 1, 2, 3])
     row = score_tendency(judgments, items).iloc[0]
     assert row.wasserstein == pytest.approx(
@@ -132,7 +156,9 @@ def test_scores_off_the_scale_or_between_its_levels_are_in_the_distance_and_name
     )
     assert (row.n_reads, row.share_3, row.share_1) == (8, 3 / 8, 2 / 8)
     assert "12.5 % of the scores lie off the scale 1..3" in row.reason
-    free = score_tendency(judgments.drop(columns=["ordering", "ordering_index"]), items).iloc[0]
+    free = score_tendency(
+        judgments.drop(columns=["ordering", "ordering_index"]), items
+    ).iloc[0]
     assert free[["share_0", "share_1", "share_2", "share_3"]].sum() == 1
     assert free.wasserstein == row.wasserstein
 
@@ -141,21 +167,32 @@ def test_criteria_of_different_scales_are_compared_where_the_scale_fits():
     minibench = rb.load("minibench")
     extra = minibench.rubrics[minibench.rubrics.criterion == "clarity"].head(2)
     items = minibench.copy()
-    items.rubrics = pd.concat([minibench.rubrics, extra.assign(score=[6, 7])], ignore_index=True)
+    items.rubrics = pd.concat(
+        [minibench.rubrics, extra.assign(score=[6, 7])], ignore_index=True
+    )
     requests = rb.plan(minibench, rb.fixed(5, 1), readout="score")
     judgments = rb.simulate(requests, minibench, "unbiased")
     row = score_tendency(judgments, items).iloc[0]
     clear = (items.criterion == "clarity").sum()
-    assert f"ratings of {clear} of {len(items)} items are on another scale" in row.reason
+    assert (
+        f"ratings of {clear} of {len(items)} items are on another scale" in row.reason
+    )
     others = items[items.criterion != "clarity"]
     fitting = judgments[judgments.criterion != "clarity"]
-    assert row.wasserstein == pytest.approx(score_tendency(fitting, others).iloc[0].wasserstein)
+    assert row.wasserstein == pytest.approx(
+        score_tendency(fitting, others).iloc[0].wasserstein
+    )
 
 
 def test_a_planted_pull_is_found_and_an_unbiased_judge_has_none(items):
     requests = pd.concat(
         [
-            rb.plan(items, rb.fixed(5, 1), reference=["none", 1, 2, 3, 4, 5], readout="score"),
+            rb.plan(
+                items,
+                rb.fixed(5, 1),
+                reference=["none", 1, 2, 3, 4, 5],
+                readout="score",
+            ),
             rb.plan(items, rb.placebo(5, 5), reference="none", readout="score"),
         ],
         ignore_index=True,
@@ -182,7 +219,11 @@ def test_pull_and_approach_beyond_the_placebo_are_paired_by_item(items):
     judgments = rb.simulate(pd.concat(plans, ignore_index=True), items, noisy)
     found = reference_pull(judgments).iloc[0]
     wide = judgments.pivot(
-        index="item_id", columns=["design", "reference_score", "ordering_index"], values="score"
+        index="item_id", columns=["design", "reference_score", (
+            "ordering_index"
+        )], values=(
+            "score"
+        )
     ).dropna().astype(int).sort_index(axis=1)  # fmt: skip
     s, s0 = wide["fixed", "3", 1], wide["fixed", "none", 1]
     edits = wide["placebo", "none"]

@@ -8,14 +8,17 @@ from rubricnb.statistics import order_effect, variance_components, within_item_s
 
 
 def pivot(judgments):
-    return judgments.pivot(index="item_id", columns="ordering", values="score").astype(float)
+    return judgments.pivot(index="item_id", columns="ordering", values="score").astype(
+        float
+    )
 
 
 def clusters(judgments):
     return judgments.groupby("item_id", observed=True)["cluster_id"].first().astype(str)
 
 
-# --- within_item_sd ------------------------------------------------------------------------------
+# --- within_item_sd
+# ------------------------------------------------------------------------------
 
 
 def test_sd_and_variance_equal_pandas_and_the_interval_is_t_on_cluster_means():
@@ -31,7 +34,8 @@ def test_sd_and_variance_equal_pandas_and_the_interval_is_t_on_cluster_means():
     assert (row.sd_low, row.sd_high) == pytest.approx(expected)
 
 
-# --- order_effect --------------------------------------------------------------------------------
+# --- order_effect
+# --------------------------------------------------------------------------------
 
 
 def test_effects_equal_a_loop():
@@ -43,7 +47,9 @@ def test_effects_equal_a_loop():
     assert row.descending == pytest.approx(reads["5-4-3-2-1"].mean())
     difference = reads["1-2-3-4-5"] - reads["5-4-3-2-1"]
     means = difference.groupby(clusters(judgments)).mean()
-    found = row[[f"ascending_minus_descending{end}" for end in ("", "_low", "_high", "_p")]]
+    found = row[
+        [f"ascending_minus_descending{end}" for end in ("", "_low", "_high", "_p")]
+    ]
     assert found.tolist() == pytest.approx([means.mean(), *t_interval(means)])
 
 
@@ -53,7 +59,8 @@ def test_without_an_effect_the_spread_is_its_null():
     assert plausible((rows["spread_p"] < 0.05).sum(), 40, 0.05)
 
 
-# --- variance_components -------------------------------------------------------------------------
+# --- variance_components
+# -------------------------------------------------------------------------
 
 
 def crossed(n_items=400, repeats=2, sds=(1.0, 0.4, 0.5, 0.7), seed=0):
@@ -77,17 +84,22 @@ def test_planted_components_are_recovered():
     assert row.variance_ordering == pytest.approx(shifts.var(ddof=1), rel=0.12)
     assert row.variance_item_ordering == pytest.approx(0.25 + 0.49, rel=0.1)
     noise = row.variance_item_ordering
-    assert row.reliability == pytest.approx(row.variance_item / (row.variance_item + noise / 10))
+    assert row.reliability == pytest.approx(
+        row.variance_item / (row.variance_item + noise / 10)
+    )
     assert row.phi == pytest.approx(noise / row.variance_item)
     assert row.phi_low < 0.74 < row.phi_high
     once = judgments[judgments["replicate"] == 0]
-    assert row.phi == variance_components(once).iloc[0].phi  # the first of repeats counts
+    # the first of repeats counts
+    assert row.phi == variance_components(once).iloc[0].phi
 
 
 def test_components_equal_an_analysis_of_variance():
     """Oracle: mean squares by least squares on dummies."""
     judgments, _ = crossed(n_items=20, repeats=1)
-    table = judgments.pivot_table(index="item_id", columns=["ordering"], values="score").to_numpy()
+    table = judgments.pivot_table(
+        index="item_id", columns=["ordering"], values="score"
+    ).to_numpy()
     grand, rows, columns = table.mean(), table.mean(axis=1), table.mean(axis=0)
     rest = table - rows[:, None] - columns + grand
     ms = (rest**2).sum() / (19 * 9)
@@ -98,7 +110,9 @@ def test_components_equal_an_analysis_of_variance():
 
 
 def clustered(n_clusters, per_cluster=6, seed=0):
-    """Items of which half the variance, and half of their noise, is shared within a cluster."""
+    """Items of which half the variance, and half of their noise,
+    is shared within a cluster.
+    """
     rng = np.random.default_rng(seed)
     cluster = np.repeat(np.arange(n_clusters), per_cluster)
 
@@ -114,7 +128,11 @@ def clustered(n_clusters, per_cluster=6, seed=0):
 def test_phi_and_its_interval_equal_a_loop():
     judgments = clustered(9, 2)
     row = variance_components(judgments).iloc[0]
-    noise, item, ordering = row.variance_item_ordering, row.variance_item, row.variance_ordering
+    noise, item, ordering = (
+        row.variance_item_ordering,
+        row.variance_item,
+        row.variance_ordering,
+    )
     left = pd.concat(
         variance_components(judgments[judgments["cluster_id"] != c])
         for c in judgments["cluster_id"].unique()

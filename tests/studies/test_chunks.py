@@ -1,4 +1,6 @@
-"""One call, some or one: a judge with one impression has a halo of 1, and an order moves points."""
+"""One call, some or one: a judge with one impression has a halo of 1,
+and an order moves points.
+"""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,9 @@ from studies import chunks
 
 @pytest.fixture(scope="module")
 def planted():
-    """Twelve texts, three criteria in one call; reversing them adds a point to the first."""
+    """Twelve texts, three criteria in one call;
+    reversing them adds a point to the first.
+    """
     rng = np.random.default_rng(0)
     texts = [f"t{k}" for k in range(12)]
     items = pd.DataFrame(
@@ -22,11 +26,19 @@ def planted():
         for row in items.itertuples():
             score = impression[row.text_id] + (shift if row.criterion == "a" else 0)
             rows.append({
-                "dataset": "planted", "design": design, "ordering_index": 1, "ordering": "1-2-3",
-                "text_id": row.text_id, "item_id": row.item_id, "criterion": row.criterion,
+                "dataset": "planted", "design": design, "ordering_index": 1, (
+                    "ordering"
+                ): (
+                    "1-2-3"
+                ),
+                "text_id": row.text_id, "item_id": row.item_id, (
+                    "criterion"
+                ): row.criterion,
                 "cluster_id": row.text_id, "request_id": f"{design}/{row.text_id}",
                 "score": score, "status": "ok",
-                "prompt_tokens": 100 if row.criterion == "a" else 0, "completion_tokens": 5,
+                "prompt_tokens": 100 if row.criterion == "a" else 0, (
+                    "completion_tokens"
+                ): 5,
             })  # fmt: skip
     return pd.DataFrame(rows), items
 
@@ -82,7 +94,9 @@ def test_one_score_for_all_by_chance_is_what_permuted_texts_give():
 def test_profile_ignores_the_level_of_texts_and_criteria():
     rng = np.random.default_rng(4)
     human = pd.DataFrame(rng.normal(size=(20, 3)), columns=list("abc"))
-    level = pd.DataFrame(np.add.outer(rng.normal(size=20), [0, 5, 9]), columns=list("abc"))
+    level = pd.DataFrame(
+        np.add.outer(rng.normal(size=20), [0, 5, 9]), columns=list("abc")
+    )
     assert chunks.profile(human + level, human) == pytest.approx(1)
     assert chunks.profile(level - human, human) == pytest.approx(-1)
     assert np.isnan(chunks.profile(level, human))

@@ -1,4 +1,6 @@
-"""A recording from elsewhere is taken in as it is, or refused with a sentence that says where."""
+"""A recording from elsewhere is taken in as it is,
+or refused with a sentence that says where.
+"""
 
 import json
 import re
@@ -25,13 +27,20 @@ def carded(folder, **facts):
     row = judges().set_index("slug").loc[folder.name]
     judge = SimpleNamespace(slug=folder.name, identity=row["identity"])
     counts = {p.stem: counts_of(p) for p in sorted(folder.glob("*.parquet"))}
-    who = {"spec": row["spec"], "model": row["model"], "licence": row["licence"], "conditions": {}}
+    who = {
+        "spec": row["spec"],
+        "model": row["model"],
+        "licence": row["licence"],
+        "conditions": {},
+    }
     write_card(folder, judge, counts, **who | facts)
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A real recording: three answers under all 120 orders of their rubric, by the 1.5B judge."""
+    """A real recording: three answers under all 120 orders of their rubric,
+    by the 1.5B judge.
+    """
     real = results_folder()
     (tmp_path / "results").mkdir()
     shutil.copy(real / "judges.csv", tmp_path / "results")
@@ -98,7 +107,9 @@ CHANGES = {
         put(ordering=lambda f: f["ordering"][8]),
     r"row 8: request \d+ is not in the study's plan":
         put(request_id=lambda f: f["request_id"][7] ^ 1),
-    r"row 8: the key 0{12}… is not that of its prompt to 'llama\.cpp": put(key="0" * 64),
+    r"row 8: the key 0{12}… is not that of its prompt to 'llama\.cpp": put(key=(
+        "0"
+    ) * 64),
     "row 8: cluster_id is 'minibench/elsewhere', not 'minibench/exam-sleep'":
         put(cluster_id="minibench/elsewhere"),
     f"row 8: judge is 'me', not '{SLUG}'": put(judge="me"),
@@ -132,7 +143,8 @@ def test_a_card_that_was_written_anew_does_not_hide_a_changed_row(folder):
     frame = pd.read_parquet(folder / NAME)
     frame[::-1].to_parquet(folder / NAME, index=False)
     [said] = problems(folder)
-    assert said.startswith(f"{NAME}: sha256 is ")  # rows in another order are another file
+    # rows in another order are another file
+    assert said.startswith(f"{NAME}: sha256 is ")
     message, change = next(iter(CHANGES.items()))
     change(frame)
     frame.to_parquet(folder / NAME, index=False)
@@ -149,8 +161,13 @@ def test_a_missing_and_a_doubled_row_are_refused(folder):
     carded(folder)
     [said] = problems(folder)
     order = frame["ordering"][7]
-    assert said.startswith(f"{NAME}: 1 of 360 requests of the plan lack an answer, the first is ")
-    assert f"{frame['item_id'][7]}, shuffled, {order}, read {frame['ordering_index'][7]}" in said
+    assert said.startswith(
+        f"{NAME}: 1 of 360 requests of the plan lack an answer, the first is "
+    )
+    assert (
+        f"{frame['item_id'][7]}, shuffled, {order}, read {frame['ordering_index'][7]}"
+        in said
+    )
     pd.concat([frame, frame[7:8]]).to_parquet(folder / NAME, index=False)
     carded(folder)
     [said] = problems(folder)
@@ -182,7 +199,10 @@ def test_what_the_card_says_is_counted_again(folder):
     assert f"{NAME}: run.json says no prompt_tokens" in said
     assert f"{NAME}: status is ok: 360, and run.json says ok: 359" in said
     n = counts["positions"]["shuffled"]["1"]
-    assert f"{NAME}: positions is shuffled: 1: {n - 1}, and run.json says shuffled: 1: {n}" in said
+    assert (
+        f"{NAME}: positions is shuffled: 1: {n - 1}, and run.json says shuffled: 1: {n}"
+        in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,17 +211,32 @@ def test_what_the_card_says_is_counted_again(folder):
         (lambda f: (f / "run.json").unlink(), "has no run.json"),
         (lambda f: (f / "run.json").write_text("{"), "run.json is not a card"),
         (lambda f: (f / "run.json").write_text("[" * 99999), "run.json is not a card"),
-        (lambda f: carded(f, conditions=[]), "conditions or datasets are not a JSON object"),
-        (lambda f: (f / "run.json").write_text("{}"), "run.json lacks judge, identity, spec"),
+        (
+            lambda f: carded(f, conditions=[]),
+            "conditions or datasets are not a JSON object",
+        ),
+        (
+            lambda f: (f / "run.json").write_text("{}"),
+            "run.json lacks judge, identity, spec",
+        ),
         (
             lambda f: carded(f, conditions={"labels": "letter"}),
             "condition 'labels' that a study cannot set",
         ),
-        (lambda f: (f / "texts.jsonl").write_text("{}"), "texts.jsonl: a recording is run.json"),
+        (
+            lambda f: (f / "texts.jsonl").write_text("{}"),
+            "texts.jsonl: a recording is run.json",
+        ),
         (lambda f: (f / NAME).unlink(), "minibench is not in a file"),
-        (lambda f: shutil.copy(f / NAME, f / "vicuna.parquet"), "vicuna is not in the study's pl"),
+        (
+            lambda f: shutil.copy(f / NAME, f / "vicuna.parquet"),
+            "vicuna is not in the study's pl",
+        ),
         (lambda f: (f / NAME).write_bytes(b"PAR1"), NAME),
-        (lambda f: carded(f, conditions={"temperature": 1.0}), "request .* is not in the study's"),
+        (
+            lambda f: carded(f, conditions={"temperature": 1.0}),
+            "request .* is not in the study's",
+        ),
     ],
 )
 def test_what_is_no_recording_of_the_study_is_said(folder, change, message):
@@ -213,10 +248,14 @@ SMUGGLED = "a letter to a friend, at some length, that nobody asked for"
 
 
 def rewritten(change):
-    """Write the recording's table with something beside its rows, and a card that fits."""
+    """Write the recording's table with something beside its rows,
+    and a card that fits.
+    """
 
     def write(folder):
-        pq.write_table(change(pq.read_table(folder / NAME)), folder / NAME, compression="zstd")
+        pq.write_table(
+            change(pq.read_table(folder / NAME)), folder / NAME, compression="zstd"
+        )
         carded(folder)
 
     return write
@@ -225,7 +264,9 @@ def rewritten(change):
 def framed(change):
     def write(folder):
         frame = change(pd.read_parquet(folder / NAME))
-        frame.to_parquet(folder / NAME, index=frame.columns.name is not None, compression="zstd")
+        frame.to_parquet(
+            folder / NAME, index=frame.columns.name is not None, compression="zstd"
+        )
         carded(folder)
 
     return write
@@ -244,7 +285,9 @@ def noted(table, text):
 
 
 def packed(folder, entry=""):
-    """Write the schema's note by hand, and a column's dictionary with an entry of its own."""
+    """Write the schema's note by hand,
+    and a column's dictionary with an entry of its own.
+    """
     path = folder / NAME
     pq.write_table(table := pq.read_table(path), path)
     notes = dict(pq.read_metadata(path).metadata)
@@ -269,7 +312,9 @@ def with_attributes(frame):
 def with_a_status(frame):
     status = frame["status"].astype(object).where(frame.index != 7, SMUGGLED)
     score = frame["score"].where(frame.index != 7)
-    return frame.assign(status=status, score=score, position=frame["position"].where(score.notna()))
+    return frame.assign(
+        status=status, score=score, position=frame["position"].where(score.notna())
+    )
 
 
 def padded(path):
@@ -311,7 +356,9 @@ SMUGGLING = {
     "the licence": keyed("licence", value=SMUGGLED * 9),
     "a condition": keyed("conditions", "effort", value=SMUGGLED * 9),
     "a note of the file": rewritten(
-        lambda t: t.replace_schema_metadata({**t.schema.metadata, b"note": SMUGGLED.encode()})
+        lambda t: t.replace_schema_metadata(
+            {**t.schema.metadata, b"note": SMUGGLED.encode()}
+        )
     ),
     "a note of a column": rewritten(noted_in_a_column),
     "a note twice": rewritten(
@@ -320,7 +367,9 @@ SMUGGLING = {
     "an entry that no row has": lambda f: packed(f, entry=SMUGGLED),
     "attributes": framed(with_attributes),
     "the columns' name": framed(lambda t: t.rename_axis(columns=SMUGGLED)),
-    "a category": framed(lambda t: t.assign(design=t["design"].cat.add_categories([SMUGGLED]))),
+    "a category": framed(
+        lambda t: t.assign(design=t["design"].cat.add_categories([SMUGGLED]))
+    ),
     "a status": framed(with_a_status),
     "bytes between columns": lambda f: padded(f / NAME),
 }

@@ -11,7 +11,9 @@ from studies.recording import read_table as recorded
 
 
 def test_items_and_forms_are_those_of_the_chapter_on_forms():
-    """There the same variances are a two-way analysis: what items share over candidates and all."""
+    """There the same variances are a two-way analysis:
+    what items share over candidates and all.
+    """
     ours = recorded("error_budget_parts").query(f"who == '{GPT}'").groupby("criterion")
     theirs = recorded("forms_components").query(f"judge == '{GPT}'")
     for criterion, part in ours:
@@ -22,7 +24,8 @@ def test_items_and_forms_are_those_of_the_chapter_on_forms():
         assert whole == pytest.approx(old["item × form"], rel=0.05)
 
 
-# ---- what the chapter says in words --------------------------------------------------------------
+# ---- what the chapter says in words
+# --------------------------------------------------------------
 
 
 def test_nano_is_the_noisiest_and_reads_never_beat_prompts():
@@ -38,7 +41,9 @@ def test_nano_is_the_noisiest_and_reads_never_beat_prompts():
 
 def test_a_second_form_detects_more_than_eight_times_the_articles():
     part = recorded("error_budget_prices").query(f"who == '{GPT}'")
-    squared = part.assign(value=part["value"] ** 2).groupby(["quantity", "k"])["value"].mean()
+    squared = (
+        part.assign(value=part["value"] ** 2).groupby(["quantity", "k"])["value"].mean()
+    )
     floor, hundred = squared["floor"][1], squared["detectable_100"][1]
     assert squared["detectable_100"][2] < floor + (hundred - floor) / 8
 
@@ -54,7 +59,8 @@ def test_predictions_hold_and_those_by_texts_alone_do_not():
     assert (held.loc[["form", "judge"], "ignoring"] < 0.9).all()
 
 
-# ---- the statistics ------------------------------------------------------------------------------
+# ---- the statistics
+# ------------------------------------------------------------------------------
 
 
 def planted(rng, prompts=60, candidates=4, levels=5, prefers=0.3):
@@ -73,14 +79,18 @@ def test_the_variance_of_a_difference_is_that_of_the_formula():
     for _ in range(3_000):
         x = planted(rng, 10, 2, 2)
         gaps.append((x[:, 0] - x[:, 1]).mean())
-    ends = stats.bootstrap((np.array(gaps),), np.var, n_resamples=300, rng=rng).confidence_interval
+    ends = stats.bootstrap(
+        (np.array(gaps),), np.var, n_resamples=300, rng=rng
+    ).confidence_interval
     assert ends.low * 0.95 < predicted < ends.high * 1.05
 
 
 def test_planted_cells_are_covered_and_texts_alone_are_not():
     rng = np.random.default_rng(2)
     of = [
-        error_budget.Cell("r", f"w{i}", "c", "form", planted(rng, candidates=8, levels=12))
+        error_budget.Cell(
+            "r", f"w{i}", "c", "form", planted(rng, candidates=8, levels=12)
+        )
         for i in range(4)
     ]
     found = error_budget.coverage(of, draws=300, splits=5)
@@ -91,7 +101,9 @@ def test_planted_cells_are_covered_and_texts_alone_are_not():
 
 def test_prices_are_the_formula_of_reads():
     rng = np.random.default_rng(3)
-    cell = error_budget.Cell("r", "w", "c", "re-read", planted(rng, 200, 3, 8, prefers=0))
+    cell = error_budget.Cell(
+        "r", "w", "c", "re-read", planted(rng, 200, 3, 8, prefers=0)
+    )
     found = error_budget.prices([cell]).set_index(["quantity", "k"])["value"]
     v = cell.budget().set_index("source")["variance"]
     phi = v["re-read"] / v["item"]

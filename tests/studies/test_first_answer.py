@@ -1,4 +1,6 @@
-"""What a later answer equals: planted judges that repeat the first score, keep theirs, or count."""
+"""What a later answer equals: planted judges that repeat the first score,
+keep theirs, or count.
+"""
 
 import numpy as np
 import pandas as pd
@@ -8,10 +10,14 @@ from studies import first_answer
 
 
 def recorded(answer):
-    """Eight texts, three criteria in six orders; `answer` scores a criterion at a position."""
+    """Eight texts, three criteria in six orders;
+    `answer` scores a criterion at a position.
+    """
     rows = []
     for text in range(8):
-        own = dict(zip("abc", np.random.default_rng(text).permutation([1, 3, 5]), strict=True))
+        own = dict(
+            zip("abc", np.random.default_rng(text).permutation([1, 3, 5]), strict=True)
+        )
         for order in ("abc", "acb", "bac", "bca", "cab", "cba"):
             for place, criterion in enumerate(order, start=1):
                 score = answer(own, order, place)
@@ -51,7 +57,8 @@ def test_a_judge_that_repeats_its_first_score_is_told_from_one_that_keeps_its_ow
     repeating, keeping = (share_of(read(name)) for name in ("repeats", "keeps its own"))
     assert repeating["repeats"] == keeping["own"] == 1
     assert repeating["own"] == keeping["repeats"] == 0
-    # These judges are certain, so nothing is nearly tied, and the first score gains all or nothing.
+    # These judges are certain, so nothing is nearly tied,
+    # and the first score gains all or nothing.
     assert repeating["near ties"] == keeping["near ties"] == 0
     assert repeating["own, asked first"] == repeating["first, later"] == 1
     assert repeating["first, asked first"] == keeping["first, later"] == 0
@@ -83,7 +90,9 @@ def test_a_criterion_that_begins_with_two_scores_has_none_of_its_own(read, monke
     of_a = found[(found["item_id"] == "t0") & (found["criterion"] == "a")]
     assert of_a["own"].isna().all()
     begun = found[found["request_id"].isin(["t0/abc", "t0/acb"])].groupby("request_id")
-    assert (begun["other_first"].first() == begun["first"].first().to_numpy()[::-1]).all()
+    assert (
+        begun["other_first"].first() == begun["first"].first().to_numpy()[::-1]
+    ).all()
     shares = share_of(found)
     assert shares["repeats, twin"] == 1
     assert shares["twin's"] == 0

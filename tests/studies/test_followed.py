@@ -11,7 +11,9 @@ from studies import followed
 
 @pytest.fixture(scope="module")
 def planted():
-    """A judge that likes low scores when they stand first, and wavers; five articles of ten."""
+    """A judge that likes low scores when they stand first,
+    and wavers; five articles of ten.
+    """
     items = rb.load("minibench", n_items=60, seed=1)
     asked = rb.plan(items, rb.balanced(5), readout="logprobs", seed=2)
     return rb.simulate(asked, items, "first-biased"), items
@@ -48,15 +50,23 @@ def test_two_systems_differ_by_their_means(planted):
     whole = followed.Half(judged, items, items["cluster_id"].unique())
     table = followed.systems(whole)
     names = sorted(set(items["candidate"].astype(str)))
-    assert list(zip(table["a"], table["b"], strict=True)) == list(combinations(names, 2))
+    assert list(zip(table["a"], table["b"], strict=True)) == list(
+        combinations(names, 2)
+    )
     mean = items.groupby(items["candidate"].astype(str))["human"].mean()
     np.testing.assert_allclose(
         table["experts"], mean[table["b"]].to_numpy() - mean[table["a"]].to_numpy()
     )
-    of = dict(zip(items["item_id"].astype(str), items["candidate"].astype(str), strict=True))
-    read = judged.groupby(judged["item_id"].astype(str).map(of))["expected_score"].mean()
+    of = dict(
+        zip(items["item_id"].astype(str), items["candidate"].astype(str), strict=True)
+    )
+    read = judged.groupby(judged["item_id"].astype(str).map(of))[
+        "expected_score"
+    ].mean()
     np.testing.assert_allclose(
-        table["judge"], read[table["b"]].to_numpy() - read[table["a"]].to_numpy(), rtol=1e-5
+        table["judge"],
+        read[table["b"]].to_numpy() - read[table["a"]].to_numpy(),
+        rtol=1e-5,
     )
     assert (table["judge_low"] < table["judge"]).all()
     assert (table["experts"] < table["experts_high"]).all()

@@ -32,7 +32,8 @@ def test_the_table_names_one_card_one_engine_and_the_prefix_cache(arms):
 def test_the_page_gives_the_tokens_of_both_orders_of_the_prompt(arms):
     (least, other), (computed, sent) = (
         re.search(
-            r"this order of the prompt shares more: (\d+) tokens .*?, against (\d+) with", PAGE
+            r"this order of the prompt shares more: (\d+) tokens .*?, against (\d+) with",
+            PAGE,
         ).groups(),
         re.search(r"computed (\d+) of (\d+) tokens sent", PAGE).groups(),
     )
@@ -52,7 +53,10 @@ def test_what_was_computed_beyond_the_least_is_within_the_bound(arms):
 
 def test_the_page_gives_judgments_per_second_and_the_hours_that_follow(arms):
     low, high, text = map(
-        int, re.search(r"gave (\d+) to (\d+) judgments .* about (\d+) for a written", PAGE).groups()
+        int,
+        re.search(
+            r"gave (\d+) to (\d+) judgments .* about (\d+) for a written", PAGE
+        ).groups(),
     )
     label = arms.drop("feedback").speed
     assert abs(label.min() - low) < 10
@@ -67,7 +71,9 @@ def test_the_page_says_how_many_written_answers_never_end():
         r"them has a score.* only (\d+) of ([\d,]+) answers",
         PAGE,
     )
-    low, high, least, most, longer, scored = (int(x.replace(",", "")) for x in said.groups())
+    low, high, least, most, longer, scored = (
+        int(x.replace(",", "")) for x in said.groups()
+    )
     paths = (results_folder() / "feedback").glob("*-vllm/*.parquet")
     reads = pd.concat(map(pd.read_parquet, paths), ignore_index=True)
     reads = reads[reads["readout"] == "feedback"].copy()
@@ -80,7 +86,10 @@ def test_the_page_says_how_many_written_answers_never_end():
     assert (round(tokens.min()), round(tokens.max())) == (least, most)
     has_score = reads["status"] == "ok"
     assert not (has_score & reads["endless"]).any()
-    assert (int((has_score & (reads["completion_tokens"] > 256)).sum()), int(has_score.sum())) == (
+    assert (
+        int((has_score & (reads["completion_tokens"] > 256)).sum()),
+        int(has_score.sum()),
+    ) == (
         longer,
         scored,
     )

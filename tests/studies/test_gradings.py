@@ -38,7 +38,10 @@ def test_what_is_recorded_comes_back_without_any_text(clone):
         ("rulers", "paraphrased", "whole"): 15,
         ("dhs", "standard", "sentences"): 30 + 150,
     }
-    parts = [recorded_grades("simulated:grader", "minibench", d) for d in ("single", "balanced")]
+    parts = [
+        recorded_grades("simulated:grader", "minibench", d)
+        for d in ("single", "balanced")
+    ]
     assert [len(part.scores) for part in parts] == [90, 150]
     assert [len(frame) for frame in found] == [
         sum(map(len, frames)) for frames in zip(*parts, strict=True)
@@ -51,7 +54,9 @@ def test_what_is_recorded_comes_back_without_any_text(clone):
     for path in folder.glob("*.parquet"):
         written = pd.read_parquet(path).astype(str)
         for text in texts:
-            assert not written.map(lambda cell, t=text: t[:20] in str(cell)).any(axis=None)
+            assert not written.map(lambda cell, t=text: t[:20] in str(cell)).any(
+                axis=None
+            )
     card = json.loads((folder / "run.json").read_text())
     assert card["datasets"]["minibench"]["texts"] == 10
     assert judges().slug.tolist() == ["simulated:grader"]
@@ -70,7 +75,9 @@ def test_the_study_of_the_clone_can_be_read():
     from rubricnb.rulers import load_bundle
     from rubricnb.rulers.methods import METHODS
 
-    content = yaml.safe_load((results_folder().parent / "params/rulers.yml").read_text("utf-8"))
+    content = yaml.safe_load(
+        (results_folder().parent / "params/rulers.yml").read_text("utf-8")
+    )
     for part in content["gradings"]:
         assert set(part) <= _GRADING_KEYS
         assert set(part.get("methods", ["rulers"])) <= set(METHODS)
@@ -99,7 +106,9 @@ def compiling(clone):
     return bundle
 
 
-def test_a_study_compiles_its_bundles_once_and_grades_with_them(clone, compiling, capsys):
+def test_a_study_compiles_its_bundles_once_and_grades_with_them(
+    clone, compiling, capsys
+):
     store = clone / "store.sqlite"
     record_gradings(store=store)
     assert capsys.readouterr().out.count("compiled") == 2
@@ -116,7 +125,9 @@ def test_a_bundle_that_was_compiled_otherwise_is_not_taken(clone, compiling):
     record_gradings(store=clone / "store.sqlite")
     study = clone / "params" / "rulers.yml"
     study.write_text(study.read_text().replace("n_items: 6", "n_items: 9"))
-    with pytest.raises(ValueError, match=r"own\.json was compiled with another n_items than"):
+    with pytest.raises(
+        ValueError, match=r"own\.json was compiled with another n_items than"
+    ):
         record_gradings(store=clone / "store.sqlite")
 
 
@@ -129,7 +140,11 @@ def test_the_cost_counts_the_compilation_and_leaves_no_bundle(compiling):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("model: a simulated grader, n_items", "model: nobody, n_items", "model 'nobody' is not"),
+        (
+            "model: a simulated grader, n_items",
+            "model: nobody, n_items",
+            "model 'nobody' is not",
+        ),
         ("min_evidence: 1", "minimum: 1", "compile has an unknown entry 'minimum'"),
         ("anchors.csv", "no.csv", r"there is no .*no\.csv"),
     ],

@@ -1,4 +1,6 @@
-"""Attacks on the default judge: what is recorded, and that the defence keeps the structure."""
+"""Attacks on the default judge: what is recorded,
+and that the defence keeps the structure.
+"""
 
 import pandas as pd
 import pytest
@@ -41,7 +43,9 @@ def test_undefended_is_the_same_prompt_with_the_text_as_it_is(attack):
     items = attacked(rb.load("minibench", n_items=5), attack)
     judge = rb.open_judge("simulated:unbiased")
     requests = rb.plan(items, rb.fixed(5, 1), readout="score")
-    for request, response in zip(rendered(requests, judge), items.response, strict=True):
+    for request, response in zip(
+        rendered(requests, judge), items.response, strict=True
+    ):
         bare = undefended(request, response).messages[0].content
         assert response in bare
         assert bare.replace(response, "") == request.messages[0].content.replace(

@@ -27,9 +27,12 @@ def _cells():
 def test_the_counts_are_those_of_the_sets(of):
     shapes = {(c.judge, c.criterion): c.human.shape for c in of}
     assert len(shapes) == 5 * 4 + 2 * 6
-    assert shapes.pop(("GPT-4-0314", "consistency")) == (98, 12)  # two answers name no score
+    # two answers name no score
+    assert shapes.pop(("GPT-4-0314", "consistency")) == (98, 12)
     assert shapes.pop(("ChatGPT", "empathy")) == (93, 11)  # off the scale
-    by_judge = {judge: {s for (j, _), s in shapes.items() if j == judge} for judge, _ in shapes}
+    by_judge = {
+        judge: {s for (j, _), s in shapes.items() if j == judge} for judge, _ in shapes
+    }
     assert by_judge == {
         "GPT-4-0314": {(100, 12)}, "GPT-3.5-0301": {(100, 12)}, "GPT-4o": {(100, 16)},
         "Gemini Flash": {(100, 16)}, "Gemini Pro": {(100, 16)}, "ChatGPT": {(96, 11)},
@@ -37,7 +40,8 @@ def test_the_counts_are_those_of_the_sets(of):
     }  # fmt: skip
 
 
-# ---- what the chapter says in words -----------------------------------------------------------
+# ---- what the chapter says in words
+# -----------------------------------------------------------
 
 
 def geometric(values):
@@ -45,7 +49,12 @@ def geometric(values):
 
 
 def test_fifty_draws_agree_with_the_formula_and_ten_do_not():
-    drawn = recorded("labels_random").query("judge != @labels.FOUR").groupby("n_labels").gain
+    drawn = (
+        recorded("labels_random")
+        .query("judge != @labels.FOUR")
+        .groupby("n_labels")
+        .gain
+    )
     formula = recorded("labels_expected").query("group == 'all'").set_index("n_labels")
     for n in (50, 100, 200):
         assert formula.low[n] < geometric(drawn.get_group(n)) < formula.high[n]
@@ -53,46 +62,70 @@ def test_fifty_draws_agree_with_the_formula_and_ten_do_not():
 
 
 def test_gpt_4o_gains_most_and_gemini_flash_least():
-    formula = recorded("labels_expected").query("n_labels == 50").set_index("group").gain
+    formula = (
+        recorded("labels_expected").query("n_labels == 50").set_index("group").gain
+    )
     judges = formula[list(labels.JUDGES.values())]
     assert (judges.idxmax(), judges.idxmin()) == ("GPT-4o", "Gemini Flash")
 
 
 def test_whole_articles_gain_next_to_nothing_and_ignoring_them_is_not_covered():
-    plans = recorded("labels_plans").query("plan == 'whole articles' and judge != @labels.FOUR")
+    plans = recorded("labels_plans").query(
+        "plan == 'whole articles' and judge != @labels.FOUR"
+    )
     assert plans.groupby("about").gain.agg(geometric).between(1, 1.1).all()
     assert plans.coverage_ignored.mean() < 0.87
 
 
 def test_no_rule_ranks_best_on_all_sets():
     table = recorded("labels_systems").query("prompts == 'drawn for each'")
-    tau = table.groupby(["judge", "per_system"])[["tau", "tau_judge", "tau_labels"]].mean()
+    tau = table.groupby(["judge", "per_system"])[
+        ["tau", "tau_judge", "tau_labels"]
+    ].mean()
     assert tau.loc[("GPT-3.5-0301", 8)].idxmax() == "tau_judge"
     assert tau.loc[("Gemini Pro", 4)].idxmax() == "tau"
     assert tau.loc[("Gemini Pro", 4)].idxmin() == "tau_judge"
 
 
 def test_people_are_first_on_hanna_for_people_and_judge(of):
-    human = sorted(rb.load_recording("hanna-llm")["candidate"].astype(str).unique()).index("human")
+    human = sorted(
+        rb.load_recording("hanna-llm")["candidate"].astype(str).unique()
+    ).index("human")
     for cell in of:
         if cell.dataset == "HANNA":
-            assert cell.human.mean(axis=0).argmax() == human == cell.score.mean(axis=0).argmax()
+            assert (
+                cell.human.mean(axis=0).argmax()
+                == human
+                == cell.score.mean(axis=0).argmax()
+            )
 
 
-# ---- the estimators are those of the package --------------------------------------------------
+# ---- the estimators are those of the package
+# --------------------------------------------------
 
 
 def world(rng, clusters=30, systems=6):
     """Ratings and scores that share prompts and systems, in matrices and as frames."""
     truth = rng.normal(size=(clusters, systems)) + 0.5 * rng.normal(size=(clusters, 1))
     human = np.round(3 + truth + 0.4 * np.arange(systems), 1)
-    score = np.round(2 + 0.7 * truth + 0.3 * np.arange(systems) + rng.normal(size=truth.shape))
+    score = np.round(
+        2 + 0.7 * truth + 0.3 * np.arange(systems) + rng.normal(size=truth.shape)
+    )
     names = [f"p{c:02d}/s{s}" for c in range(clusters) for s in range(systems)]
     judgments = pd.DataFrame({
-        "item_id": names, "cluster_id": [n[:3] for n in names], "candidate": [n[4:] for n in names],
-        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score.ravel(),
+        "item_id": names, "cluster_id": [n[:3] for n in names], (
+            "candidate"
+        ): [n[4:] for n in names],
+        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", (
+            "score"
+        ): score.ravel(),
     })  # fmt: skip
-    return human, score, judgments, pd.DataFrame({"item_id": names, "human": human.ravel()})
+    return (
+        human,
+        score,
+        judgments,
+        pd.DataFrame({"item_id": names, "human": human.ravel()}),
+    )
 
 
 def check(found, row, draw):
@@ -121,14 +154,17 @@ def test_every_plan_is_estimated_as_the_package_does(seed):
     drawn = labels.chosen(rng, human.size, 12, draws=3)  # texts drawn singly
     y, f = human.ravel()[drawn], score.ravel()[drawn]
     share = np.bincount(drawn[1] // 6, minlength=30) / 12
-    if ((share - 1 / 30) ** 2).sum() <= 1 / 12 - 1 / 180:  # no closer together than by chance
+    # no closer together than by chance
+    if ((share - 1 / 30) ** 2).sum() <= 1 / 12 - 1 / 180:
         row = theirs(drawn[1])
         check(labels.regression(y, f, score.mean(), human.size), row, 1)
         check_alone(labels.alone(y, human.size), row, 1)
     of, who = labels.rotated(rng, 30, 6, 18, draws=2)
     row = theirs((of * 6 + who)[0])
     assert row["drawn"] == "one per cluster"
-    found = labels.regression(human[of, who], score[of, who], score.mean(), human.size, who)
+    found = labels.regression(
+        human[of, who], score[of, who], score.mean(), human.size, who
+    )
     check(found, row, 0)
     of = labels.chosen(rng, 30, 5, draws=2)
     row = theirs((of[0][:, None] * 6 + np.arange(6)).ravel())
@@ -150,7 +186,8 @@ def test_systems_are_those_of_the_package(seed, m):
     np.testing.assert_allclose(table["high"] - table["low"], 2 * half[1])
 
 
-# ---- the rest ---------------------------------------------------------------------------------
+# ---- the rest
+# ---------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -181,7 +218,9 @@ def test_the_clipped_slope_is_the_best_weight_of_prediction_powered_inference(se
 def test_draws_are_without_replacement_and_rotate_evenly(seed, n):
     rng = np.random.default_rng(seed)
     drawn = labels.chosen(rng, 9, n, draws=4)
-    assert all(len(set(row)) == n and set(row) <= set(range(9)) for row in drawn.tolist())
+    assert all(
+        len(set(row)) == n and set(row) <= set(range(9)) for row in drawn.tolist()
+    )
     of, who = labels.rotated(rng, 20, 5, 10, draws=3)
     assert all(len(set(row)) == 10 for row in of.tolist())
     assert all(np.bincount(row).tolist() == [2] * 5 for row in who)
@@ -207,7 +246,9 @@ def test_rogan_and_gladen_find_the_share_if_all_is_known_and_say_where_nothing_i
 
 def test_likeness_is_the_intraclass_correlation_that_was_planted():
     rng = np.random.default_rng(2)
-    x = np.sqrt(0.3) * rng.normal(size=(4_000, 1)) + np.sqrt(0.7) * rng.normal(size=(4_000, 8))
+    x = np.sqrt(0.3) * rng.normal(size=(4_000, 1)) + np.sqrt(0.7) * rng.normal(
+        size=(4_000, 8)
+    )
     assert labels.alikeness(x) == pytest.approx(0.3, abs=0.02)
 
 
@@ -215,10 +256,13 @@ def test_the_expected_gain_is_that_of_the_correlation_with_a_jackknife_over_clus
     human, score, *_ = world(np.random.default_rng(3))
     names = tuple(f"p{c}" for c in range(30))
     cell = labels.Cell("j", "d", "c", human, score, names)
-    found = labels.expected([cell, cell], n=50)  # the same clusters twice: no more is known
+    # the same clusters twice: no more is known
+    found = labels.expected([cell, cell], n=50)
 
     def log_gain(keep):
-        return -np.log(1 - np.corrcoef(human[keep].ravel(), score[keep].ravel())[0, 1] ** 2)
+        return -np.log(
+            1 - np.corrcoef(human[keep].ravel(), score[keep].ravel())[0, 1] ** 2
+        )
 
     everyone = np.arange(30)
     without = np.array([log_gain(everyone != c) for c in everyone])
@@ -228,7 +272,8 @@ def test_the_expected_gain_is_that_of_the_correlation_with_a_jackknife_over_clus
     assert found["high"] == pytest.approx(np.exp(middle + stats.t.ppf(0.975, 29) * se))
 
 
-# ---- bad input --------------------------------------------------------------------------------
+# ---- bad input
+# --------------------------------------------------------------------------------
 
 
 def scores(**changes):

@@ -20,7 +20,9 @@ def test_the_chances_of_a_lead_of_two_and_of_all(p, yes, reads, five):
     assert found == (pytest.approx(yes, abs=6e-4), 0, pytest.approx(reads, abs=6e-3))
     assert need_ten.chances(p, 5, 5)[0] == pytest.approx(five, abs=6e-4)
     for k in (1, 3, 5, 7, 9):  # a lead of all is the majority of all
-        assert need_ten.chances(p, k, k)[0] == pytest.approx(stats.binom.sf(k // 2, k, p))
+        assert need_ten.chances(p, k, k)[0] == pytest.approx(
+            stats.binom.sf(k // 2, k, p)
+        )
 
 
 def test_votes_gone_through_have_the_exact_chances():
@@ -38,11 +40,18 @@ def test_the_systematic_error_is_that_of_many_simulated_reads():
     """The integral against a crowd of simulated texts, whose own noise averages out."""
     judge = need_ten.replace(need_ten.strengthened(need_ten.FIRST, 4.0), direction=1.0)
     plain = need_ten.replace(judge, position_preference=(0.0,), direction=0.0)
-    sure = {"text_error": 0.9, "item_error": 0.0, "cluster_order_noise": 0.0, "human_weight": 0.0}
+    sure = {
+        "text_error": 0.9,
+        "item_error": 0.0,
+        "cluster_order_noise": 0.0,
+        "human_weight": 0.0,
+    }
     orders = rb.Design("first", 5, 2).orderings()
     human = np.full(20_000, 3.0)
     means = [
-        need_ten.expected(need_ten.ask(need_ten.replace(j, **sure), human, orders, 3), orders)
+        need_ten.expected(
+            need_ten.ask(need_ten.replace(j, **sure), human, orders, 3), orders
+        )
         for j in (judge, plain)
     ]
     _, wanted = need_ten.systematic(orders[:1], judge, "expected score")
@@ -68,7 +77,9 @@ def test_stopping_at_a_small_standard_error_stops_where_it_should():
 
 
 def test_a_lead_of_two_errs_like_five_reads_however_ratings_are_skewed():
-    found = recorded("need_ten_decisions").set_index(["shape", "noise", "cut", "lead", "most"])
+    found = recorded("need_ten_decisions").set_index(
+        ["shape", "noise", "cut", "lead", "most"]
+    )
     wrong = found.wrong.unstack(["lead", "most"])
     assert len(wrong) == 5 * 2 * 2
     assert (wrong[(2, 9)] - wrong[(5, 5)]).abs().max() < 0.01
@@ -105,7 +116,9 @@ def test_opposite_orders_cancel_what_turns_round_with_the_list():
     orders = rb.balanced(5).orderings()
     rng = np.random.default_rng(7)
     odd = rng.normal(0, 0.2, 10)
-    mirror = [np.flatnonzero((orders == row[::-1]).all(axis=1)).item() for row in orders]
+    mirror = [
+        np.flatnonzero((orders == row[::-1]).all(axis=1)).item() for row in orders
+    ]
     odd = (odd - odd[mirror]) / 2
     p = rng.dirichlet([50, 100, 200, 100, 50], 40)[:, None, :].repeat(10, axis=1)
     shown = np.argsort(orders, axis=1)  # the place of each score
@@ -130,7 +143,9 @@ def test_a_decision_where_ten_reads_are_split_evenly_is_half_wrong():
     place = np.argsort(orders, axis=1)
     for text in range(2):
         p[text, range(10), place[range(10), split[text] - 1]] = 1
-    cell = Cell("j", "s", p, orders, np.zeros(2), pd.DataFrame({"cluster_id": range(2)}))
+    cell = Cell(
+        "j", "s", p, orders, np.zeros(2), pd.DataFrame({"cluster_id": range(2)})
+    )
     found = need_ten.recorded_decisions([cell])
     assert found.wrong.to_numpy() == pytest.approx(0.25)  # half of one of two
     assert (found.ties == 0.5).all()

@@ -1,4 +1,6 @@
-"""What others' reads say of noise: recorded tables recompute, and each statistic has an oracle."""
+"""What others' reads say of noise: recorded tables recompute,
+and each statistic has an oracle.
+"""
 
 from itertools import combinations, permutations
 
@@ -16,7 +18,9 @@ NAN = float("nan")
 
 
 def drawn(n, seed, request_sd=0.0, missing=0.0):
-    """Scores of one arm: a mean per response, noise of the request, noise of the reads."""
+    """Scores of one arm: a mean per response,
+    noise of the request, noise of the reads.
+    """
     rng = np.random.default_rng(seed)
     mean = np.random.default_rng(99).normal(5, 2, (n, 4, 1))  # of every arm
     scores = mean + rng.normal(0, request_sd, (n, 4, 1)) + rng.normal(0, 0.5, (n, 4, 8))
@@ -47,7 +51,10 @@ def test_the_chapter_computes_its_tables_anew(mirror, monkeypatch, tmp_path):
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))  # nothing is recorded here
     executed = book.execute("19_how_noisy", {"recompute": True}, cell_seconds=300)
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
-    names = [output.get("metadata", {}).get("scrapbook", {}).get("name") for output in outputs]
+    names = [
+        output.get("metadata", {}).get("scrapbook", {}).get("name")
+        for output in outputs
+    ]
     glued = outputs[names.index("reask-count")].data
     assert "56" in str(glued)
 
@@ -63,9 +70,13 @@ def one(table, **where):
 def test_counts_that_others_found_in_these_files():
     reads, means = recorded("noisy_reads"), recorded("noisy_means")
     full = {"judge": "gpt-5.4"}
-    moved = reads[(reads.judge == "gpt-5.4") & (reads.quantity == "moved")].set_index("temperature")
+    moved = reads[(reads.judge == "gpt-5.4") & (reads.quantity == "moved")].set_index(
+        "temperature"
+    )
     assert (100 * moved.value).round().to_dict() == {0.0: 23, 0.3: 54, 0.7: 60, 1.0: 64}
-    best = reads[reads.quantity == "best_moved"].set_index(["judge", "temperature"]).value
+    best = (
+        reads[reads.quantity == "best_moved"].set_index(["judge", "temperature"]).value
+    )
     assert round(100 * best["gpt-5.4", 0.0]) == 15
     assert round(100 * best["gpt-5.4", 1.0]) == 36
     assert round(100 * best["gpt-5.4-nano", 1.0]) == 79
@@ -76,7 +87,9 @@ def test_counts_that_others_found_in_these_files():
         72.2, abs=0.06
     )
     eight = {**full, "temperature": 1.0, "k": 8}
-    assert 100 * one(means, **eight, quantity="right_strict").value == pytest.approx(81.5, abs=0.06)
+    assert 100 * one(means, **eight, quantity="right_strict").value == pytest.approx(
+        81.5, abs=0.06
+    )
     again = one(recorded("noisy_reask"), form="all", quantity="differs")
     assert (again["count"], again.n_items) == (56, 312)
     three = recorded("noisy_gpt4")
@@ -130,7 +143,9 @@ def test_leads_are_counted_one_by_one():
 
 
 def test_right_answers_and_ties():
-    split, strict = noisy.right(np.array([[7.0, 7, 7, 1], [7, NAN, 1, 1], [2, 1, 1, 1]]))
+    split, strict = noisy.right(
+        np.array([[7.0, 7, 7, 1], [7, NAN, 1, 1], [2, 1, 1, 1]])
+    )
     assert split.tolist() == pytest.approx([1 / 3, NAN, 1], nan_ok=True)
     assert strict.tolist() == pytest.approx([0, NAN, 1], nan_ok=True)
     # A judge that knows nothing is right in a quarter of the prompts, ties or not.
@@ -169,12 +184,20 @@ def test_temperature_zero_alone_lies_away_from_the_mean_of_warm_reads():
     """Of rounded draws around one value, the likeliest score lies off their mean."""
     rng = np.random.default_rng(51)
     quality = rng.normal(5, 1.5, (900, 4, 1))
-    arms = {t: np.round(quality + rng.normal(0, 0.6, (900, 4, 8))) for t in (0.3, 0.7, 1.0)}
+    arms = {
+        t: np.round(quality + rng.normal(0, 0.6, (900, 4, 8))) for t in (0.3, 0.7, 1.0)
+    }
     cold = np.repeat(noisy.commonest(arms[0.3])[..., None], 8, axis=2)
     frames = [as_judgments(s, temperature=t) for t, s in ({0.0: cold} | arms).items()]
-    table = noisy.requests(pd.concat(frames)).set_index(["temperature", "other", "quantity"]).value
+    table = (
+        noisy.requests(pd.concat(frames))
+        .set_index(["temperature", "other", "quantity"])
+        .value
+    )
     assert table[0.7, 1.0, "beyond"] == pytest.approx(0, abs=0.02)
-    assert table[0.7, 1.0, "sharpened"] == pytest.approx(table[0.0, 1.0, "beyond"], abs=0.03)
+    assert table[0.7, 1.0, "sharpened"] == pytest.approx(
+        table[0.0, 1.0, "beyond"], abs=0.03
+    )
     assert table[0.0, 1.0, "beyond"] > 0.05
     ties = np.array([[[1.0, 1, 2, 2, 3], [4, 4, 4, 5, 5]]])
     assert noisy.commonest(ties).tolist() == [[1.5, 4.0]]
@@ -184,7 +207,10 @@ def test_requests_that_share_their_noise_are_seen_as_neighbours():
     low, high = drawn(900, 20, 0.4), drawn(900, 21, 0.4)
     rng = np.random.default_rng(22)
     arms = {0.0: low, 0.3: low, 0.7: high, 1.0: high}
-    frames = [as_judgments(s + rng.normal(0, 0.1, s.shape), temperature=t) for t, s in arms.items()]
+    frames = [
+        as_judgments(s + rng.normal(0, 0.1, s.shape), temperature=t)
+        for t, s in arms.items()
+    ]
     neighbours = one(noisy.requests(pd.concat(frames)), quantity="neighbours")
     assert neighbours.value == pytest.approx(-4 * (0.4**2 + 0.5**2 / 8), rel=0.1)  # all
 

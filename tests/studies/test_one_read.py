@@ -58,7 +58,9 @@ def test_a_planted_preference_is_found_and_taken_off():
 
 
 def test_what_all_texts_share_and_what_goes_with_the_position_are_told_apart():
-    """A preference for places, one for whole orders, and one of each text for itself."""
+    """A preference for places, one for whole orders,
+    and one of each text for itself.
+    """
     rng = np.random.default_rng(3)
     human, orders = one_read.qualities(200, rng), one_read.BALANCED
     place = one_read.ask(one_read.strengthened(CALM, 2), human, orders, 1)
@@ -67,7 +69,9 @@ def test_what_all_texts_share_and_what_goes_with_the_position_are_told_apart():
     own = one_read.softmax(one_read.logs(fair) + rng.normal(0, 0.5, (200, 10, 5)))
     items = pd.DataFrame({"cluster_id": range(200)})
     found = {
-        name: pd.DataFrame(one_read.shared(one_read.Cell("j", "s", p, orders, human, items)))
+        name: pd.DataFrame(
+            one_read.shared(one_read.Cell("j", "s", p, orders, human, items))
+        )
         .set_index("quantity")
         .value
         for name, p in (("place", place), ("whole", whole), ("own", own))
@@ -82,10 +86,14 @@ def test_what_all_texts_share_and_what_goes_with_the_position_are_told_apart():
 def test_simulated_judges_answer_as_through_the_package():
     judge = replace(CALM, text_error=0.0, item_error=0.0)
     items = rb.load("minibench").head(20).copy()
-    wanted = rb.simulate(rb.plan(items, rb.balanced(5), readout="logprobs"), items, judge)
+    wanted = rb.simulate(
+        rb.plan(items, rb.balanced(5), readout="logprobs"), items, judge
+    )
     human = items["human"].to_numpy(float)
     ours = one_read.ask(judge, human, one_read.BALANCED, 0)
-    theirs = wanted[[f"probability_{k}" for k in range(1, 6)]].to_numpy().reshape(ours.shape)
+    theirs = (
+        wanted[[f"probability_{k}" for k in range(1, 6)]].to_numpy().reshape(ours.shape)
+    )
     # Their texts have other names, so they agree where nothing is noise.
     assert ours == pytest.approx(theirs, abs=1e-6)
 
@@ -99,24 +107,38 @@ def test_planted_truth_says_what_the_chapter_says():
 def test_a_recording_that_lacks_a_read_is_refused(monkeypatch):
     found = rb.recorded(*QWEN)
     one = found.index == found.index[found["design"] == "balanced"][3]
-    changed = found.assign(ordering=found["ordering"].astype(str).mask(one, "5-1-2-3-4"))
+    changed = found.assign(
+        ordering=found["ordering"].astype(str).mask(one, "5-1-2-3-4")
+    )
     monkeypatch.setattr(one_read.rb, "recorded", lambda *_: changed)
     with pytest.raises(ValueError, match="same ten balanced reads"):
         one_read.cell(*QWEN)
 
 
 def test_what_the_chapter_says_in_words():
-    """Gemma on MT-Bench is the counter-example; an empty text is no measure of a judge."""
-    lost = recorded("one_read_agreement").query("judge == 'Gemma 270M' and dataset == 'mt-bench'")
+    """Gemma on MT-Bench is the counter-example;
+    an empty text is no measure of a judge.
+    """
+    lost = recorded("one_read_agreement").query(
+        "judge == 'Gemma 270M' and dataset == 'mt-bench'"
+    )
     row = lost.set_index("quantity").loc["G10 − E10"]
     assert row["value"] == pytest.approx(-0.058, abs=5e-4)
     assert row["high"] < 0
     small = (
-        recorded("one_read_systems").query("judge != 'Qwen 1.5B'").groupby("orders")["pair"].mean()
+        recorded("one_read_systems")
+        .query("judge != 'Qwen 1.5B'")
+        .groupby("orders")["pair"]
+        .mean()
     )
     assert 0.4 < small["rotated over prompts"] / small["one order for all"] < 0.6
     assert small["an order for each text"] > small["one order for all"]
-    systems = recorded("one_read_systems").query("dataset == 'minibench'").set_index("orders").pair
+    systems = (
+        recorded("one_read_systems")
+        .query("dataset == 'minibench'")
+        .set_index("orders")
+        .pair
+    )
     assert systems["rotated over prompts"] > 1.3 * systems["one order for all"]
 
 
@@ -127,7 +149,9 @@ def test_which_correction_helps_is_what_the_chapter_says():
     assert more["name"] > 10
     assert more["position"] > 0
     left = found.left.groupby(level="way").median()
-    assert left["order"] < left[["position", "batch", "mirror"]].min() < 1 < left["name"]
+    assert (
+        left["order"] < left[["position", "batch", "mirror"]].min() < 1 < left["name"]
+    )
     assert (found.loc["order"].left < 1).all()
     reader = found[(found.judge == "Qwen 1.5B") & (found.dataset == "minibench")]
     assert reader.flips_low["position"] > 0 > reader.flips_high["order"]
@@ -137,20 +161,25 @@ def test_which_correction_helps_is_what_the_chapter_says():
 
 def test_each_correction_removes_the_shape_that_it_assumes():
     """Planted effects of orders: what is left follows from how each way is defined."""
-    left = recorded("one_read_shapes").pivot(index="effect", columns="way", values="left")
+    left = recorded("one_read_shapes").pivot(
+        index="effect", columns="way", values="left"
+    )
     shared = left.drop("each text's own")
     assert (shared["order"] < 0.01).all()
     assert left.loc["position", "position"] < 0.01
     assert left.loc[["direction", "score × place"], "position"].min() > 0.8
     assert left.loc["each text's own", ["order", "position"]].min() > 0.95
     assert (left[["name", "empty"]] > 1).all(axis=None)
-    assert left.loc["direction", "mirror"] < 0.01  # a list and its mirror image cancel it
+    # a list and its mirror image cancel it
+    assert left.loc["direction", "mirror"] < 0.01
     assert left.loc["direction", "cyclic"] > 1  # and rotations of one direction do not
     assert left.loc["position", "cyclic"] < 0.01
 
 
 def test_an_empty_texts_own_effect_is_added_to_every_text():
-    """Texts without any effect of order: after the division by an empty text they have one."""
+    """Texts without any effect of order:
+    after the division by an empty text they have one.
+    """
     rng = np.random.default_rng(5)
     human = one_read.qualities(60, rng)
     fair = one_read.ask(one_read.strengthened(CALM, 0), human, one_read.BALANCED, 1)
@@ -158,7 +187,9 @@ def test_an_empty_texts_own_effect_is_added_to_every_text():
     items = pd.DataFrame({"cluster_id": range(60), "group_id": range(60)})
     cell = one_read.Cell("j", "s", noise, one_read.BALANCED, human, items)
     null = one_read.effect("score × place", 1, rng)
-    found = pd.DataFrame(one_read.corrections(cell, rng, null, draws=5)).set_index("way")
+    found = pd.DataFrame(one_read.corrections(cell, rng, null, draws=5)).set_index(
+        "way"
+    )
     assert found.left_low["empty"] > 5
     assert found.flips_low["empty"] > 0.05
     assert abs(found.flips["order"]) < 0.03

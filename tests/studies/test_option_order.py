@@ -1,4 +1,6 @@
-"""The study that anyone with a key can run: what it asks, and its way there and back."""
+"""The study that anyone with a key can run: what it asks,
+and its way there and back.
+"""
 
 import json
 import re
@@ -51,7 +53,9 @@ def small(tmp_path, monkeypatch, mirror):
 
 
 def takes_the_first(payload, headers):
-    """A judge whose score is mostly the one that the rubric lists first, whatever the text."""
+    """A judge whose score is mostly the one that the rubric lists first,
+    whatever the text.
+    """
     prompt = payload["messages"][-1]["content"]
     scores = SCORE.findall(prompt)
     said = f"Fine. [RESULT] {scores[zlib.crc32(prompt.encode()) % 8 == 0]}"
@@ -73,7 +77,10 @@ def hosted(monkeypatch):
 def test_a_hundred_items_of_whole_prompts_are_asked_in_three_ways(mirror):
     parts = read_study("option_order", named("openai:gpt-4.1"))["plans"]
     items = {part["dataset"]: items_of(part) for part in parts}
-    assert {name: len(frame) for name, frame in items.items()} == {"minibench": 60, "hanna": 40}
+    assert {name: len(frame) for name, frame in items.items()} == {
+        "minibench": 60,
+        "hanna": 40,
+    }
     assert items["minibench"].groupby("group_id").size().tolist() == [5] * 12
     assert items["hanna"]["cluster_id"].nunique() == 40
     assert items["hanna"]["human"].notna().all()
@@ -88,13 +95,17 @@ def test_the_prices_on_the_page_are_those_that_are_estimated(mirror):
     rows = re.findall(r"^\| `(\S+)` \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", text, re.M)
     assert len(rows) == 8
     cost = study_cost("option_order", named("openai:gpt-4.1"))
-    assert cost["calls"].sum() == 100 * (10 + 9 + 10)  # one order of `fixed` is among the balanced
+    # one order of `fixed` is among the balanced
+    assert cost["calls"].sum() == 100 * (10 + 9 + 10)
     assert f"{cost['calls'].sum():,} short calls" in text
     sent, received = cost[["prompt_tokens", "completion_tokens"]].sum()
     known = re.search(r"genai-prices ([\d.]+\d)", text)[1] == version("genai-prices")
     for spec, *said in rows:
         thoughts = 2900 * _REASONING_TOKENS["medium"] if "gpt-5" in spec else 0
-        assert said[:2] == [f"{sent / 1e6:.1f}", f"{(received + thoughts) / 1e6:.1f}"], spec
+        assert said[:2] == [
+            f"{sent / 1e6:.1f}",
+            f"{(received + thoughts) / 1e6:.1f}",
+        ], spec
         if known:
             most = describe(spec).price.of(sent, 0, received + thoughts)
             assert float(said[2]) == pytest.approx(most, abs=0.051), spec
@@ -102,19 +113,30 @@ def test_the_prices_on_the_page_are_those_that_are_estimated(mirror):
 
 def test_without_a_judge_the_study_says_how_to_name_one(small):
     small(15, 6)
-    for command in (["run", "option_order", "--cost"], ["batch", "export", "option_order", "b"]):
+    for command in (
+        ["run", "option_order", "--cost"],
+        ["batch", "export", "option_order", "b"],
+    ):
         done = cli(*command)
         assert done.exit_code == 1
-        assert "option_order.yml names no judge: add --judge openai:MODEL" in done.output
+        assert (
+            "option_order.yml names no judge: add --judge openai:MODEL" in done.output
+        )
 
 
 def test_a_judge_of_the_command_line_takes_the_place_of_the_file_s_where_that_can_be():
     [own] = read_study("gemma", named("vllm:checkpoints/gemma-3-270m"))["judges"]
     assert own["conditions"] == {"prompt_format": "plain"}  # as the file has it
     [other] = read_study("gemma", named("openai:m"))["judges"]
-    assert other == {"spec": "openai:m", "model": "m", "licence": "its provider's terms"}
+    assert other == {
+        "spec": "openai:m",
+        "model": "m",
+        "licence": "its provider's terms",
+    }
     assert read_study("scoring", named("embedded"))["references"]
-    with pytest.raises(ValueError, match="asks only the judges it names: add openai:m to it"):
+    with pytest.raises(
+        ValueError, match="asks only the judges it names: add openai:m to it"
+    ):
         read_study("scoring", named("openai:m"))
 
 
@@ -131,7 +153,9 @@ def test_what_a_judge_of_the_command_line_is_asked_with_is_recorded(small, hoste
 
 
 @pytest.mark.slow
-def test_a_batch_goes_there_and_back_with_the_price_first_and_a_part_missing(small, hosted, capsys):
+def test_a_batch_goes_there_and_back_with_the_price_first_and_a_part_missing(
+    small, hosted, capsys
+):
     url, received = hosted
     small(90, 6)
     judge = ["--judge", "openai:gpt-4.1"]
@@ -160,11 +184,16 @@ def test_a_batch_goes_there_and_back_with_the_price_first_and_a_part_missing(sma
     assert problems(folder) == []
     findings, tables = shows(folder)
     found = findings[findings["dataset"] == "minibench"].set_index("finding")
-    assert found["verdict"][["position", "first"]].tolist() == ["replicates", "replicates"]
+    assert found["verdict"][["position", "first"]].tolist() == [
+        "replicates",
+        "replicates",
+    ]
     assert found["estimate [95 %]"]["position"] > "0.8"
     assert {"position.csv", "agreement.csv", "ranking.csv"} < set(tables)
     assert "text" not in " ".join(pd.read_parquet(folder / "minibench.parquet").columns)
-    assert not [p for p in folder.iterdir() if "a-key" in p.read_bytes().decode("latin-1")]
+    assert not [
+        p for p in folder.iterdir() if "a-key" in p.read_bytes().decode("latin-1")
+    ]
 
 
 def commands():

@@ -1,4 +1,6 @@
-"""The study of someone else's scoring probes: its tables, their recomputation, its statistics."""
+"""The study of someone else's scoring probes: its tables,
+their recomputation, its statistics.
+"""
 
 import numpy as np
 import pandas as pd
@@ -25,14 +27,25 @@ def fake(control, variants, entropy=0.5):
     runs = [("control", k, run) for k, run in enumerate(control, 1)]
     cells = [*runs, *((name, 1, scores) for name, scores in variants.items())]
     return pd.DataFrame(
-        {"item_id": f"i{n}", "template": name, "replicate": k, "raw": raw, "entropy": entropy}
+        {
+            "item_id": f"i{n}",
+            "template": name,
+            "replicate": k,
+            "raw": raw,
+            "entropy": entropy,
+        }
         for name, k, scores in cells
         for n, raw in enumerate(scores)
     )
 
 
 ALL = [
-    *("rubric_order/reversed", "rubric_order/random", "score_id/letter", "score_id/descriptive"),
+    *(
+        "rubric_order/reversed",
+        "rubric_order/random",
+        "score_id/letter",
+        "score_id/descriptive",
+    ),
     *("reference_answer/good", "authority/expert", "verbosity/terse"),
 ]
 
@@ -88,14 +101,18 @@ def test_a_planted_shift_is_found_beside_what_asking_again_does():
     good, none = found.loc["reference_answer/good"], found.loc["authority/expert"]
     assert good.shift_low < -0.5 < good.shift_high < 0
     assert none.excess_low < 0 < none.excess_high
-    again = np.mean([np.abs(a - b).mean() for i, a in enumerate(noisy[:5]) for b in noisy[:i]])
+    again = np.mean(
+        [np.abs(a - b).mean() for i, a in enumerate(noisy[:5]) for b in noisy[:i]]
+    )
     assert good.mad_reask == pytest.approx(again)
     runs = probes.controls(part)
     assert runs["shift"].sum() == pytest.approx(0, abs=1e-12)
     assert (runs["mean"].round(6) == [round(x.mean(), 6) for x in noisy[:5]]).all()
 
 
-@given(p=st.lists(st.floats(0, 1), min_size=5, max_size=5).filter(lambda p: sum(p) > 1e-3))
+@given(
+    p=st.lists(st.floats(0, 1), min_size=5, max_size=5).filter(lambda p: sum(p) > 1e-3)
+)
 def test_no_distribution_lies_outside_the_bounds_of_its_entropy(p):
     p = np.array(p) / np.sum(p)
     low, high = entropy_bounds(np.array([p @ np.arange(1, 6)]))
@@ -116,7 +133,8 @@ def test_the_bounds_of_entropy_where_they_are_known(expected, low, high):
 
 def test_impossible_pairs_are_counted():
     even = dict.fromkeys(ALL, (3.0, 3.5))
-    part = fake([(3.0, 3.5)] * 5, even, entropy=0.0)  # 3.5 takes two scores, 3.0 does not
+    # 3.5 takes two scores, 3.0 does not
+    part = fake([(3.0, 3.5)] * 5, even, entropy=0.0)
     assert probes.plausible(part)["impossible"] == len(part) / 2
     assert probes.plausible(part.assign(entropy=1.0))["impossible"] == 0
     assert probes.plausible(part.assign(entropy=2.32))["impossible"] == len(part) / 2
@@ -135,11 +153,15 @@ def test_interval_and_correlation_are_those_of_scipy():
     y = x + rng.normal(0, 1, 50)
     middle, low, high = mean("x", x).values()
     expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
-    assert middle == x.mean()  # the package counts the degrees of freedom somewhat lower
+    # the package counts the degrees of freedom somewhat lower
+    assert middle == x.mean()
     assert (low, high) == pytest.approx(expected, abs=0.02 * np.diff(expected)[0])
     r, low, high = pearson("r", x, y).values()
     assert r == pytest.approx(stats.pearsonr(x, y).statistic)
-    left = [np.arctanh(stats.pearsonr(np.delete(x, k), np.delete(y, k))[0]) for k in range(50)]
+    left = [
+        np.arctanh(stats.pearsonr(np.delete(x, k), np.delete(y, k))[0])
+        for k in range(50)
+    ]
     half = stats.t.isf(0.025, 49) * np.sqrt(49 * np.var(left))
     assert np.arctanh([low, high]) == pytest.approx(
         [np.arctanh(r) - half, np.arctanh(r) + half], abs=0.1 * half

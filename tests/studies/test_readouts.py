@@ -1,4 +1,6 @@
-"""The two readouts of one judge: tables recompute, and a planted difference is found."""
+"""The two readouts of one judge: tables recompute,
+and a planted difference is found.
+"""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,9 @@ def test_only_reads_with_a_score_in_both_readouts_are_compared():
     written = frame[(frame.design == "balanced") & (frame.readout == "feedback")]
     assert len(paired) == written.score.notna().sum()
     row = paired.iloc[0]
-    same = frame[(frame.item_id == row.item_id) & (frame.ordering_index == row.ordering_index)]
+    same = frame[
+        (frame.item_id == row.item_id) & (frame.ordering_index == row.ordering_index)
+    ]
     same = same[same.design == "balanced"].set_index("readout").score
     assert (same["feedback"], same["logprobs"]) == (row.written, row.score)
 
@@ -23,14 +27,18 @@ def test_a_judge_that_writes_what_is_most_probable_has_no_difference(monkeypatch
     probable = frame[frame.readout == "logprobs"]
     copied = probable.assign(readout="feedback")
     monkeypatch.setattr(readouts, "BOTH", ("minibench",))
-    monkeypatch.setattr(readouts, "reads", lambda dataset: pd.concat([probable, copied]))
+    monkeypatch.setattr(
+        readouts, "reads", lambda dataset: pd.concat([probable, copied])
+    )
     found = readouts.pairs().set_index("measure").estimate
     assert found["same_score"] == 1
     assert found["absolute_difference"] == 0
 
 
 def test_lost_answers_of_one_order_are_found(monkeypatch):
-    """The judge answers everything, except the texts of one prompt in ascending order."""
+    """The judge answers everything,
+    except the texts of one prompt in ascending order.
+    """
     frame = readouts.reads("minibench").query("design == 'balanced'")
     prompt = frame.cluster_id.iloc[0]
     lost = (frame.ordering == readouts.ASCENDING) & (frame.cluster_id == prompt)

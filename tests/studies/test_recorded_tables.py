@@ -1,8 +1,9 @@
-"""Every table of ``results/recordings`` is what its study computes, as a whole or in part.
+"""Every table of ``results/recordings`` is what its study computes,
+as a whole or in part.
 
-`TABLES` says which part computes which tables; a new table must be there, or say in `NOT_AGAIN` why
-it is not computed again. Parts that take minutes are slow; the others have their turn.
-"""
+`TABLES` says which part computes which tables; a new table must be there, or say in
+`NOT_AGAIN` why it is not computed again. Parts that take minutes are slow; the others
+have their turn."""
 
 from functools import cache, partial
 from itertools import chain
@@ -42,11 +43,17 @@ KEYS = {
     "first_answer_slots": ["judge", "dataset", "place"],
     "first_answer_shares": ["judge", "dataset", "quantity", "place"],
     "first_answer_gaps": ["judge", "dataset", "criterion"],
-    "labels_cells": PAIR, "labels_share": PAIR, "labels_expected": ["group", "n_labels"],
+    "labels_cells": PAIR, "labels_share": PAIR, "labels_expected": ["group", (
+        "n_labels"
+    )],
     "labels_random": [*PAIR, "n_labels"], "labels_plans": [*PAIR, "plan", "about"],
     "labels_systems": [*PAIR, "per_system", "prompts"], "labels_forms": ["form"],
     "labels_lost": PAIR, "replace_lost": ["judge"],
-    "need_ten_recorded": [*CELL, "readout", "pilot"], "need_ten_votes": [*CELL, "lead", "most"],
+    "need_ten_recorded": [*CELL, "readout", "pilot"], "need_ten_votes": [*CELL, (
+        "lead"
+    ), (
+        "most"
+    )],
     "need_ten_directions": [*CELL, "readout"], "need_ten_pairs": [*CELL, "reads"],
     "one_read_agreement": [*CELL, "quantity"], "one_read_corrections": [*CELL, "way"],
     "one_read_systems": [*CELL, "orders"], "one_read_shared": [*CELL, "quantity"],
@@ -68,7 +75,9 @@ def of_forms():
     """The four cells that a small file holds; the draws have a stream of their own."""
     recording = rb.load_recording("summeval-gpt")
     once = forms.first_reads(recording[recording["judge"] == forms.GPT])
-    of = list(error_budget._by_criterion("summeval-gpt", forms.GPT, "form", once, "template"))
+    of = list(
+        error_budget._by_criterion("summeval-gpt", forms.GPT, "form", once, "template")
+    )
     assert [cell.x.shape for cell in of] == [(100, 12, 5)] * 4
     return {
         "error_budget_parts": error_budget.parts(of),
@@ -91,8 +100,12 @@ def all_cells_of_labels():
 
 
 def drawn_labels():
-    found = labels.compute(of=[c for c in labelled() if c.criterion in ("relevance", "empathy")])
-    return {name: table for name, table in found.items() if name in TABLES["labels, drawn"]}
+    found = labels.compute(
+        of=[c for c in labelled() if c.criterion in ("relevance", "empathy")]
+    )
+    return {
+        name: table for name, table in found.items() if name in TABLES["labels, drawn"]
+    }
 
 
 def read_once(*cell):
@@ -124,7 +137,10 @@ def answered():
 
 def questionnaires():
     names = ("positions", "changes", "moments", "likeness")
-    return {f"questionnaire_{name}": getattr(questionnaire, name)(answered()) for name in names}
+    return {
+        f"questionnaire_{name}": getattr(questionnaire, name)(answered())
+        for name in names
+    }
 
 
 def simulated_questionnaires():
@@ -153,14 +169,18 @@ def replaced():
         "replace_epsilon": replace.by_epsilon(some, items),
         "replace_draws": replace.labels_drawn(everyone, items),
         "replace_judges": replace.by_judge(some, items),
-        "replace_labels": replace.labels_saved(some[some["judge"] != replace.CONSTANT], items),
+        "replace_labels": replace.labels_saved(
+            some[some["judge"] != replace.CONSTANT], items
+        ),
     }
 
 
 def trained(*cell):
     of = training.choice(*cell)
     names = ("policies", "budgets", "transforms", "best_of_n")
-    return {f"training_{name}": pd.DataFrame(getattr(training, name)(of)) for name in names}
+    return {
+        f"training_{name}": pd.DataFrame(getattr(training, name)(of)) for name in names
+    }
 
 
 def simulated_training():
@@ -217,14 +237,24 @@ SLOW = {
     "followed, all splits": followed_often,
     "need ten, simulated": simulated_pilots,
     "error budget": error_budget.compute,
-    **{f"training on {' '.join(c)}": partial(trained, *c) for c in training.CELLS if c != QWEN},
+    **{
+        f"training on {' '.join(c)}": partial(trained, *c)
+        for c in training.CELLS
+        if c != QWEN
+    },
 }
 
-OF_ONE_READ = [f"one_read_{name}" for name in ("agreement", "corrections", "systems", "shared")]
-TRAINING = [f"training_{name}" for name in ("policies", "budgets", "transforms", "best_of_n")]
+OF_ONE_READ = [
+    f"one_read_{name}" for name in ("agreement", "corrections", "systems", "shared")
+]
+TRAINING = [
+    f"training_{name}" for name in ("policies", "budgets", "transforms", "best_of_n")
+]
 TABLES = {
     "error budget of five forms": ["error_budget_parts", "error_budget_prices"],
-    "labels, all cells": [f"labels_{name}" for name in ("cells", "expected", "forms", "lost")],
+    "labels, all cells": [
+        f"labels_{name}" for name in ("cells", "expected", "forms", "lost")
+    ],
     "one read of Qwen": OF_ONE_READ,
     "one read of Gemma": OF_ONE_READ,
     "need ten": [
@@ -232,21 +262,40 @@ TABLES = {
         for name in ("recorded", "votes", "directions", "pairs", "exact", "first")
     ],
     "questionnaires": [
-        f"questionnaire_{name}" for name in ("positions", "changes", "moments", "likeness")
+        f"questionnaire_{name}"
+        for name in ("positions", "changes", "moments", "likeness")
     ],
     "questionnaires, simulated": ["questionnaire_groups", "questionnaire_single"],
     "probes": [
         f"probes_{name}"
-        for name in ("changes", "controls", "deltas", "plausible", "labels", "open", "small")
+        for name in (
+            "changes",
+            "controls",
+            "deltas",
+            "plausible",
+            "labels",
+            "open",
+            "small",
+        )
     ],
     "chunks": ["chunks_ways", "chunks_gaps"],
     "first answer": [f"first_answer_{name}" for name in ("slots", "shares", "gaps")],
-    "readouts": [f"readouts_{name}" for name in ("status", "pairs", "position", "missing")],
+    "readouts": [
+        f"readouts_{name}" for name in ("status", "pairs", "position", "missing")
+    ],
     "followed": ["followed", "followed_ways", "followed_systems"],
     "forms": [
         f"forms_{name}"
         for name in (
-            *("status", "lost", "components", "spread", "agreement", "contrasts", "systems"),
+            *(
+                "status",
+                "lost",
+                "components",
+                "spread",
+                "agreement",
+                "contrasts",
+                "systems",
+            ),
             *("ranks", "reask", "pairs"),
         )
     ],
@@ -256,12 +305,29 @@ TABLES = {
     "noisy": [
         f"noisy_{name}"
         for name in (
-            *("reads", "means", "leads", "requests", "differences", "lost", "reask", "gpt4"),
+            *(
+                "reads",
+                "means",
+                "leads",
+                "requests",
+                "differences",
+                "lost",
+                "reask",
+                "gpt4",
+            ),
         )
     ],
     "replace": [
         f"replace_{name}"
-        for name in ("panels", "subsets", "judges", "labels", "lost", "epsilon", "draws")
+        for name in (
+            "panels",
+            "subsets",
+            "judges",
+            "labels",
+            "lost",
+            "epsilon",
+            "draws",
+        )
     ],
     "training, simulated": ["training_speed", "training_planted"],
     "followed, all splits": ["followed_splits"],
@@ -269,8 +335,14 @@ TABLES = {
         f"need_ten_{name}" for name in ("pilots", "decisions", "sequential", "skewed")
     ],
     "one read, simulated": ["one_read_planted", "one_read_shapes"],
-    "error budget": [f"error_budget_{name}" for name in ("parts", "prices", "coverage")],
-    **{f"training on {' '.join(cell)}": TRAINING for cell in training.CELLS if cell != QWEN},
+    "error budget": [
+        f"error_budget_{name}" for name in ("parts", "prices", "coverage")
+    ],
+    **{
+        f"training on {' '.join(cell)}": TRAINING
+        for cell in training.CELLS
+        if cell != QWEN
+    },
     "training on Qwen": TRAINING,
 }
 NOT_AGAIN = {
@@ -279,21 +351,31 @@ NOT_AGAIN = {
 
 
 def compare(found, name):
-    """Find every row of a table, or of a part of it, in the file, with the same values."""
+    """Find every row of a table, or of a part of it,
+    in the file, with the same values.
+    """
     kept = read_table(name)
     if name in KEYS:
         assert not found.duplicated(KEYS[name]).any()
-        found, kept = (table.set_index(KEYS[name]).sort_index() for table in (found, kept))
+        found, kept = (
+            table.set_index(KEYS[name]).sort_index() for table in (found, kept)
+        )
         kept = kept.loc[found.index]
     assert len(found) == len(kept) > 0
     for column in found:
         ours, theirs = found[column], kept[column]
         if pd.api.types.is_numeric_dtype(theirs):
-            ours, theirs = (x.to_numpy(np.float64, na_value=np.nan) for x in (ours, theirs))
+            ours, theirs = (
+                x.to_numpy(np.float64, na_value=np.nan) for x in (ours, theirs)
+            )
             rounded = 2e-5 if name.startswith("noisy") else 1e-6
-            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=rounded, err_msg=column)
+            np.testing.assert_allclose(
+                ours, theirs, rtol=1e-4, atol=rounded, err_msg=column
+            )
         else:
-            assert theirs.fillna("").tolist() == ours.fillna("").astype(str).tolist(), column
+            assert theirs.fillna("").tolist() == ours.fillna("").astype(str).tolist(), (
+                column
+            )
 
 
 @pytest.mark.parametrize(
@@ -321,7 +403,8 @@ def test_no_recorded_table_is_about_single_items():
     names = {path.stem for path in (results_folder() / "recordings").glob("*.csv")}
     for name in names:
         table = read_table(name)
-        assert len(table) < 1_000 or name == "replace_subsets"  # all panels of eleven judges
+        # all panels of eleven judges
+        assert len(table) < 1_000 or name == "replace_subsets"
         assert not {"item_id", "cluster_id", "group_id", "text_id"} & set(table)
 
 
@@ -339,4 +422,6 @@ def test_the_first_hundred_studies_of_a_cell_are_those_recorded(cell, tmp_path):
     validity.validity([cell], replications=validity.PIECE, folder=tmp_path)
     [path] = tmp_path.glob("*.csv")
     first = kept[kept["piece"] == f"0-{validity.PIECE}"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(pd.read_csv(path), first, rtol=1e-6, check_dtype=False)
+    pd.testing.assert_frame_equal(
+        pd.read_csv(path), first, rtol=1e-6, check_dtype=False
+    )

@@ -1,4 +1,6 @@
-"""Whether a judge may replace people: the recorded tables, and the statistics written for them."""
+"""Whether a judge may replace people: the recorded tables,
+and the statistics written for them.
+"""
 
 from functools import lru_cache
 
@@ -38,9 +40,12 @@ def test_the_counts_are_those_of_the_two_sets(loaded):
 
 def test_so_many_labels_give_the_interval_that_was_asked_for(loaded):
     judgments, items = loaded
-    drawn = replace.labels_drawn(judgments, items, judges=["GPT-4o-mini"], draws=60, seed=3).iloc[0]
+    drawn = replace.labels_drawn(
+        judgments, items, judges=["GPT-4o-mini"], draws=60, seed=3
+    ).iloc[0]
     assert drawn["half_width"] == pytest.approx(replace.HALF_WIDTH, rel=0.05)
-    # Held in .945 of 1,800 draws with three seeds; fewer in 60 happens once in a thousand times.
+    # Held in .945 of 1,800 draws with three seeds;
+    # fewer in 60 happens once in a thousand times.
     assert 60 * drawn["coverage"] >= stats.binom.ppf(0.001, 60, 0.94)
     known = recorded("replace_draws").set_index("judge").loc["GPT-4o-mini"]
     assert known["n_labels"] == drawn["n_labels"]
@@ -48,7 +53,9 @@ def test_so_many_labels_give_the_interval_that_was_asked_for(loaded):
 
 
 def test_the_correlation_of_errors_is_the_published_one():
-    found = recorded("replace_panels").query("panel == 'eleven judges' and criterion == 'all'")
+    found = recorded("replace_panels").query(
+        "panel == 'eleven judges' and criterion == 'all'"
+    )
     found = found.set_index("quantity")["value"]
     assert found["correlation"] == pytest.approx(0.495, abs=0.005)
     assert found["judges"] == pytest.approx(1.85, abs=0.02)
@@ -59,12 +66,18 @@ def test_the_correlation_of_errors_is_the_published_one():
 def test_each_panel_is_on_record_and_the_largest_is_the_panel_of_eleven():
     table = recorded("replace_subsets")
     members = table[[*replace.NAMES.values()]]
-    known = recorded("replace_panels").query("panel == 'eleven judges' and criterion == 'all'")
+    known = recorded("replace_panels").query(
+        "panel == 'eleven judges' and criterion == 'all'"
+    )
     known = known.set_index("quantity")
     assert (members @ 2 ** np.arange(11)).tolist() == [*range(1, 2**11)]
     for column, quantity in (("r", "panel_r"), ("worth", "judges_free")):
-        found = table.iloc[-1][[column, f"{column}_low", f"{column}_high"]].to_numpy(float)
-        assert found == pytest.approx(known.loc[quantity, ["value", "low", "high"]], abs=6e-4)
+        found = table.iloc[-1][[column, f"{column}_low", f"{column}_high"]].to_numpy(
+            float
+        )
+        assert found == pytest.approx(
+            known.loc[quantity, ["value", "low", "high"]], abs=6e-4
+        )
     single = members.sum(axis=1) == 1
     assert table.worth[single].eq(1).all()
     assert table.r[single].max() == pytest.approx(known.value["best_r"], abs=6e-4)
@@ -74,7 +87,9 @@ def test_the_constant_judge_passes_where_no_judge_does():
     found = recorded("replace_judges")
     constant = found["judge"] == replace.CONSTANT
     assert found[constant]["passes_clusters"].all()
-    real = found[~found["judge"].isin([replace.CONSTANT, replace.PANEL, replace.ROUNDED])]
+    real = found[
+        ~found["judge"].isin([replace.CONSTANT, replace.PANEL, replace.ROUNDED])
+    ]
     assert real.groupby("judge")["passes_clusters"].sum().max() < 4
     assert found[constant]["slope"].eq(0).all()
 
@@ -87,16 +102,20 @@ def test_the_panel_ranks_systems_no_better_than_its_best_member():
     assert (panel < best).all()
 
 
-# ---- the statistics -----------------------------------------------------------------------------
+# ---- the statistics
+# -----------------------------------------------------------------------------
 
 
 def simulated(rng, errors, noise, n=400, criteria=2):
-    """Scores of judges = truth + errors with a given covariance; three experts with own noise."""
+    """Scores of judges = truth + errors with a given covariance;
+    three experts with own noise.
+    """
     truth = rng.normal(0, 1, n)
     judged = truth[:, None] + rng.multivariate_normal(np.zeros(len(errors)), errors, n)
     ratings = truth[:, None] + rng.normal(0, noise, (n, 3))
     criterion = np.arange(n) % criteria
-    judged, ratings = judged + criterion[:, None], ratings - criterion[:, None]  # means differ
+    # means differ
+    judged, ratings = judged + criterion[:, None], ratings - criterion[:, None]
     return judged, ratings, criterion, np.arange(n) // 4
 
 
@@ -107,7 +126,9 @@ def estimated(judged, ratings, criterion, cluster):
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5))
 def test_removing_the_noise_is_comparing_judges_with_different_experts(seed, k):
-    """Errors of two judges from two different experts share no noise: the same covariance."""
+    """Errors of two judges from two different experts share no noise:
+    the same covariance.
+    """
     rng = np.random.default_rng(seed)
     judged, ratings, criterion, cluster = simulated(rng, np.eye(k), 0.7, n=60)
     found = estimated(judged, ratings, criterion, cluster)
@@ -123,7 +144,9 @@ def test_removing_the_noise_is_comparing_judges_with_different_experts(seed, k):
     assert found["correlation_free"] == pytest.approx(rho)
     assert found["judges_free"] == pytest.approx(k / (1 + (k - 1) * rho))
     assert found["panel_error"] == pytest.approx(np.sqrt(free.mean()))
-    raw = np.corrcoef((a - e.mean(axis=1, keepdims=True)).T)[np.triu_indices(k, 1)].mean()
+    raw = np.corrcoef((a - e.mean(axis=1, keepdims=True)).T)[
+        np.triu_indices(k, 1)
+    ].mean()
     assert found["correlation"] == pytest.approx(raw)
 
 
@@ -139,7 +162,9 @@ def test_planted_correlations_are_found_and_noise_does_not_inflate_them():
 
 def test_judges_that_compress_the_scale_alike_share_errors_but_nothing_else():
     rng = np.random.default_rng(1)
-    judged, ratings, criterion, cluster = simulated(rng, 1e-9 * np.eye(3), 0.5, n=40_000)
+    judged, ratings, criterion, cluster = simulated(
+        rng, 1e-9 * np.eye(3), 0.5, n=40_000
+    )
     judged = 0.4 * judged + rng.normal(0, 0.5, judged.shape)
     found = estimated(judged, ratings, criterion, cluster)
     assert found["correlation_free"] == pytest.approx(0.36 / (0.36 + 0.25), abs=0.02)
@@ -147,7 +172,8 @@ def test_judges_that_compress_the_scale_alike_share_errors_but_nothing_else():
     assert found["panel_r"] > found["best_r"]
 
 
-# ---- bad input ----------------------------------------------------------------------------------
+# ---- bad input
+# ----------------------------------------------------------------------------------
 
 
 def test_other_experts_a_missing_score_and_a_second_row_are_refused(loaded):

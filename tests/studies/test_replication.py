@@ -18,14 +18,17 @@ EVERY = 4  # of judges and datasets: all of them take minutes
 
 
 @pytest.mark.slow
-def test_the_recorded_tables_are_those_of_the_recorded_judgments(tmp_path, monkeypatch, mirror):
+def test_the_recorded_tables_are_those_of_the_recorded_judgments(
+    tmp_path, monkeypatch, mirror
+):
     names = ["replication.csv", *(f"{name}.csv" for name in SUMMARIES)]
     kept = {name: pd.read_csv(results_folder() / name) for name in names}
     for entry in results_folder().iterdir():
         if entry.name not in names:
             (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))
-    several = ("smollm2-135m-instruct-embedded", "minibench")  # asked several criteria at once
+    # asked several criteria at once
+    several = ("smollm2-135m-instruct-embedded", "minibench")
     some = sorted({*list(study.real_judgments())[1::EVERY], several})
     graded = study.recorded_gradings()[::EVERY]
     monkeypatch.setattr(study, "real_judgments", lambda: some)
@@ -33,7 +36,11 @@ def test_the_recorded_tables_are_those_of_the_recorded_judgments(tmp_path, monke
     paths = [study.record_replication(), *study.record_summaries()]
     assert paths == [tmp_path / name for name in names]
     for path in paths:
-        key = ["finding", "judge", "dataset"] if path == paths[0] else ["judge", "dataset"]
+        key = (
+            ["finding", "judge", "dataset"]
+            if path == paths[0]
+            else ["judge", "dataset"]
+        )
         # These depend on the judges that are left out here.
         found, all_of_them = (
             table.drop(columns=["p_adjusted", "verdict"] if path == paths[0] else [])
@@ -48,7 +55,9 @@ def test_the_recorded_tables_are_those_of_the_recorded_judgments(tmp_path, monke
 
 @pytest.mark.parametrize(("judge", "dataset"), sorted(study.real_judgments()))
 def test_a_judges_rows_are_those_of_its_recorded_judgments(judge, dataset, mirror):
-    """Every pair of judge and dataset in its turn, so that no table stays behind its statistic."""
+    """Every pair of judge and dataset in its turn,
+    so that no table stays behind its statistic.
+    """
     found = study.summaries_of(judge, dataset)
     for name in SUMMARIES:
         kept = pd.read_csv(results_folder() / f"{name}.csv")
@@ -56,10 +65,18 @@ def test_a_judges_rows_are_those_of_its_recorded_judgments(judge, dataset, mirro
         table = recorded_columns(found.get(name, pd.DataFrame()))
         assert len(table) == len(kept), name
         if len(kept):
-            # As the files are written, without columns of scales that this judge was not asked on.
-            table = pd.read_csv(StringIO(table.to_csv(index=False, float_format="%.6g")))
-            sides = (t.dropna(axis=1, how="all").reset_index(drop=True) for t in (table, kept))
-            pd.testing.assert_frame_equal(*sides, rtol=1e-4, check_dtype=False, obj=name)
+            # As the files are written, without columns of scales that this judge was
+            # not asked on.
+            table = pd.read_csv(
+                StringIO(table.to_csv(index=False, float_format="%.6g"))
+            )
+            sides = (
+                t.dropna(axis=1, how="all").reset_index(drop=True)
+                for t in (table, kept)
+            )
+            pd.testing.assert_frame_equal(
+                *sides, rtol=1e-4, check_dtype=False, obj=name
+            )
 
 
 def test_every_recorded_p_value_is_adjusted_over_all_judges_and_datasets():
@@ -81,17 +98,27 @@ def test_a_summary_has_rows_of_every_judge_that_could_be_asked(name):
     cells = set(zip(table["judge"], table["dataset"], strict=True))
     assert cells <= set(study.real_judgments())
     assert ("smollm2-135m-instruct-embedded", "minibench") in cells
-    wanted = {"position": 1, "components": 2, "criteria": 3, "cost": 10, "temperature": 4}
+    wanted = {
+        "position": 1,
+        "components": 2,
+        "criteria": 3,
+        "cost": 10,
+        "temperature": 4,
+    }
     rows = table.groupby(["judge", "dataset"]).size()
     assert rows.min() >= wanted.get(name, 1)
 
 
 def test_a_grading_is_held_against_what_rulers_finds(capsys):
-    """The simulated grader is severe and hedges: its calibration is worth much, its lock little."""
+    """The simulated grader is severe and hedges:
+    its calibration is worth much, its lock little.
+    """
     items = rb.load("minibench")
     methods = ["rulers", "rulers-unlocked", "dhs"]
     grades = rulers.grade(
-        items, rulers.load_bundle("minibench"), rb.open_judge("simulated:grader"), methods,
+        items, rulers.load_bundle("minibench"), rb.open_judge(
+            "simulated:grader"
+        ), methods,
         store=":memory:",
     )  # fmt: skip
     found = study.grading_replication(grades.scores, items).set_index("finding")

@@ -18,7 +18,11 @@ from studies.gradings import record_gradings
 from studies.study import design_of, read_study, requests_of, study
 
 PLANS = [
-    {"dataset": "minibench", "n_items": 15, "designs": ["balanced(5)", "shuffled(5, 2)"]},
+    {
+        "dataset": "minibench",
+        "n_items": 15,
+        "designs": ["balanced(5)", "shuffled(5, 2)"],
+    },
     {"dataset": "minibench", "n_items": 15, "setting": 2, "designs": ["williams(3)"]},
 ]
 
@@ -73,9 +77,15 @@ def test_a_study_that_could_not_be_recorded_asks_nothing(write, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"judges": [{"speck": "x"}], "plans": []}, "judges has an unknown entry 'speck'"),
+        (
+            {"judges": [{"speck": "x"}], "plans": []},
+            "judges has an unknown entry 'speck'",
+        ),
         ({"plans": PLANS}, "an entry of mine.yml lacks 'judges'"),
-        ({"judges": [], "plans": [{"dataset": "x"}]}, "an entry of plans lacks 'designs'"),
+        (
+            {"judges": [], "plans": [{"dataset": "x"}]},
+            "an entry of plans lacks 'designs'",
+        ),
         (
             {"judges": [], "plans": [{"dataset": "x", "designs": ["balanced(5"]}]},
             r'"balanced\(5" is not a design',
@@ -86,7 +96,9 @@ def test_a_study_that_could_not_be_recorded_asks_nothing(write, tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_in_a_study_s_file_is_named_before_anything_is_asked(write, content, message):
+def test_what_is_wrong_in_a_study_s_file_is_named_before_anything_is_asked(
+    write, content, message
+):
     write(**content)
     with pytest.raises(ValueError, match=message):
         read_study("mine")
@@ -123,7 +135,8 @@ def test_one_allowance_holds_for_all_plans_of_a_study(write, hosted, tmp_path):
     write(judges=[judge | {"options": {"concurrency": 4}}], plans=plans)
     store = tmp_path / "s.sqlite"
     with pytest.raises(RunInterrupted, match=r"max_cost=\$2\.00 allows"):
-        study("mine", store, max_cost=2.0)  # the first plan costs $1.80, the second $0.90
+        # the first plan costs $1.80, the second $0.90
+        study("mine", store, max_cost=2.0)
     assert 190 <= len(received) <= 200
     assert (results_folder() / "mine").exists()  # the first plan is recorded
     with pytest.raises(RunInterrupted, match="stopped after 30 calls"):
@@ -132,7 +145,9 @@ def test_one_allowance_holds_for_all_plans_of_a_study(write, hosted, tmp_path):
     assert len(received) == 177 + 90
 
 
-def test_a_judge_that_refuses_does_not_keep_the_others_from_being_asked(write, tmp_path, capsys):
+def test_a_judge_that_refuses_does_not_keep_the_others_from_being_asked(
+    write, tmp_path, capsys
+):
     def answer(payload, headers):
         if payload["model"] == "refused":
             return 401, {"error": {"message": "no credit"}}, {}
@@ -143,22 +158,35 @@ def test_a_judge_that_refuses_does_not_keep_the_others_from_being_asked(write, t
             {"spec": f"openai:{name}@{url}", "model": name, "licence": "none"}
             for name in ("refused", "good")
         ]
-        absent = {"spec": "embedded:/no/such.gguf", "model": "absent", "licence": "none"}
+        absent = {
+            "spec": "embedded:/no/such.gguf",
+            "model": "absent",
+            "licence": "none",
+        }
         judges.insert(0, absent)
         plans = [{"dataset": "minibench", "n_items": 5, "designs": ["fixed(5, 1)"]}]
         write(judges=judges, plans=[part | {"readout": "feedback"} for part in plans])
-        with pytest.raises(JudgeError, match=r"2 of 3 judges .*again.*no weights.*no credit"):
+        with pytest.raises(
+            JudgeError, match=r"2 of 3 judges .*again.*no weights.*no credit"
+        ):
             study("mine", tmp_path / "s.sqlite")
         assert "refused: " in capsys.readouterr().out
         assert len(rb.recorded(f"openai:good@{url}", "minibench", study="mine")) == 5
 
 
-def test_gradings_too_go_on_to_the_other_judges_and_keep_to_an_allowance(write, tmp_path, capsys):
+def test_gradings_too_go_on_to_the_other_judges_and_keep_to_an_allowance(
+    write, tmp_path, capsys
+):
     refusal = 401, {"error": {"message": "no credit"}}, {}
     with endpoint(lambda payload, headers: refusal) as (url, _):
         specs = ("embedded:/no/such.gguf", f"openai:refused@{url}", "simulated:grader")
-        write(judges=[GRADER | {"spec": spec, "model": spec[:8]} for spec in specs], **GRADED)
-        with pytest.raises(JudgeError, match=r"2 of 3 judges .*again.*no weights.*no credit"):
+        write(
+            judges=[GRADER | {"spec": spec, "model": spec[:8]} for spec in specs],
+            **GRADED,
+        )
+        with pytest.raises(
+            JudgeError, match=r"2 of 3 judges .*again.*no weights.*no credit"
+        ):
             record_gradings("mine", tmp_path / "s.sqlite")
     assert "embedded: " in capsys.readouterr().out
     assert len(recorded_grades("simulated:grader", "minibench").scores) == 15
@@ -177,13 +205,20 @@ def test_what_is_not_installed_is_one_clear_line(write):
 
 @pytest.mark.parametrize(
     ("record", "content"),
-    [(study, {"plans": [PLANS[0] | {"readout": "feedback"}]}), (record_gradings, GRADED)],
+    [
+        (study, {"plans": [PLANS[0] | {"readout": "feedback"}]}),
+        (record_gradings, GRADED),
+    ],
 )
 def test_a_price_that_is_not_known_is_said_before_anything_is_asked(
     write, hosted, tmp_path, record, content
 ):
     judge, received = hosted
-    unknown = {"spec": "openai:m@https://example.org/v1", "model": "two", "licence": "none"}
+    unknown = {
+        "spec": "openai:m@https://example.org/v1",
+        "model": "two",
+        "licence": "none",
+    }
     write(judges=[judge, unknown], **content)
     with pytest.raises(ValueError, match=r"max_cost needs a price.*example\.org"):
         record("mine", tmp_path / "s.sqlite", max_cost=1.0)
@@ -192,9 +227,13 @@ def test_a_price_that_is_not_known_is_said_before_anything_is_asked(
 
 def test_the_cost_of_a_study_is_summed_before_anything_is_sent(write, hosted, tmp_path):
     judge, received = hosted
-    write(judges=[judge, judge | {"model": "two"}], plans=[PLANS[0] | {"readout": "feedback"}])
+    write(
+        judges=[judge, judge | {"model": "two"}],
+        plans=[PLANS[0] | {"readout": "feedback"}],
+    )
     cost = study_cost("mine")
-    assert cost["calls"].tolist() == [177, 177]  # three shuffles are among the balanced orderings
+    # three shuffles are among the balanced orderings
+    assert cost["calls"].tolist() == [177, 177]
     assert cost["price"].sum() == pytest.approx(2 * 177 * 200 * 10 / 1e6)
     shown = CliRunner().invoke(asking.app, ["run", "mine", "--cost"])
     assert "one: 177 calls" in shown.output
@@ -211,7 +250,12 @@ def test_the_cost_of_gradings_counts_every_call_of_every_method(write, hosted):
     judge, received = hosted
     gradings = [
         {"dataset": "minibench", "methods": ["rulers", "dhs", "mts", "autoscore"]},
-        {"dataset": "minibench", "n_items": 30, "methods": ["rulers"], "design": "williams(5)"},
+        {
+            "dataset": "minibench",
+            "n_items": 30,
+            "methods": ["rulers"],
+            "design": "williams(5)",
+        },
         {"dataset": "minibench", "models": ["someone else"]},
     ]
     write(judges=[judge | {"price": [1, 1, 10]}], gradings=gradings)
@@ -219,18 +263,25 @@ def test_the_cost_of_gradings_counts_every_call_of_every_method(write, hosted):
     assert cost["calls"].tolist() == [60 * (1 + 1 + 3 + 2), 10 * 10]
     assert (cost["prompt_tokens"] / cost["calls"]).between(300, 3000).all()
     assert cost["price"].gt(0).all()
-    assert "one: 520 calls" in CliRunner().invoke(asking.app, ["run", "mine", "--cost"]).output
+    assert (
+        "one: 520 calls"
+        in CliRunner().invoke(asking.app, ["run", "mine", "--cost"]).output
+    )
     assert not received
 
 
-RUBRIC = {"criteria": "Is it right?"} | {f"score{k}_description": f"L{k}." for k in range(1, 6)}
+RUBRIC = {"criteria": "Is it right?"} | {
+    f"score{k}_description": f"L{k}." for k in range(1, 6)
+}
 
 
 @pytest.fixture
 def instances(tmp_path):
     """BiGGen's file, with two instances of which nobody has written low answers."""
     rows = [
-        {"capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
+        {"capability": "planning", "task": "travel", "instance_idx": i, "input": (
+            f"Plan {i}."
+        ),
          "reference_answer": "The plan.", "score_rubric": RUBRIC, "model_name": model,
          "response": f"{model} plans {i}.", "human_score": 3}
         for i in range(2) for model in ("x", "y")
@@ -241,13 +292,18 @@ def instances(tmp_path):
 
 
 def writes_and_reviews(asked):
-    """Two models: what `b` reviews it accepts, what `a` reviews it finds to deserve a 5."""
+    """Two models: what `b` reviews it accepts,
+    what `a` reviews it finds to deserve a 5.
+    """
 
     def answer(payload, headers):
         prompt, model = payload["messages"][-1]["content"], payload["model"]
         asked.append((model, prompt))
         if "###Response (Score " in prompt:
-            text = f"Deserves {prompt.partition('###Response (Score ')[2][0]}, says {model}."
+            text = (
+                f"Deserves {prompt.partition('###Response (Score ')[2][0]}, says "
+                f"{model}."
+            )
         elif "###Response to evaluate:\nDeserves " in prompt:
             wanted = prompt.partition("###Response to evaluate:\nDeserves ")[2][0]
             text = f"So so. [RESULT] {wanted if model == 'b' else 5}"
@@ -260,21 +316,34 @@ def writes_and_reviews(asked):
 
 def pair_at(url):
     return [
-        {"spec": f"openai:{name}@{url}", "model": name.upper(), "licence": "none"} for name in "ab"
+        {"spec": f"openai:{name}@{url}", "model": name.upper(), "licence": "none"}
+        for name in "ab"
     ]
 
 
-def test_two_judges_of_a_file_write_references_and_a_plan_shows_them(write, instances, tmp_path):
-    plan = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "models": ["A"]}
+def test_two_judges_of_a_file_write_references_and_a_plan_shows_them(
+    write, instances, tmp_path
+):
+    plan = instances | {
+        "designs": ["fixed(5, 1)"],
+        "readout": "feedback",
+        "models": ["A"],
+    }
     pair = instances | {"writer": "A", "reviewer": "B", "targets": [1, 2], "rounds": 2}
     asked = []
     with endpoint(writes_and_reviews(asked)) as (url, _):
-        write(judges=pair_at(url), plans=[plan | {"reference": [1, 2, 5]}], references=[pair])
+        write(
+            judges=pair_at(url),
+            plans=[plan | {"reference": [1, 2, 5]}],
+            references=[pair],
+        )
         study("mine", tmp_path / "s.sqlite")
-        attempts = pd.read_csv(results_folder() / "mine" / "a" / "references-biggen.csv")
-        assert attempts[["writer", "reviewer"]].drop_duplicates().to_numpy().tolist() == [
-            ["a", "b"]
-        ]
+        attempts = pd.read_csv(
+            results_folder() / "mine" / "a" / "references-biggen.csv"
+        )
+        assert attempts[
+            ["writer", "reviewer"]
+        ].drop_duplicates().to_numpy().tolist() == [["a", "b"]]
         assert attempts.accepted.all()
         assert "text" not in attempts
         reads = rb.recorded(f"openai:a@{url}", "biggen", study="mine")
@@ -289,11 +358,19 @@ def test_two_judges_of_a_file_write_references_and_a_plan_shows_them(write, inst
 
 def test_a_judge_that_reviews_itself_is_said(write, instances, tmp_path, capsys):
     plan = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback"}
-    alone = instances | {"writer": "A", "reviewer": "itself", "targets": [1], "rounds": 2}
+    alone = instances | {
+        "writer": "A",
+        "reviewer": "itself",
+        "targets": [1],
+        "rounds": 2,
+    }
     with endpoint(writes_and_reviews([])) as (url, _):
         write(judges=pair_at(url)[:1], plans=[plan], references=[alone])
         study("mine", tmp_path / "s.sqlite")
-    assert "A writes references and reviews itself; no other judge sees" in capsys.readouterr().out
+    assert (
+        "A writes references and reviews itself; no other judge sees"
+        in capsys.readouterr().out
+    )
     attempts = pd.read_csv(results_folder() / "mine" / "a" / "references-biggen.csv")
     assert (attempts.writer == attempts.reviewer).all()
     assert not attempts.accepted.any()  # two rounds for each of two instances
@@ -303,14 +380,26 @@ def test_a_judge_that_reviews_itself_is_said(write, instances, tmp_path, capsys)
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ({"writer": "A"}, "'A' would review itself; name a different judge as reviewer, or write"),
-        ({"writer": "A", "reviewer": "C"}, "the reviewer 'C' is not one of the study's judges"),
+        (
+            {"writer": "A"},
+            "'A' would review itself; name a different judge as reviewer, or write",
+        ),
+        (
+            {"writer": "A", "reviewer": "C"},
+            "the reviewer 'C' is not one of the study's judges",
+        ),
         ({"reviewer": "A"}, "an entry of references lacks 'writer'"),
     ],
 )
-def test_a_pair_that_is_none_is_named_before_anything_is_asked(write, instances, pair, message):
+def test_a_pair_that_is_none_is_named_before_anything_is_asked(
+    write, instances, pair, message
+):
     plan = instances | {"designs": ["fixed(5, 1)"]}
-    write(judges=pair_at("http://localhost:1/v1"), plans=[plan], references=[instances | pair])
+    write(
+        judges=pair_at("http://localhost:1/v1"),
+        plans=[plan],
+        references=[instances | pair],
+    )
     with pytest.raises(ValueError, match=message):
         study("mine")
 
@@ -318,13 +407,26 @@ def test_a_pair_that_is_none_is_named_before_anything_is_asked(write, instances,
 def test_items_without_a_written_reference_are_left_out_and_all_of_them_is_an_error(
     write, instances, tmp_path, capsys
 ):
-    plan = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "reference": [1]}
-    alone = instances | {"writer": "A", "reviewer": "itself", "targets": [1], "rounds": 1}
+    plan = instances | {
+        "designs": ["fixed(5, 1)"],
+        "readout": "feedback",
+        "reference": [1],
+    }
+    alone = instances | {
+        "writer": "A",
+        "reviewer": "itself",
+        "targets": [1],
+        "rounds": 1,
+    }
     with endpoint(writes_and_reviews([])) as (url, _):
         write(judges=pair_at(url)[:1], plans=[plan], references=[alone])
-        with pytest.raises(ValueError, match="no item of 'biggen' has all these references"):
+        with pytest.raises(
+            ValueError, match="no item of 'biggen' has all these references"
+        ):
             study("mine", tmp_path / "s.sqlite")
-    assert "accepted for 0 of 4 items; the others are left out" in capsys.readouterr().out
+    assert (
+        "accepted for 0 of 4 items; the others are left out" in capsys.readouterr().out
+    )
 
 
 def test_each_of_two_judges_is_paid_its_own_price(write, instances, tmp_path):
@@ -332,21 +434,38 @@ def test_each_of_two_judges_is_paid_its_own_price(write, instances, tmp_path):
     asked = []
     with endpoint(writes_and_reviews(asked)) as (url, _):
         one, two = pair_at(url)
-        plan = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "models": ["A"]}
-        judges = [one | {"price": [0, 0, 0]}, two | {"price": [0, 0, 1e6]}]  # $7 a review
+        plan = instances | {
+            "designs": ["fixed(5, 1)"],
+            "readout": "feedback",
+            "models": ["A"],
+        }
+        # $7 a review
+        judges = [one | {"price": [0, 0, 0]}, two | {"price": [0, 0, 1e6]}]
         write(judges=judges, plans=[plan], references=[pair])
         with pytest.raises(RunInterrupted, match=r"max_cost=\$5\.00 allows"):
             study("mine", tmp_path / "s.sqlite", max_cost=5.0)
     assert {model for model, _ in asked} == {"a"}
 
 
-def test_a_file_that_is_not_there_stops_the_study_and_not_its_estimate(write, hosted, instances):
+def test_a_file_that_is_not_there_stops_the_study_and_not_its_estimate(
+    write, hosted, instances
+):
     judge, received = hosted
-    missing = {"dataset": "biggen", "path": "no/such.parquet", "designs": ["fixed(5, 1)"]}
-    known = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "reference": [1, 5]}
+    missing = {
+        "dataset": "biggen",
+        "path": "no/such.parquet",
+        "designs": ["fixed(5, 1)"],
+    }
+    known = instances | {
+        "designs": ["fixed(5, 1)"],
+        "readout": "feedback",
+        "reference": [1, 5],
+    }
     pair = {"writer": "one", "reviewer": "itself", "targets": [1]}
     write(judges=[judge], plans=[known, missing], references=[instances | pair])
-    with pytest.raises(ValueError, match=r"no no/such\.parquet; put the file of 'biggen' there"):
+    with pytest.raises(
+        ValueError, match=r"no no/such\.parquet; put the file of 'biggen' there"
+    ):
         study("mine")
     shown = CliRunner().invoke(asking.app, ["run", "mine", "--cost"]).output
     assert "one: 8 calls" in shown
@@ -354,6 +473,8 @@ def test_a_file_that_is_not_there_stops_the_study_and_not_its_estimate(write, ho
     assert "biggen is not counted: there is no no/such.parquet" in shown
     assert "references are not counted: their number depends on the reviews" in shown
     write(judges=[judge], gradings=[{"dataset": "dress", "path": "no/such.tsv"}])
-    with pytest.raises(ValueError, match=r"no/such\.tsv; put the file of 'dress' there"):
+    with pytest.raises(
+        ValueError, match=r"no/such\.tsv; put the file of 'dress' there"
+    ):
         record_gradings("mine")
     assert not received

@@ -1,4 +1,6 @@
-"""Training on scores: the closed form, its two-line proof, bad input, and the recorded tables."""
+"""Training on scores: the closed form, its two-line proof,
+bad input, and the recorded tables.
+"""
 
 from functools import lru_cache
 from itertools import product
@@ -27,7 +29,11 @@ def objective(p, reward, beta):
     return training.under(p, reward, STARTS) - beta * kl
 
 
-@given(scores=SCORES, beta=BETAS, other=st.lists(st.floats(0.01, 1), min_size=6, max_size=6))
+@given(
+    scores=SCORES,
+    beta=BETAS,
+    other=st.lists(st.floats(0.01, 1), min_size=6, max_size=6),
+)
 def test_no_other_policy_has_a_higher_objective(scores, beta, other):
     reward, weight = np.array(scores, float), np.array(other)
     p = training.policy(reward, STARTS, beta)
@@ -54,13 +60,17 @@ def test_the_mean_gradient_over_orders_is_that_of_the_mean_reward(rewards, beta)
         return q @ reads.mean(axis=0) - beta * q @ np.log(3 * q)
 
     slope = [(j(logits + step) - j(logits - step)) / 2e-5 for step in 1e-5 * np.eye(3)]
-    assert np.mean([of_step(r) for r in reads], axis=0) == pytest.approx(slope, abs=1e-6)
+    assert np.mean([of_step(r) for r in reads], axis=0) == pytest.approx(
+        slope, abs=1e-6
+    )
 
 
 def test_a_step_of_the_simulated_training_climbs_that_gradient_on_average():
     rewards = np.array([[[5.0, 1, 2]], [[1, 2, 4]]])
     missing = {
-        drawn: training.climb(rewards, drawn, 0.01, np.random.default_rng(1), 2, 20_000, beta=1.0)
+        drawn: training.climb(
+            rewards, drawn, 0.01, np.random.default_rng(1), 2, 20_000, beta=1.0
+        )
         for drawn in training.DRAWS
     }
     gone = {drawn: 1 - m[1] for drawn, m in missing.items()}
@@ -72,7 +82,9 @@ def test_a_step_of_the_simulated_training_climbs_that_gradient_on_average():
 
 def test_training_ends_at_the_closed_form():
     rng = np.random.default_rng(0)
-    rewards = rng.integers(1, 4, (1, 4, 3)) + rng.integers(0, 2, (10, 4, 3)).astype(float)
+    rewards = rng.integers(1, 4, (1, 4, 3)) + rng.integers(0, 2, (10, 4, 3)).astype(
+        float
+    )
     for drawn in training.DRAWS:
         rng = np.random.default_rng(2)
         missing = training.climb(rewards, drawn, 0.05, rng, 600, 20, beta=1.0)
@@ -106,7 +118,9 @@ def test_best_of_n_is_what_drawing_finds():
     found = training.best_of(reward, quality, STARTS, 2)
     assert found[0] == pytest.approx(np.mean(picked), abs=0.04)
     assert found[1:] == pytest.approx([3, 2.5])
-    assert training.best_of(reward, quality, STARTS, 1) == pytest.approx([8 / 3, 3, 2.5])
+    assert training.best_of(reward, quality, STARTS, 1) == pytest.approx(
+        [8 / 3, 3, 2.5]
+    )
 
 
 def test_normalised_and_ranked_rewards_are_scipys():
@@ -122,7 +136,8 @@ def test_an_equal_distance_is_reached_or_said_to_be_out_of_reach():
     beta = training.beta_at(reward, STARTS, 0.1)
     found = training.divergence(training.policy(reward, STARTS, beta), STARTS).mean()
     assert found == pytest.approx(0.1)
-    assert np.isnan(training.beta_at(reward, STARTS, 0.5))  # two tie for the first prompt
+    # two tie for the first prompt
+    assert np.isnan(training.beta_at(reward, STARTS, 0.5))
     assert np.isnan(training.beta_at(np.ones(6), STARTS, 0.1))
 
 
@@ -187,13 +202,20 @@ def test_what_the_chapter_says_in_words():
     budgets = recorded("training_budgets").set_index(
         ["judge", "dataset", "readout", "kl", "trained_on"]
     )
-    assert clear.gain.item() < 5 * budgets.gain["SmolLM2", "minibench", "score", 0.1, more] < 0
+    assert (
+        clear.gain.item()
+        < 5 * budgets.gain["SmolLM2", "minibench", "score", 0.1, more]
+        < 0
+    )
     reads = table.loc["Qwen 1.5B", "minibench", "score", 0.1]
     spread = reads.highest - reads.lowest
     assert 0.4 < spread["one neutral edit"] / spread["one fixed order"] < 0.6
     assert reads.own_gain["one neutral edit"] > reads.own_gain["one fixed order"] / 2
     lowered = reads.lowered
-    assert abs(lowered["new neutral edit each step"] - lowered["new order each step"]) < 0.05
+    assert (
+        abs(lowered["new neutral edit each step"] - lowered["new order each step"])
+        < 0.05
+    )
     weak = table.loc["SmolLM2", "minibench", "score", 0.1]
     assert weak.own_gain_low[training.BEYOND] > 0
     assert reads.own_gain_low[training.BEYOND] < 0
@@ -210,7 +232,9 @@ def test_what_the_chapter_says_in_words():
 
 
 def test_what_the_chapter_says_of_simulated_judges():
-    steps = recorded("training_speed").pivot(index="readout", columns="drawn", values="steps")
+    steps = recorded("training_speed").pivot(
+        index="readout", columns="drawn", values="steps"
+    )
     assert (steps["new order each answer"] > steps["new order each step"]).all()
     table = recorded("training_planted").query("sees and readout == 'score'")
     loss = table.set_index(["preference", "wavering"]).difference.sort_index()

@@ -69,7 +69,9 @@ def test_a_stopped_study_goes_on_where_it_was(tmp_path, monkeypatch):
 
 
 def test_an_unknown_cell_and_a_folder_of_another_seed_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="no cell 'size/none'; there are: size/independent"):
+    with pytest.raises(
+        ValueError, match="no cell 'size/none'; there are: size/independent"
+    ):
         validity(["size/none"])
     (tmp_path / "run.json").write_text(json.dumps({"seconds": 1.0, "seed": 3}))
     with pytest.raises(ValueError, match="tallies of seed 3"):
@@ -98,16 +100,24 @@ def test_intervals_that_cover_too_little_are_doubted_in_the_reason(recorded):
 
 
 def test_recorded_coverage_of_rare_flips_is_not_too_low(recorded):
-    flips = rows(recorded, quantity="flip rate", kind="coverage").set_index(["cell", "method"]).rate
+    flips = (
+        rows(recorded, quantity="flip rate", kind="coverage")
+        .set_index(["cell", "method"])
+        .rate
+    )
     assert flips.xs("Wilson, Satterthwaite", level="method").between(0.93, 0.995).all()
     assert (flips.xs("t, clusters − 1", level="method") < 0.93).all()
 
 
-def test_recorded_equivalence_errs_in_5_percent_and_what_is_detectable_is_found(recorded):
+def test_recorded_equivalence_errs_in_5_percent_and_what_is_detectable_is_found(
+    recorded,
+):
     called = recorded[recorded.cell.str.startswith("equivalence/")].set_index("method")
     assert (called.loc["t, variance at the margin", "low"] <= 0.05).all()
     assert (called.loc["t", "low"] > 0.05).all()
-    power = recorded[recorded.cell.str.startswith("detectable/")].set_index("method").rate
+    power = (
+        recorded[recorded.cell.str.startswith("detectable/")].set_index("method").rate
+    )
     assert power["ours"].between(0.76, 0.82).all()
     assert (power["2.8 standard errors"] < 0.78).all()
 
@@ -125,7 +135,10 @@ def test_recorded_rates_of_our_methods_are_in_their_band(recorded):
     power = rows(permuted[permuted.cell.str.endswith("/mde")], kind="power")
     assert len(power) == 2
     assert power.rate.between(0.78, 0.82).all()
-    held = rows(recorded[recorded.method.isin(OURS) & recorded.cell.isin(COVERED)], kind="coverage")
+    held = rows(
+        recorded[recorded.method.isin(OURS) & recorded.cell.isin(COVERED)],
+        kind="coverage",
+    )
     assert set(held.cell) == set(COVERED)
     assert len(held) == 2 * len(COVERED)
     assert held.rate.between(0.93, 0.97).all()
@@ -149,14 +162,18 @@ def test_recorded_recoveries_hold_what_was_planted(recorded):
 
 def test_intervals_with_labels_cover_or_say_why_not(recorded):
     labels = recorded[recorded.cell.str.startswith("labels/")]
-    ours = rows(labels, quantity="mean with labels", kind="coverage").set_index(["cell", "method"])
+    ours = rows(labels, quantity="mean with labels", kind="coverage").set_index(
+        ["cell", "method"]
+    )
     doubted = rows(labels, kind="doubted").set_index(["cell", "method"]).rate
     assert len(ours) == 15
     low = ours[ours.rate < 0.93]
     assert len(low)
     assert (doubted[low.index] > 0.5).all()
     assert ours.rate.max() <= 0.97
-    bias = rows(recorded, quantity="judge − people", kind="coverage", method="jackknife-t")
+    bias = rows(
+        recorded, quantity="judge − people", kind="coverage", method="jackknife-t"
+    )
     assert len(bias) == 7
     assert (bias.high > 0.93).all()
 
@@ -174,16 +191,23 @@ def test_recorded_labels_that_do_not_go_to_plan_cover_or_say_why_not(recorded):
     assert (held[naive] < 0.93).all()
     low = held[~naive & (held < 0.93)]
     favoured = ("systems/favoured", "mean of a system", "the favoured one")
-    assert held[favoured] < 0.93  # stays bad: four labels seldom show that a judge favours one
+    # stays bad: four labels seldom show that a judge favours one
+    assert held[favoured] < 0.93
     assert all(doubted[key] > 0.9 for key in low.index.drop(favoured, errors="ignore"))
-    refused = rows(recorded, cell="refused/low", kind="coverage").set_index("method").rate
+    refused = (
+        rows(recorded, cell="refused/low", kind="coverage").set_index("method").rate
+    )
     assert refused["of the scored texts"] > 0.93
     assert refused["taken for all texts"] == 0
     assert doubted[("refused/low", "mean with labels", "taken for all texts")] == 1
 
 
 def test_tests_against_people_err_as_often_as_they_say(recorded):
-    size = rows(recorded, quantity="judge instead of people").set_index(["method", "cell"]).rate
+    size = (
+        rows(recorded, quantity="judge instead of people")
+        .set_index(["method", "cell"])
+        .rate
+    )
     assert size["t over prompts"].max() <= 0.07
     assert size["t over texts (Calderon et al.)"].min() > 0.07
 
@@ -191,7 +215,9 @@ def test_tests_against_people_err_as_often_as_they_say(recorded):
 def test_recorded_pilots_plans_and_gains_keep_what_they_promise(recorded):
     cells = recorded[recorded.cell.str.startswith(("orders/", "advice/"))]
     pilots = rows(cells, kind="size")
-    ours = pilots[pilots.method.isin(["“go”", "“stop”", "where the interval is above 0"])]
+    ours = pilots[
+        pilots.method.isin(["“go”", "“stop”", "where the interval is above 0"])
+    ]
     assert len(ours) == 11
     assert (ours.low <= 0.05).all()
     alone = pilots[pilots.method.str.endswith("of the estimate alone")]
@@ -203,8 +229,13 @@ def test_recorded_pilots_plans_and_gains_keep_what_they_promise(recorded):
     outside = rows(cells, kind="outside").set_index(["cell", "method"]).rate
     assert (outside.xs("interval of the gain", level="method") == 0).all()
     assert outside[("advice/labels/0.1", "interval of another number")] > 0.2
-    found = rows(cells, kind="power", method="where the interval is above 0").set_index("cell").rate
+    found = (
+        rows(cells, kind="power", method="where the interval is above 0")
+        .set_index("cell")
+        .rate
+    )
     assert found["advice/plan/0.1"] > 0.9
-    assert found["advice/plan/0.01"] < 0.5  # stays bad: the plan names what may stay undetected
+    # stays bad: the plan names what may stay undetected
+    assert found["advice/plan/0.01"] < 0.5
     needed = rows(cells, quantity="half width over the wanted one").set_index("cell")
     assert needed.rate.between(0.7, 1.3).all()

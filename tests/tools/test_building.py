@@ -27,10 +27,15 @@ def test_parameter_file_overrides_defaults_by_notebook(small, tmp_path):
     path = tmp_path / "mine.yml"
     path.write_text(
         yaml.dump(
-            {"defaults": {"n_items": 7, "name": "a"}, "notebooks": {"05_doubling": {"name": "b"}}}
+            {
+                "defaults": {"n_items": 7, "name": "a"},
+                "notebooks": {"05_doubling": {"name": "b"}},
+            }
         )
     )
-    assert building.parameter_file(path, small) == {"05_doubling": {"n_items": 7, "name": "b"}}
+    assert building.parameter_file(path, small) == {
+        "05_doubling": {"n_items": 7, "name": "b"}
+    }
 
 
 @pytest.mark.parametrize(
@@ -38,13 +43,16 @@ def test_parameter_file_overrides_defaults_by_notebook(small, tmp_path):
     [
         ({"default": {}}, "unknown section 'default'"),
         ({"notebooks": {"06_x": {}}}, "unknown notebook '06_x'"),
-        ({"notebooks": {"19_doubling": {}}}, "did you mean '05_doubling'"),  # it had another number
+        # it had another number
+        ({"notebooks": {"19_doubling": {}}}, "did you mean '05_doubling'"),
         ({"defaults": {"n_item": 1}}, "unknown parameter 'n_item'"),
         ({"notebooks": {"05_doubling": {"judge": "x"}}}, "unknown parameter 'judge'"),
         ({"notebooks": {"05_doubling": {"n_items": "x"}}}, "is not of type int"),
     ],
 )
-def test_parameter_file_with_an_unknown_name_is_an_error(small, tmp_path, content, message):
+def test_parameter_file_with_an_unknown_name_is_an_error(
+    small, tmp_path, content, message
+):
     path = tmp_path / "mine.yml"
     path.write_text(yaml.dump(content))
     with pytest.raises(ValueError, match=message):
@@ -83,7 +91,9 @@ def test_build_executes_what_changed_and_nothing_else(small, capsys):
 @pytest.mark.in_turn
 def test_build_fails_with_the_traceback_of_a_failing_notebook(small, capsys):
     change(small, "print(n_items * 2)", "raise KeyError('a judge that is not there')")
-    with pytest.raises(book.BookError, match=r"(?s)05_doubling failed.*a judge that is not there"):
+    with pytest.raises(
+        book.BookError, match=r"(?s)05_doubling failed.*a judge that is not there"
+    ):
         building.build(root=small)
 
 
@@ -110,11 +120,10 @@ def shown(small_book, tmp_path_factory):
     other.write_text(
         chapter.read_text().replace(
             "print(n_items * 2)\n```",
-            "import matplotlib.pyplot as plt\nimport pandas as pd\nimport rubricnb as rb\n"
-            "rb.pages.show('fig', plt.figure().add_subplot(), size=(2, 1))\n"
-            "rb.pages.show('tab', pd.DataFrame({'n': [41]}))\n"
-            "rb.pages.say({'7-up': 3}, n_items=2)\n```\n\n"
-            "Text {glue:text}`n-items` {glue:text}`7-up`.\n\n"
+            "import matplotlib.pyplot as plt\nimport pandas as pd\nimport rubricnb as "
+            "rb\nrb.pages.show('fig', plt.figure().add_subplot(), size=(2, 1))\n"
+            "rb.pages.show('tab', pd.DataFrame({'n': [41]}))\nrb.pages.say({'7-up': "
+            "3}, n_items=2)\n```\n\nText {glue:text}`n-items` {glue:text}`7-up`.\n\n"
             "```{glue:figure} fig\n:name: fig-one\n:alt: Nothing.\n\nOne.\n```\n\n"
             "```{glue:figure} tab\n:name: tab-four\n\nTwo.\n```",
         )
@@ -123,15 +132,13 @@ def shown(small_book, tmp_path_factory):
     change(
         root,
         "print(n_items * 2)\n```",
-        "import pandas as pd\nfrom myst_nb import glue\n"
-        "one = pd.DataFrame([['1,234', '.5'], ['a, \u2212b', '\u22122.0']], columns=['n', 'r'])\n"
-        "two = one.set_axis(pd.MultiIndex.from_product([['fixed'], ['r', 'r']]), axis=1)\n"
-        "glue('one', one, display=False)\nglue('two', two, display=False)\n```\n\n"
-        "See {numref}`tab-two`.\n\n"
-        "```{glue:figure} one\n:name: tab-one\n\nOne.\n```\n\n"
-        "```{glue:figure} two\n:name: tab-two\n\nTwo, $r$.\n```\n\n"
-        "```{glue:figure} two\n:name: tab-three\n\n"
-        "Three ({download}`CSV <../book/behind.csv>`).\n```",
+        "import pandas as pd\nfrom myst_nb import glue\none = pd.DataFrame([['1,234', "
+        "'.5'], ['a, \u2212b', '\u22122.0']], columns=['n', 'r'])\ntwo = "
+        "one.set_axis(pd.MultiIndex.from_product([['fixed'], ['r', 'r']]), axis=1)\n"
+        "glue('one', one, display=False)\nglue('two', two, display=False)\n```\n\nSee "
+        "{numref}`tab-two`.\n\n```{glue:figure} one\n:name: tab-one\n\nOne.\n```\n\n"
+        "```{glue:figure} two\n:name: tab-two\n\nTwo, $r$.\n```\n\n```{glue:figure} "
+        "two\n:name: tab-three\n\nThree ({download}`CSV <../book/behind.csv>`).\n```",
     )
     with (root / "_toc.yml").open("a") as contents:
         contents.write("  - file: notebooks/06_shown\n")
@@ -144,7 +151,10 @@ def test_glued_frames_are_tables_with_a_number_and_a_file(shown):
     page = shown / "html" / "notebooks" / "05_doubling.html"
     assert 'std-numref">Table 2' in page.read_text()
     assert "Fig. " not in page.read_text()
-    links = {f["id"]: f.figcaption.select("a.download") for f in soup_of(page).select("figure")}
+    links = {
+        f["id"]: f.figcaption.select("a.download")
+        for f in soup_of(page).select("figure")
+    }
     assert [a.get_text() for found in links.values() for a in found] == [
         "CSV of Table 1", "CSV of Table 2", "CSV",
     ]  # fmt: skip
@@ -155,14 +165,18 @@ def test_glued_frames_are_tables_with_a_number_and_a_file(shown):
 
 
 @pytest.mark.slow
-def test_what_is_shown_stands_below_its_cell_and_in_the_book_where_its_caption_is(shown):
+def test_what_is_shown_stands_below_its_cell_and_in_the_book_where_its_caption_is(
+    shown,
+):
     executed = nbformat.read(shown / "executed" / "06_shown.ipynb", 4)
     cell = next(c for c in executed.cells if "rb.pages.show" in c.source)
     assert [{"image/svg+xml", "text/html"} & set(o.data) for o in cell.outputs] == [
         {"image/svg+xml"}, {"text/html"}, set(), set(),
     ]  # fmt: skip
     page = soup_of(shown / "html" / "notebooks" / "06_shown.html")
-    assert len(page.select(".bd-article img")) == len(page.select(".bd-article td")) == 1
+    assert (
+        len(page.select(".bd-article img")) == len(page.select(".bd-article td")) == 1
+    )
     assert page.select_one("figure img")
     assert page.select_one("figure td").get_text() == "41"
     assert "Text 2 3." in page.get_text()
@@ -172,7 +186,13 @@ def test_what_is_shown_stands_below_its_cell_and_in_the_book_where_its_caption_i
 def test_a_bare_jupyter_book_build_says_what_to_run(small):
 
     done = subprocess.run(
-        [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", small],
+        [
+            sys.executable,
+            "-c",
+            "from jupyter_book.cli.main import main; main()",
+            "build",
+            small,
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -189,5 +209,7 @@ def test_memory_is_known_of_a_kernel_that_has_to_be_killed(small):
         "bytearray(300_000_000)\nimport atexit, time\natexit.register(time.sleep, 60)",
     )
     held = bytearray(800_000_000)  # by the parent, when it starts the kernel
-    assert 300 < building.measured("05", {}, small).metadata["rubricnb"]["peak_mb"] < 800
+    assert (
+        300 < building.measured("05", {}, small).metadata["rubricnb"]["peak_mb"] < 800
+    )
     del held

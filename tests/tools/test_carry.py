@@ -19,14 +19,20 @@ def wheels(tmp_path):
 
     return [
         wheel("vllm", **{"vllm/__init__.py": "x = 1", "vllm/vllm-rs": "b" * 5000,
-                         "vllm/third_party/deep_gemm/a.py": "", "vllm/third_party/b.py": ""}),
-        wheel("other", **{"other-1.data/purelib/other.py": "y = 2", "other-1.data/scripts/o": ""}),
+                         "vllm/third_party/deep_gemm/a.py": "", (
+                             "vllm/third_party/b.py"
+                         ): ""}),
+        wheel("other", **{"other-1.data/purelib/other.py": "y = 2", (
+            "other-1.data/scripts/o"
+        ): ""}),
     ]  # fmt: skip
 
 
 def test_wheels_are_laid_out_as_installed_less_what_is_left_out(tmp_path, wheels):
     carry.unpack(wheels, tmp_path / "site")
-    files = {str(p.relative_to(tmp_path / "site")) for p in (tmp_path / "site").rglob("*.py")}
+    files = {
+        str(p.relative_to(tmp_path / "site")) for p in (tmp_path / "site").rglob("*.py")
+    }
     assert files == {"vllm/__init__.py", "vllm/third_party/b.py", "other.py"}
     assert not (tmp_path / "site" / "vllm" / "vllm-rs").exists()
     assert not (tmp_path / "site" / "other-1.data").exists()
@@ -38,7 +44,9 @@ def test_pieces_join_to_the_packages_and_files_again(tmp_path, wheels, monkeypat
     weights.write_bytes(bytes(range(256)) * 10_000)  # 2.4 MiB: three pieces
     pieces = carry.carry(tmp_path / "out", 1, [weights])
     assert all(piece.stat().st_size <= 1 << 20 for piece in pieces)
-    joined = b"".join(p.read_bytes() for p in pieces if p.name.startswith("weights.gguf-"))
+    joined = b"".join(
+        p.read_bytes() for p in pieces if p.name.startswith("weights.gguf-")
+    )
     assert joined == weights.read_bytes()
     assert len(pieces) == 4
     sums = (tmp_path / "out" / "SHA256SUMS").read_text().splitlines()

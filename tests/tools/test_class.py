@@ -1,4 +1,6 @@
-"""The class of ninety minutes: timetable, slides and notebook tell of the same minutes."""
+"""The class of ninety minutes: timetable,
+slides and notebook tell of the same minutes.
+"""
 
 import ast
 import re
@@ -20,7 +22,11 @@ CELLS = jupytext.read(ROOT / "notebooks" / "90_minutes.md").cells
 
 
 def spans(texts):
-    return [tuple(map(int, found)) for text in texts for found in re.findall(r"(\d+)–(\d+)", text)]
+    return [
+        tuple(map(int, found))
+        for text in texts
+        for found in re.findall(r"(\d+)–(\d+)", text)
+    ]
 
 
 def test_six_slides_fill_ninety_minutes_without_a_gap_and_the_timetable_has_the_same():
@@ -50,20 +56,28 @@ def scope():
 
 
 def test_every_chapter_has_a_check_that_knows_slips():
-    """And what can be reckoned from the call alone is no right answer that is called a slip."""
+    """And what can be reckoned from the call alone
+    is no right answer that is called a slip.
+    """
     for path in sorted((ROOT / "notebooks").glob("*.md")):
         known = 0
         for cell in jupytext.read(path).cells:
             if cell.cell_type != "code" or "slips=" not in cell.source:
                 continue
             for call in ast.walk(ast.parse(cell.source)):
-                if not isinstance(call, ast.Call) or not ast.unparse(call.func).endswith("close"):
+                if not isinstance(call, ast.Call) or not ast.unparse(
+                    call.func
+                ).endswith("close"):
                     continue
                 for slips in (k.value for k in call.keywords if k.arg == "slips"):
                     known += 1
                     right = value(call.args[1])
                     own = [value(v) for v in getattr(slips, "values", [])]
-                    near = [v for v in own if None not in (v, right) and np.isclose(v, right, 0.01)]
+                    near = [
+                        v
+                        for v in own
+                        if None not in (v, right) and np.isclose(v, right, 0.01)
+                    ]
                     assert near == [], (path.stem, right)
         assert known >= 1, path.stem
 
@@ -72,7 +86,8 @@ def value(expression):
     """What an expression of numbers is; None for one that needs its notebook."""
     try:
         return eval(
-            compile(ast.Expression(expression), "number", "eval"), {"np": np, "__builtins__": {}}
+            compile(ast.Expression(expression), "number", "eval"),
+            {"np": np, "__builtins__": {}},
         )
     except (NameError, AttributeError):
         return None
@@ -86,7 +101,9 @@ def test_every_slip_has_its_own_hint_and_the_answer_is_right(call, scope):
     assert len(values) >= 4
 
     def said(answer):
-        return eval(compile(ast.Expression(call), "check", "eval"), scope | {asked: answer})
+        return eval(
+            compile(ast.Expression(call), "check", "eval"), scope | {asked: answer}
+        )
 
     asked = call.args[0].id
     assert said(right) == "Right."
@@ -115,11 +132,18 @@ def test_a_student_s_notebook_runs_from_any_folder_without_a_network(tmp_path):
     nbformat.write(notebook, path)
     out = tmp_path / "out.ipynb"
     papermill.execute_notebook(
-        path, out, kernel_name="python3", cwd=tmp_path, progress_bar=False, log_output=False
+        path,
+        out,
+        kernel_name="python3",
+        cwd=tmp_path,
+        progress_bar=False,
+        log_output=False,
     )
     cells = nbformat.read(out, 4).cells
     said = "".join(o.get("text", "") for cell in cells for o in cell.get("outputs", []))
     assert said.count("Not answered") == 3
-    shown = "".join(str(o.data) for cell in cells for o in cell.get("outputs", []) if "data" in o)
+    shown = "".join(
+        str(o.data) for cell in cells for o in cell.get("outputs", []) if "data" in o
+    )
     for kind in ("Qwen 1.5B, recorded", "SmolLM2, live", "first-biased, simulated"):
         assert kind in shown

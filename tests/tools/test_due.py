@@ -16,7 +16,11 @@ PAGES = [f"book/p{k}" for k in range(9)]
 def git(root, *arguments):
     author = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
     done = subprocess.run(
-        ["git", *author, *arguments], cwd=root, check=True, capture_output=True, text=True
+        ["git", *author, *arguments],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return done.stdout.strip()
 
@@ -79,7 +83,8 @@ def test_pages_that_a_branch_changed_are_due_however_many_commits_it_has(clone):
     commit(clone, "something else")
     change(clone, PAGES[5])  # not committed yet
     (clone / "_toc.yml").write_text(
-        (clone / "_toc.yml").read_text() + "parts: [file: book/new, file: notebooks/05]\n"
+        (clone / "_toc.yml").read_text()
+        + "parts: [file: book/new, file: notebooks/05]\n"
     )
     (clone / "notebooks").mkdir()
     for new in ("book/new", "notebooks/05"):  # git does not know them
@@ -102,7 +107,11 @@ def test_on_main_itself_the_first_parent_is_where_a_change_starts(clone):
 
 def recipe(target):
     done = subprocess.run(
-        ["make", "-n", "-B", target], cwd=ROOT, check=True, capture_output=True, text=True
+        ["make", "-n", "-B", target],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return done.stdout
 
@@ -112,10 +121,16 @@ def test_test_all_runs_every_stage_of_the_check_and_leaves_nothing_out():
     steps = recipe("test-all")
     for line in recipe("lint").splitlines():
         assert line in steps
-    assert set(stages.replace("'", "").split()) >= {"lint", "test", "test-book", "test-vllm"}
+    assert set(stages.replace("'", "").split()) >= {
+        "lint",
+        "test",
+        "test-book",
+        "test-vllm",
+    }
     runs = re.findall(r"^\S.*bin/python -m pytest .*$", steps, re.M)
     of_book, of_vllm = (
-        [run for run in runs if run.endswith(f" tests/{folder}")] for folder in ("book", "vllm")
+        [run for run in runs if run.endswith(f" tests/{folder}")]
+        for folder in ("book", "vllm")
     )
     assert len(of_book) == len(of_vllm) == 1
     filters = [re.search(r" -m ('not slow'|slow)$", run) for run in runs]
@@ -126,13 +141,16 @@ def test_test_all_runs_every_stage_of_the_check_and_leaves_nothing_out():
     assert "tools due" in recipe("test-book")
 
 
-def long_tests_due(root, files=("tests/test_a.py",), names=tuple(f"test_{k}" for k in range(40))):
+def long_tests_due(
+    root, files=("tests/test_a.py",), names=tuple(f"test_{k}" for k in range(40))
+):
     due.cache_clear()
     return {name for file in files for name in names if due(root).takes(file, name)}
 
 
 def test_every_long_test_has_its_turn_within_a_hundred_commits(clone):
-    assert long_tests_due(clone) == long_tests_due(clone) != set()  # all: nothing to compare with
+    # all: nothing to compare with
+    assert long_tests_due(clone) == long_tests_due(clone) != set()
     turns = set()
     for k in range(100):
         commit(clone, f"nothing {k}")

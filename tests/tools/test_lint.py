@@ -9,30 +9,54 @@ ROOT = find_root()
 HASH = "    --hash=sha256:"
 BREAKS = [  # rule, file, what stands there, what stands there instead, what is said
     ("Python names", "book/quickstart.md", "rb.load(", "rb.lode(", "rb.lode"),
-    ("public names alone", "notebooks/02_balanced_permutation.md", "import rubricnb as rb\n",
-     "import rubricnb as rb\nfrom rubricnb.pages import say\n", "from rubricnb.pages import say"),
-    ("public names alone", "notebooks/02_balanced_permutation.md", "import rubricnb as rb\n",
+    ("public names alone", (
+        "notebooks/02_balanced_permutation.md"
+    ), "import rubricnb as rb\n",
+     "import rubricnb as rb\nfrom rubricnb.pages import say\n", (
+         "from rubricnb.pages import say"
+     )),
+    ("public names alone", "notebooks/02_balanced_permutation.md", (
+        "import rubricnb as rb\n"
+    ),
      "import rubricnb.pages\n", "import rubricnb.pages"),
-    ("public names alone", "notebooks/02_balanced_permutation.md", "rb.balanced(", "rb.hashing(",
+    ("public names alone", "notebooks/02_balanced_permutation.md", "rb.balanced(", (
+        "rb.hashing("
+    ),
      "rb.hashing"),
     ("public names alone", "notebooks/02_balanced_permutation.ipynb", "rb.plots.STYLE",
      "rb.styles.STYLE", "rb.styles"),
     ("command names", "CONTRIBUTING.md", "`make test`", "`make tests`", "make tests"),
-    ("command names", "book/quickstart.md", "rubricnb check", "rubricnb chek", "rubricnb chek"),
+    ("command names", "book/quickstart.md", "rubricnb check", "rubricnb chek", (
+        "rubricnb chek"
+    )),
     ("command names", "book/running-a-study.md", "-p n_items", "-p n_itemz", "n_itemz"),
     ("troubleshooting list", "book/running-a-study.md", "## Troubleshooting\n",
      "## Troubleshooting\n\n| `this was never said` | x |\n", "this was never said"),
-    ("path or a link", "book/layout.md", "rubricnb/book.py", "rubricnb/boook.py", "boook"),
+    ("path or a link", "book/layout.md", "rubricnb/book.py", "rubricnb/boook.py", (
+        "boook"
+    )),
     ("path or a link", "README.md", "](CONTRIBUTING.md", "](CONTRIB.md", "CONTRIB.md"),
     ("Readers find", "README.md", "audit-sample.html", "audit.html", "audit-sample"),
     ("Readers find", "book/index.md", "cite", "site", "how to cite"),
-    ("examples to copy", "examples/own-data/my_data.csv", "instruction", "instruktion", "instruk"),
-    ("examples to copy", "examples/own-data/my_rubric.yml", "criterion:", "trait:", "another"),
+    ("examples to copy", "examples/own-data/my_data.csv", "instruction", (
+        "instruktion"
+    ), (
+        "instruk"
+    )),
+    ("examples to copy", "examples/own-data/my_rubric.yml", "criterion:", "trait:", (
+        "another"
+    )),
     ("has its place", "book/published.md", "{published-table}", "{table}", "published"),
-    ("has its place", "book/api.md", "public-index:: ", "public-index:: rubricnb ", "api.md"),
+    ("has its place", "book/api.md", "public-index:: ", "public-index:: rubricnb ", (
+        "api.md"
+    )),
     ("has its place", "book/api/data.md", "{frame-columns} ", "{frame} ", "frames"),
     ("piece of advice", "book/guide.md", "{doc}`../notebooks/", "{doc}`../other/", "|"),
-    ("opens with a finding", "notebooks/05_position_bias.md", "answer\n**", "answer\n", "in bold"),
+    ("opens with a finding", "notebooks/05_position_bias.md", "answer\n**", (
+        "answer\n"
+    ), (
+        "in bold"
+    )),
     ("recorded numbers", "notebooks/02_balanced_permutation.md", "answer\n**",
      "answer\n**{glue:text}`n` ", "{glue:text}`n`"),
     ("recorded numbers", "notebooks/02_balanced_permutation.md", "{div} story\n",
@@ -49,23 +73,41 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
      "{glossary}\n:sorted:\n\nHTML\n  A text.\n", "HTML needs no exception"),
     ("words of the field", "book/glossary.md", "argmax", "argmin", "argmax"),
     ("words of the field", "book/notation.md", "# ", "**Zweite.** # ", "zweite"),
-    ("entry of the glossary", "book/glossary.md", ":sorted:\n", ":sorted:\n\nnew\n  said", "new"),
+    ("entry of the glossary", "book/glossary.md", ":sorted:\n", (
+        ":sorted:\n\nnew\n  said"
+    ), (
+        "new"
+    )),
     ("citation has", "book/guide.md", "# ", "{cite}`nobody2000` # ", "nobody2000"),
-    ("what its format", "CITATION.cff", "type: software", "type: book", "its version or type"),
+    ("what its format", "CITATION.cff", "type: software", "type: book", (
+        "its version or type"
+    )),
     ("what its format", "CITATION.cff", "message:", "massage:", "massage"),
     ("bibliography say", "CITATION.cff", "license: ", "license: X-", "license"),
     ("bibliography say", "_config.yml", "title: ", "title: X", "title"),
     ("bibliography say", "book/references.bib", "year = {2026", "year = {2031", "2031"),
     ("at most six", "rubricnb/data/catalogue.py", "\nimport ",
-     "\nimport rubricnb.statistics.position\nimport ", "reaches rubricnb/statistics/position.py"),
-    ("at most six", "rubricnb/data/own.py", "\nimport ", "\nimport rubricnb.judging.run\nimport ",
+     "\nimport rubricnb.statistics.position\nimport ", (
+         "reaches rubricnb/statistics/position.py"
+     )),
+    ("at most six", "rubricnb/data/own.py", "\nimport ", (
+        "\nimport rubricnb.judging.run\nimport "
+    ),
      "rubricnb/data/own.py reaches ['rubricnb/judging/run.py']"),
     ("one commit", ".github/workflows/test.yml", "@", "@v4 #", "@v4"),
-    ("that deploys", ".github/workflows/test.yml", "contents: read", "contents: write", "write"),
-    ("that deploys", ".github/workflows/book.yml", "needs: build", "needs: []", "deploy"),
+    ("that deploys", ".github/workflows/test.yml", "contents: read", (
+        "contents: write"
+    ), (
+        "write"
+    )),
+    ("that deploys", ".github/workflows/book.yml", "needs: build", "needs: []", (
+        "deploy"
+    )),
     ("vendored", "_static/vendor/SHA256SUMS", "  ", "  x", "x"),
     ("The lock", "requirements-hashed.txt", HASH, HASH + "x", "its hashes"),
-    ("The lock", "requirements-hashed.txt", "numpy==", "numpy==99!", "the lock has 99!"),
+    ("The lock", "requirements-hashed.txt", "numpy==", "numpy==99!", (
+        "the lock has 99!"
+    )),
     ("The lock", "constraints.txt", "==", "==99!", "the lock has"),
 ]  # fmt: skip
 
@@ -94,8 +136,16 @@ PLANTED = [  # kind, how often, text
         4,
         "What fails is one reply. | How it is | That texts win | Whether it did",
     ),
-    ("false friend", 3, "The score stands here.\n* It can be mended, which spares a call."),
-    ("old word", 6, "Hardly. The likeliest score beside endless ones, made anew; nought."),
+    (
+        "false friend",
+        3,
+        "The score stands here.\n* It can be mended, which spares a call.",
+    ),
+    (
+        "old word",
+        6,
+        "Hardly. The likeliest score beside endless ones, made anew; nought.",
+    ),
     ("one", 4, "Nobody answers, as one may see; whoever asks cannot say."),
     ("is no", 2, "A failed request is none. That is no merit."),
     ("of yours", 2, "Ask a judge of yours about texts of your own."),

@@ -17,7 +17,9 @@ from tools.onepage import one_page
 
 def test_numbers_figures_and_tables_stand_where_the_text_has_them():
     cells = [
-        nbformat.v4.new_markdown_cell("# A *judge*\n\n{glue:text}`n` of {glue:text}`r:.1f`."),
+        nbformat.v4.new_markdown_cell(
+            "# A *judge*\n\n{glue:text}`n` of {glue:text}`r:.1f`."
+        ),
         nbformat.v4.new_code_cell(
             "secret()",
             outputs=[
@@ -94,7 +96,12 @@ def test_markup_of_the_book_reads_as_text_in_one_file():
     told = nbformat.v4.new_output(
         "display_data",
         {markdown: "It *does*."},
-        metadata={"scrapbook": {"name": "found", "mime_prefix": "application/papermill.record/"}},
+        metadata={
+            "scrapbook": {
+                "name": "found",
+                "mime_prefix": "application/papermill.record/",
+            }
+        },
     )
     table = glued("tab-a", text_html="<table><td>7</td></table>")
     cells = [
@@ -126,12 +133,16 @@ def test_markup_of_the_book_reads_as_text_in_one_file():
 )  # fmt: skip
 def test_a_paragraph_without_its_number_is_one_line(value, line):
     text = (
-        "One {glue:text}`known`.\n\nIt gives {glue:text}`lost` of {glue:text}`known`, so there.\n"
+        "One {glue:text}`known`.\n\nIt gives {glue:text}`lost` of {glue:text}`known`, "
+        "so there.\n"
     )
     text += "\n* A list: {glue:text}`lost`, and so on.\n"
     outputs = [glued("known", text_plain="7")]
     outputs += [glued("lost", text_plain=value)] if value else []
-    cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell(outputs=outputs)]
+    cells = [
+        nbformat.v4.new_markdown_cell(text),
+        nbformat.v4.new_code_cell(outputs=outputs),
+    ]
     page = one_page(nbformat.v4.new_notebook(cells=cells))
     assert "<p>One 7.</p>" in page
     assert f"<p>{line}</p>" in page
@@ -181,7 +192,16 @@ The caption.
 def test_a_notebook_of_plain_papermill_gives_the_same_page(tmp_path):
     """Its figures are pixels, and nothing of rubricnb has looked at its outputs."""
     nbformat.write(jupytext.reads(PLAIN, fmt="md:myst"), tmp_path / "in.ipynb")
-    command = [sys.executable, "-m", "papermill", "in.ipynb", "out.ipynb", "-p", "n", "5"]
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        "in.ipynb",
+        "out.ipynb",
+        "-p",
+        "n",
+        "5",
+    ]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     page = one_page(nbformat.read(tmp_path / "out.ipynb", 4))
     assert '<img alt="A&#32;line." src="data:image/png;base64,' in page
@@ -194,9 +214,13 @@ def test_a_notebook_of_plain_papermill_gives_the_same_page(tmp_path):
 
 def test_a_text_under_judgment_cannot_act_on_the_page():
     bad = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
-    html = nbformat.v4.new_output("display_data", {"text/html": f"<table><td>{bad}</td></table>"})
+    html = nbformat.v4.new_output(
+        "display_data", {"text/html": f"<table><td>{bad}</td></table>"}
+    )
     code = nbformat.v4.new_code_cell(outputs=[html])
-    page = one_page(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(bad), code]))
+    page = one_page(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(bad), code])
+    )
     assert "<script" not in page
     assert not re.search(r"<img[^>]*onerror", page)
 

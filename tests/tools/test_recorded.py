@@ -75,7 +75,10 @@ def test_a_changed_number_is_shown_with_its_sentence_and_stops_the_book(clone):
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("cell", "said"),
-    [("say(share=1 / n)", "n-texts.* is not glued"), ("say(share=1, n_texts='NaN')", "Not known")],
+    [
+        ("say(share=1 / n)", "n-texts.* is not glued"),
+        ("say(share=1, n_texts='NaN')", "Not known"),
+    ],
 )
 def test_a_number_that_is_missing_or_unknown_is_not_recorded(clone, cell, said):
     path = clone / "notebooks/05_x.md"
@@ -85,6 +88,8 @@ def test_a_number_that_is_missing_or_unknown_is_not_recorded(clone, cell, said):
 
 
 def test_a_recorded_text_is_no_markup():
-    text = book.with_recorded("{recorded}`a`, {recorded}`b`", {"a": "$2 or $3", "b": "*<{`"})
+    text = book.with_recorded(
+        "{recorded}`a`, {recorded}`b`", {"a": "$2 or $3", "b": "*<{`"}
+    )
     assert text == r"\$2 or \$3, \*<\{\`"
     assert nbformat.v4.new_markdown_cell(text)

@@ -23,8 +23,14 @@ def executed():
             nbformat.v4.new_output("stream", text="progress"),
         ]
     )
-    figure = '```{glue:figure} fig-a\n:name: fig-x-a\n:alt: Two "bars".\nA caption.\n```'
-    return {"05_x": nbformat.v4.new_notebook(cells=[code, nbformat.v4.new_markdown_cell(figure)])}
+    figure = (
+        '```{glue:figure} fig-a\n:name: fig-x-a\n:alt: Two "bars".\nA caption.\n```'
+    )
+    return {
+        "05_x": nbformat.v4.new_notebook(
+            cells=[code, nbformat.v4.new_markdown_cell(figure)]
+        )
+    }
 
 
 def test_slides_carry_values_and_figures_of_the_run(executed):
@@ -34,7 +40,9 @@ def test_slides_carry_values_and_figures_of_the_run(executed):
         executed,
     )
     assert "0.54 by a &lt;judge&gt;" in page
-    assert "<p>It's so.</p>" in html.unescape(slides.deck('{{ value("05_x", "text") }}', executed))
+    assert "<p>It's so.</p>" in html.unescape(
+        slides.deck('{{ value("05_x", "text") }}', executed)
+    )
     assert base64.b64encode(SVG.encode()).decode() in page
     assert 'alt="Two &quot;bars&quot;."' in page
     assert page.count("<section>") == 2

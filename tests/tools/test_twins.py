@@ -39,7 +39,9 @@ def test_a_class_gets_the_exercises_and_no_solutions(tmp_path):
         assert "{solution-" not in text
         assert "{exercise-" not in text
         assert text.count("### Exercise ") == source.count("{exercise-start}") > 0
-        for solution in re.findall(r"\{solution-start\}.*?\n```\n(.*?)```\{sol", source, re.S):
+        for solution in re.findall(
+            r"\{solution-start\}.*?\n```\n(.*?)```\{sol", source, re.S
+        ):
             assert solution.strip() not in text
 
 
@@ -54,12 +56,18 @@ def checks_of(cell):
 
 
 def expressions_in(source):
-    return {ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)}
+    return {
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.expr)
+    }
 
 
 @pytest.mark.in_turn
 def test_no_answer_of_an_exercise_stands_in_a_class_s_notebook(tmp_path):
-    """Neither what a check compares with, nor a line that computes it before the answer's line."""
+    """Neither what a check compares with,
+    nor a line that computes it before the answer's line.
+    """
     n_checks = 0
     for path in twins.student(tmp_path):
         shown = []  # code of this exercise so far, as a student sees it
@@ -76,7 +84,9 @@ def test_no_answer_of_an_exercise_stands_in_a_class_s_notebook(tmp_path):
             for call in checks_of(cell):
                 n_checks += 1
                 if not isinstance(call.args[1], ast.Constant):
-                    assert ast.unparse(call.args[1]) not in expressions_in("\n".join(shown))
+                    assert ast.unparse(call.args[1]) not in expressions_in(
+                        "\n".join(shown)
+                    )
     assert n_checks > 70
 
 
@@ -116,7 +126,9 @@ def test_papermill_stops_at_a_parameter_that_the_notebook_does_not_have(
     out = small / "out.ipynb"
 
     def run():
-        papermill.execute_notebook(path, out, given, kernel_name="python3", progress_bar=False)
+        papermill.execute_notebook(
+            path, out, given, kernel_name="python3", progress_bar=False
+        )
 
     if why:
         with pytest.raises(papermill.PapermillExecutionError, match=why):

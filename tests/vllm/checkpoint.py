@@ -1,4 +1,6 @@
-"""Turn a GGUF file into a checkpoint for vLLM: python tests/vllm/checkpoint.py GGUF FOLDER"""
+"""Turn a GGUF file into a checkpoint for vLLM:
+python tests/vllm/checkpoint.py GGUF FOLDER
+"""
 
 import sys
 from pathlib import Path

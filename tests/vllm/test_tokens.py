@@ -1,4 +1,6 @@
-"""Shared lines are tokenized once and nothing else changes, with tokenizers of every kind."""
+"""Shared lines are tokenized once and nothing else changes,
+with tokenizers of every kind.
+"""
 
 from itertools import product
 
@@ -31,8 +33,16 @@ KINDS = {
         pre_tokenizers.ByteLevel(add_prefix_space=False),
         True,
     ),
-    "a space before every text": (None, pre_tokenizers.ByteLevel(add_prefix_space=True), False),
-    "a mark before every text": (None, pre_tokenizers.Metaspace(prepend_scheme="first"), False),
+    "a space before every text": (
+        None,
+        pre_tokenizers.ByteLevel(add_prefix_space=True),
+        False,
+    ),
+    "a mark before every text": (
+        None,
+        pre_tokenizers.Metaspace(prepend_scheme="first"),
+        False,
+    ),
     "blanks dropped at both ends": (
         normalizers.Strip(),
         pre_tokenizers.ByteLevel(add_prefix_space=False),
@@ -52,13 +62,18 @@ def trained(kind):
         backend.pre_tokenizer = splitter
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=700, special_tokens=["<unk>", "<s>"], initial_alphabet=BYTES, show_progress=False
+        vocab_size=700,
+        special_tokens=["<unk>", "<s>"],
+        initial_alphabet=BYTES,
+        show_progress=False,
     )
     backend.train_from_iterator(_PROBES, trainer)
     backend.post_processor = processors.TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", backend.token_to_id("<s>"))]
     )
-    return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", bos_token="<s>")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", bos_token="<s>"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,15 +81,25 @@ def tokenizer(smollm2):
     return AutoTokenizer.from_pretrained(smollm2)
 
 
-PIECES = ["\n", "\n\n", "\r\n", " ", "  ", "\t", "word", "W", "1", "23", ".", "'s", "\u0301", "é",
-          "是", "ह", "👍🏽", "<|im_end|>", "<|im_start|>", "_", "#", "\u2028", "\x0b"]  # fmt: skip
+PIECES = ["\n", "\n\n", "\r\n", " ", "  ", "\t", "word", "W", "1", "23", ".", "'s", (
+    "\u0301"
+), (
+    "é"
+),
+          "是", "ह", "👍🏽", "<|im_end|>", "<|im_start|>", "_", "#", "\u2028", (
+              "\x0b"
+          )]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["of the weights", "byte-level", "composed characters"])
+@pytest.fixture(
+    scope="module", params=["of the weights", "byte-level", "composed characters"]
+)
 def kept(request):
     """A tokenizer, and one of ours that goes on from text to text."""
     of_weights = request.param == "of the weights"
-    plain = request.getfixturevalue("tokenizer") if of_weights else trained(request.param)
+    plain = (
+        request.getfixturevalue("tokenizer") if of_weights else trained(request.param)
+    )
     return plain, Tokens(plain)
 
 
@@ -126,13 +151,19 @@ def test_ids_of_every_template_layout_and_readout_are_equal(tokenizer):
     assert judge._tokens.shares
     items = rb.load("minibench", n_items=30)
     plans = [
-        rb.plan(items, rb.balanced(5), readout=readout, layout=layout, prompt_format=form)
+        rb.plan(
+            items, rb.balanced(5), readout=readout, layout=layout, prompt_format=form
+        )
         for readout, layout, form in product(
             ("logprobs", "feedback"), ("rubric-last", "rubric-first"), ("chat", "plain")
         )
     ]
-    plans.append(rb.plan(items, rb.balanced(3), template="criteria", readout="logprobs"))
-    plans.append(rb.plan(items, rb.fixed(5, 1), template="pointwise", readout="logprobs"))
+    plans.append(
+        rb.plan(items, rb.balanced(3), template="criteria", readout="logprobs")
+    )
+    plans.append(
+        rb.plan(items, rb.fixed(5, 1), template="pointwise", readout="logprobs")
+    )
     for plan in plans:
         for request in rendered(plan, judge, walked=True):
             assert judge.tokens(request) == whole(judge, request)
@@ -153,11 +184,14 @@ def test_a_line_is_encoded_once_whatever_stands_before_it(tokenizer):
     for order in (lines, lines[::-1], lines[2:] + lines[:2]):
         text = "".join(order) + body + "Score:"
         assert tokens.encode(text) == tokenizer.encode(text, add_special_tokens=False)
-    once = [f"{line}x" for line in (*lines, body)]  # with the letter that a line break looks at
+    # with the letter that a line break looks at
+    once = [f"{line}x" for line in (*lines, body)]
     assert encoded == [len(part) for part in (*once, "Score:")]
 
 
-def test_lines_that_are_kept_are_forgotten_before_they_fill_the_memory(tokenizer, monkeypatch):
+def test_lines_that_are_kept_are_forgotten_before_they_fill_the_memory(
+    tokenizer, monkeypatch
+):
     monkeypatch.setattr("rubricnb.judging.tokens._MOST_CHARACTERS", 1000)
     tokens = Tokens(tokenizer)
     for n in range(200):
@@ -173,12 +207,20 @@ def test_ids_of_any_text_are_equal(kept, text):
     assert tokens.encode(text) == plain.encode(text, add_special_tokens=False)
 
 
-def test_a_chat_template_that_depends_on_the_date_changes_in_mid_run(tokenizer, monkeypatch):
-    """The beginning of every prompt changes at midnight; nothing of the day before is kept."""
+def test_a_chat_template_that_depends_on_the_date_changes_in_mid_run(
+    tokenizer, monkeypatch
+):
+    """The beginning of every prompt changes at midnight;
+    nothing of the day before is kept.
+    """
     judge = bare_judge(tokenizer)
     for day in ("2026-11-27", "2026-11-28"):
-        tokenizer.chat_template = f"Today is {day}.\n{{{{ messages[0].content }}}}\nAnswer:"
+        tokenizer.chat_template = (
+            f"Today is {day}.\n{{{{ messages[0].content }}}}\nAnswer:"
+        )
         for text in ("Is it right?", "Is it clear?"):
-            ask = Request(1, "", (Message("user", text),), ("[RESULT]",), ("1", "2"), "logprobs")
+            ask = Request(
+                1, "", (Message("user", text),), ("[RESULT]",), ("1", "2"), "logprobs"
+            )
             assert judge.tokens(ask) == whole(judge, ask)
             assert day in tokenizer.decode(judge.tokens(ask))

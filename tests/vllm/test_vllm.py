@@ -1,4 +1,6 @@
-"""vLLM's engine for real: probabilities against two oracles, sharing against its limit."""
+"""vLLM's engine for real: probabilities against two oracles,
+sharing against its limit.
+"""
 
 import copy
 import json
@@ -18,7 +20,8 @@ from rubricnb.judging.tokens import Tokens
 from rubricnb.prompts import render
 
 LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}
-# On a processor one engine after the other must fit; a GPU is told how much of it to take.
+# On a processor one engine after the other must fit;
+# a GPU is told how much of it to take.
 ENGINE = {"max_model_len": 4096} | (
     {"gpu_memory_utilization": 0.25} if torch.cuda.is_available() else {}
 )
@@ -33,7 +36,9 @@ def judge(smollm2):
 
 @pytest.fixture(scope="module")
 def exact(smollm2):
-    """In float32, for comparisons: how far bfloat16 moves a share depends on the processor."""
+    """In float32, for comparisons:
+    how far bfloat16 moves a share depends on the processor.
+    """
     judge = rb.open_judge(f"vllm:{smollm2}", dtype="float32", **ENGINE)
     yield judge
     judge.close()
@@ -51,20 +56,34 @@ def forward(smollm2):
     return Forward(smollm2)
 
 
-def request(ordering, readout, labels="numeric", number=1, response="It is 4.", **options):
+def request(
+    ordering, readout, labels="numeric", number=1, response="It is 4.", **options
+):
     levels = LEVELS if len(ordering) == 3 else {s: f"Level {s}." for s in ordering}
-    prompt = render("What is 2 + 2?", response, "Is it right?", levels, ordering, labels=labels)
-    return Request(number, "k", (Message("user", prompt.text),), prompt.slots, prompt.choices,
-                   readout, ordering=tuple(ordering), **{"max_tokens": 24} | options)  # fmt: skip
+    prompt = render(
+        "What is 2 + 2?", response, "Is it right?", levels, ordering, labels=labels
+    )
+    return Request(number, "k", (Message((
+        "user"
+    ), prompt.text),), prompt.slots, prompt.choices,
+                   readout, ordering=tuple(ordering), **{(
+                       "max_tokens"
+                   ): 24} | options)  # fmt: skip
 
 
 def minibench(judge, n_items=2, **options):
     items = rb.load("minibench", n_items=n_items)
-    return list(rendered(rb.plan(items, rb.shuffled(5, 1), readout="logprobs", **options), judge))
+    return list(
+        rendered(
+            rb.plan(items, rb.shuffled(5, 1), readout="logprobs", **options), judge
+        )
+    )
 
 
 class Forward:
-    """Label probabilities by plain forward passes of the same checkpoint, in float32."""
+    """Label probabilities by plain forward passes
+    of the same checkpoint, in float32.
+    """
 
     def __init__(self, folder):
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -72,11 +91,14 @@ class Forward:
             folder, dtype=torch.float32, attn_implementation="eager"
         )
         vocabulary = self.tokenizer.get_vocab()
-        # Each tokenizer writes the space as one of these; the other may be a letter of its own.
+        # Each tokenizer writes the space as one of these;
+        # the other may be a letter of its own.
         space = max("Ġ▁", key=lambda mark: sum(t.startswith(mark) for t in vocabulary))
         spelt = {t.replace(space, " "): i for t, i in vocabulary.items()}
         self.spelt = {
-            text: i for text, i in spelt.items() if text.strip(" ").isalnum() or text == " "
+            text: i
+            for text, i in spelt.items()
+            if text.strip(" ").isalnum() or text == " "
         }
 
     def __call__(self, ask):
@@ -96,7 +118,9 @@ class Forward:
         """Probabilities of the token that follows, and the cache up to there."""
         with torch.no_grad():
             out = self.model(
-                torch.tensor([tokens]), past_key_values=copy.deepcopy(cache), use_cache=True
+                torch.tensor([tokens]),
+                past_key_values=copy.deepcopy(cache),
+                use_cache=True,
             )
         return out.logits[0, -1].softmax(-1), out.past_key_values
 
@@ -119,8 +143,14 @@ class Forward:
                 rest = self.probability(target, target[:end], (*path, token))
             elif longer:
                 more = self.following((*path, token))
-                starts = {t[len(target) : n] for t in longer for n in range(end + 1, len(t) + 1)}
-                rest = 1 - sum(float(more[self.spelt[s]]) for s in starts if s in self.spelt)
+                starts = {
+                    t[len(target) : n]
+                    for t in longer
+                    for n in range(end + 1, len(t) + 1)
+                }
+                rest = 1 - sum(
+                    float(more[self.spelt[s]]) for s in starts if s in self.spelt
+                )
             else:
                 rest = 1.0
             total += float(self.following(path)[token]) * rest
@@ -154,7 +184,9 @@ def test_a_base_model_judges_plain_prompts_only(base_judge, gemma):
     ("prompt_format", "labels"),
     [("chat", "numeric"), ("chat", "roman"), ("plain", "numeric"), ("plain", "letter")],
 )
-def test_probabilities_are_those_of_a_plain_forward_pass(exact, forward, prompt_format, labels):
+def test_probabilities_are_those_of_a_plain_forward_pass(
+    exact, forward, prompt_format, labels
+):
     asked = minibench(exact, prompt_format=prompt_format, labels=labels)
     replies = {r.request_id: r for r in exact.answer(asked)}
     for ask in asked:
@@ -171,7 +203,8 @@ def test_probabilities_are_those_of_the_embedded_engine(exact, smollm2_gguf):
     embedded.close()
     for reply in exact.answer(asked):
         (expected,) = theirs[reply.request_id].probabilities
-        # llama.cpp rounds what goes into each product to 8 bits, in a way that the processor has.
+        # llama.cpp rounds what goes into each product to 8 bits,
+        # in a way that the processor has.
         assert_alike(shares(reply.probabilities[0]), shares(expected), tolerance=0.08)
 
 
@@ -185,17 +218,29 @@ def test_ten_is_told_from_one_on_a_ten_point_scale(exact, forward):
 def test_several_criteria_are_filled_line_by_line(judge):
     criteria = [("Clarity", "Is it clear?"), ("Accuracy", "Is it right?")]
     prompt = render("I", "R", "", {}, (1, 2, 3), template="criteria", criteria=criteria)
-    ask = Request(1, "k", (Message("user", prompt.text),), prompt.slots, prompt.choices, "logprobs")
+    ask = Request(
+        1,
+        "k",
+        (Message("user", prompt.text),),
+        prompt.slots,
+        prompt.choices,
+        "logprobs",
+    )
     (reply,) = judge.answer([ask])
     assert [reading.status for reading in read(ask, reply)] == ["ok", "ok"]
-    assert [line.split()[0] for line in reply.text.splitlines()] == ["[Clarity]", "[Accuracy]"]
+    assert [line.split()[0] for line in reply.text.splitlines()] == [
+        "[Clarity]",
+        "[Accuracy]",
+    ]
 
 
 def test_a_score_is_the_most_probable_label_or_drawn_by_the_seed(judge):
     probable, greedy, *drawn, again = judge_in_order(judge, [
         request((2, 3, 1), "logprobs", number=0),
         request((2, 3, 1), "score", number=1),
-        *(request((2, 3, 1), "score", number=2 + s, temperature=2.0, seed=s) for s in range(12)),
+        *(request((2, 3, 1), (
+            "score"
+        ), number=2 + s, temperature=2.0, seed=s) for s in range(12)),
         request((2, 3, 1), "score", number=20, temperature=2.0, seed=0),
     ])  # fmt: skip
     assert greedy.text == probable.text
@@ -220,7 +265,9 @@ def test_feedback_is_free_text_that_a_seed_repeats(judge):
 
 
 def test_answers_are_drawn_by_seeds_where_prompts_fill_a_step(judge):
-    """More prompt tokens at once than one step takes: the rest of a prompt must not be cut off."""
+    """More prompt tokens at once than one step takes:
+    the rest of a prompt must not be cut off.
+    """
     step = judge._llm.llm_engine.vllm_config.scheduler_config.max_num_batched_tokens
     texts = [f"{k} " + "It is four, as two and two are. " * 30 for k in range(24)]
     asked = [
@@ -264,7 +311,9 @@ def test_a_prompt_that_is_too_long_fails_alone(judge):
 def test_thinking_is_closed_before_a_label(judge, smollm2, monkeypatch):
     tokenizer = AutoTokenizer.from_pretrained(smollm2)
     tokenizer.add_tokens(["<think>", "</think>"])
-    tokenizer.chat_template = "{{ messages[0].content }}<|im_start|>assistant\n<think>\n"
+    tokenizer.chat_template = (
+        "{{ messages[0].content }}<|im_start|>assistant\n<think>\n"
+    )
     monkeypatch.setattr(judge, "_tokenizer", tokenizer)
     monkeypatch.setattr(judge, "_tokens", Tokens(tokenizer))
     monkeypatch.setattr(judge, "thinks", True)
@@ -277,8 +326,12 @@ def test_thinking_is_closed_before_a_label(judge, smollm2, monkeypatch):
 @pytest.mark.parametrize(
     ("dataset", "n_items", "at_most"), [("mt-bench", 8, 1.04), ("hanna", 6, 1.08)]
 )
-def test_little_more_than_the_limit_is_computed(judge, dataset, n_items, at_most, mirror):
-    plan = rb.plan(rb.load(dataset, n_items=n_items), rb.balanced(5), readout="logprobs")
+def test_little_more_than_the_limit_is_computed(
+    judge, dataset, n_items, at_most, mirror
+):
+    plan = rb.plan(
+        rb.load(dataset, n_items=n_items), rb.balanced(5), readout="logprobs"
+    )
     judge._llm.reset_prefix_cache()
     judgments = rb.run(plan, judge, fresh=True)  # this judge is recorded on both
     assert set(judgments["status"]) == {"ok"}
@@ -297,7 +350,9 @@ def test_identity_names_weights_and_engine_but_no_path(judge, smollm2):
 
 
 def alone(judge, ask):
-    """A reply that is the same to the last digit whatever else was asked: nothing is shared."""
+    """A reply that is the same to the last digit whatever else was asked:
+    nothing is shared.
+    """
     judge._llm.reset_prefix_cache()
     (reply,) = judge.answer([ask])
     return reply

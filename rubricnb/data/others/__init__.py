@@ -1,4 +1,6 @@
-"""Judgments that others recorded and published: each read from its source, as one frame."""
+"""Judgments that others recorded and published:
+each read from its source, as one frame.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ def recordings() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        name, judges, asked_by (never by us), n_rows, people (who rated the same items), licence,
-        megabytes (to download), source, what, and beware: what one must know before using them.
+        name, judges, asked_by (never by us), n_rows, people (who rated the same items),
+        licence, megabytes (to download), source, what, and beware: what one must know
+        before using them.
 
     Examples
     --------
@@ -39,8 +42,9 @@ def load_recording(name: str) -> Judgments:
     Returns
     -------
     Judgments
-        As `rubricnb.judgments` returns them: all of the set, the rows without a score included
-        (``status`` says which, ``reason`` why), with the items and people's ratings as ``.rated``.
+        As `rubricnb.judgments` returns them: all of the set, the rows without a score
+        included (``status`` says which, ``reason`` why), with the items and people's
+        ratings as ``.rated``.
 
     Raises
     ------
@@ -61,7 +65,9 @@ hanna-llm, prometheus-gpt4, scoring-probes, pew-order
     loaders = _facts().set_index("name")["loader"]
     one_of("recording", name, loaders.index)
     module, function = loaders[name].split(":")
-    judgments: Judgments = getattr(import_module(f"rubricnb.data.others.{module}"), function)()
+    judgments: Judgments = getattr(
+        import_module(f"rubricnb.data.others.{module}"), function
+    )()
     return judgments
 
 

@@ -23,7 +23,9 @@ def load() -> Judgments:
     items = _items(table)
     asked = [(judge, form) for judge in _JUDGES for form in "1234"]
     columns = pd.MultiIndex.from_tuples(asked, names=["judge", "form"])
-    scores = np.stack([_scores(table, f"{judge} {{}} {form}") for judge, form in asked], axis=1)
+    scores = np.stack(
+        [_scores(table, f"{judge} {{}} {form}") for judge, form in asked], axis=1
+    )
     wide = pd.DataFrame(scores, pd.Index(items["item_id"]), columns)
     frame = wide.melt(value_name="raw", ignore_index=False).reset_index()
     frame = frame.assign(dataset="hanna", form="prompt-" + frame["form"])
@@ -35,22 +37,37 @@ def load() -> Judgments:
 
 
 def _items(table: pd.DataFrame) -> Items:
-    """96 stories of each writer × six criteria, with three raters; a prompt is a cluster."""
-    names = [table.index, [f"hanna/{n:03d}" for n in range(1, 97)], sets()["hanna"]["criteria"]]
+    """96 stories of each writer × six criteria,
+    with three raters; a prompt is a cluster.
+    """
+    names = [
+        table.index,
+        [f"hanna/{n:03d}" for n in range(1, 97)],
+        sets()["hanna"]["criteria"],
+    ]
     keys = pd.MultiIndex.from_product(names, names=["writer", "story", "criterion"])
     writer, story, criterion = (keys.to_frame(index=False)[name] for name in keys.names)
     # The stories by people are those of the dataset hanna, and have its ids.
     text = story.where(writer == "Human", story + "/" + writer)
     raters = np.stack([_scores(table, f"Human {n} {{}}") for n in (1, 2, 3)], axis=1)
-    return Items({
-        "item_id": text + "/" + criterion, "dataset": "hanna", "text_id": text,
-        "group_id": story + "/" + criterion, "cluster_id": story,
-        "candidate": writer.str.lower(), "criterion": criterion,
-        "human": raters.sum(axis=1) / 3, "human_ratings": [*map(tuple, raters.tolist())],
-    })  # fmt: skip
+    return Items(
+        {
+            "item_id": text + "/" + criterion,
+            "dataset": "hanna",
+            "text_id": text,
+            "group_id": story + "/" + criterion,
+            "cluster_id": story,
+            "candidate": writer.str.lower(),
+            "criterion": criterion,
+            "human": raters.sum(axis=1) / 3,
+            "human_ratings": [*map(tuple, raters.tolist())],
+        }
+    )
 
 
 def _scores(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
-    """Every story under every criterion; a cell is the list of a writer's 96 stories."""
+    """Every story under every criterion;
+    a cell is the list of a writer's 96 stories.
+    """
     cells = table[[column.format(short) for short in _SHORT]].map(ast.literal_eval)
     return np.stack([np.concatenate([*cells[name]]) for name in cells], axis=1).ravel()

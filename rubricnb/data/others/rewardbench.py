@@ -32,7 +32,9 @@ _STATUS = {
 def load() -> Judgments:
     """Load them; an item is one response to one prompt, the prompt is its cluster."""
     parts = [
-        part for name, file in pinned(FOLDER).items() for part in _arms(name, read_records(file))
+        part
+        for name, file in pinned(FOLDER).items()
+        for part in _arms(name, read_records(file))
     ]
     cells = pd.concat([part.pop("cells") for part in parts], ignore_index=True)
     rows = np.repeat(np.arange(len(cells)), _READS)
@@ -48,7 +50,9 @@ def load() -> Judgments:
 
 
 def _arms(name: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield, for each judge of a file, its cells (prompt × response), scores and errors."""
+    """Yield, for each judge of a file, its cells (prompt × response),
+    scores and errors.
+    """
     temperature = re.search(r"_t([\d.]+)\.jsonl", name)
     claude = "claude" in name
     for size, judge in (_CLAUDE if claude else _GPT).items():
@@ -66,9 +70,16 @@ def _arms(name: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             dataset="rewardbench-2",
             judge=judge,
             form=rows[0]["prompt_variant"],
-            # The scripts' default is 1 for GPT; Claude was asked through its command line.
-            temperature=float(temperature[1]) if temperature else np.nan if claude else 1.0,
+            # The scripts' default is 1 for GPT;
+            # Claude was asked through its command line.
+            temperature=float(temperature[1])
+            if temperature
+            else np.nan
+            if claude
+            else 1.0,
         )
         score = np.array([row[f"{size}_scores"] for row in rows], dtype=np.float64)
-        errors = [e or "" for row in rows for reads in row[f"{size}_errors"] for e in reads]
+        errors = [
+            e or "" for row in rows for reads in row[f"{size}_errors"] for e in reads
+        ]
         yield {"cells": cells, "score": score.ravel(), "reason": errors}

@@ -62,7 +62,9 @@ def load_gpt() -> Judgments:
         scores = _PARSERS[kind](answer["resp"].strip())
         reason = "several scores named" if scores else "no score named"
         score, reason = (scores.pop(), "") if len(scores) == 1 else (None, reason)
-        rows.append((judge, kind, _item(answer["id"], system, criterion), score, reason))
+        rows.append(
+            (judge, kind, _item(answer["id"], system, criterion), score, reason)
+        )
     frame = pd.DataFrame(rows, columns=["judge", "form", "item_id", "score", "reason"])
     frame["read"] = frame.groupby(["judge", "form", "item_id"]).cumcount() + 1
     return judgments(frame.assign(dataset=_DATASET), sets.load(_DATASET), scale=(1, 5))
@@ -72,22 +74,36 @@ def load_pairs() -> Judgments:
     """Load the verdicts on pairs; ``ordering`` says whose summary stood first."""
     name_of = r"comp_res/(.+)/(M\d+)-(M\d+)_([a-z]+?)(_toggle)?\.result"
     rows = []
-    for (judge, first, other, criterion, toggled), answer in _answers(".result", name_of):
-        in_order = {"A": 2.0, "B": 1.0, "C": 1.5} if toggled else {"A": 1.0, "B": 2.0, "C": 1.5}
+    for (judge, first, other, criterion, toggled), answer in _answers(
+        ".result", name_of
+    ):
+        in_order = (
+            {"A": 2.0, "B": 1.0, "C": 1.5}
+            if toggled
+            else {"A": 1.0, "B": 2.0, "C": 1.5}
+        )
         article = f"summeval/{answer['id']}"
         human = answer["human_score_1"], answer["human_score_2"]
-        rows.append({
-            "judge": judge, "item_id": f"{article}/{criterion}/{first}-vs-{other}",
-            "dataset": "summeval-pairs", "criterion": criterion, "cluster_id": article,
-            "group_id": f"{article}/{criterion}", "candidate": f"{first}-vs-{other}",
-            "ordering": "2-1" if toggled else "1-2",
-            "score": in_order.get(answer["resp"].split(":")[0]),
-            "human": None if human[0] == human[1] else 1 + (human[1] > human[0]),
-        })  # fmt: skip
+        rows.append(
+            {
+                "judge": judge,
+                "item_id": f"{article}/{criterion}/{first}-vs-{other}",
+                "dataset": "summeval-pairs",
+                "criterion": criterion,
+                "cluster_id": article,
+                "group_id": f"{article}/{criterion}",
+                "candidate": f"{first}-vs-{other}",
+                "ordering": "2-1" if toggled else "1-2",
+                "score": in_order.get(answer["resp"].split(":")[0]),
+                "human": None if human[0] == human[1] else 1 + (human[1] > human[0]),
+            }
+        )
     return judgments(pd.DataFrame(rows), scale=(1, 2))
 
 
-def _answers(ending: str, pattern: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+def _answers(
+    ending: str, pattern: str
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """Each answer, with what the name of its file says by this pattern."""
     for name, file in pinned(FOLDER, ending).items():
         said = re.fullmatch(pattern, name).groups()  # type: ignore[union-attr]
@@ -103,7 +119,9 @@ def load_six() -> Judgments:
     rated = Items([_rated(key, tuple(row)) for key, *row in people.itertuples()])
     table = scores.melt(var_name="judge", value_name="score", ignore_index=False)
     table["item_id"] = [_item(*key.split("__")) for key in table.index]
-    return judgments(table.reset_index(drop=True).assign(dataset=_DATASET), rated, (1, 5))
+    return judgments(
+        table.reset_index(drop=True).assign(dataset=_DATASET), rated, (1, 5)
+    )
 
 
 def _item(article: str, system: str, criterion: str) -> str:
@@ -114,6 +132,8 @@ def _rated(key: str, ratings: tuple[Any, ...]) -> dict[str, Any]:
     article, system, criterion = key.split("__")
     return {
         **ids(_DATASET, f"summeval/{article}", system, criterion),
-        "candidate": system, "criterion": criterion,
-        "human": mean(ratings), "human_ratings": ratings,
-    }  # fmt: skip
+        "candidate": system,
+        "criterion": criterion,
+        "human": mean(ratings),
+        "human_ratings": ratings,
+    }

@@ -15,7 +15,11 @@ def test_every_identity_names_an_expression_and_every_expression_is_named_or_sho
     frames = groups.pop("frames")
     names = [name for group in groups.values() for name in group]
     assert len({*names, *frames}) == len([*names, *frames])
-    shown = {f for p in PAGES for f in re.findall(r'identities\.value\("(\w+)"', p.read_text())}
+    shown = {
+        f
+        for p in PAGES
+        for f in re.findall(r'identities\.value\("(\w+)"', p.read_text())
+    }
     assert named <= set(names) <= named | shown
     text = " ".join(identities._expressions().values())
     assert [name for name in frames if not re.search(rf"\b{name}\b", text)] == []
@@ -28,7 +32,9 @@ def test_every_identity_has_a_verdict():
 
 
 def test_an_expression_reaches_its_functions_only(monkeypatch):
-    monkeypatch.setattr(identities, "_expressions", lambda: {"bad": "open('/etc/hosts')"})
+    monkeypatch.setattr(
+        identities, "_expressions", lambda: {"bad": "open('/etc/hosts')"}
+    )
     with pytest.raises(NameError, match="open"):
         identities.value("bad")
 

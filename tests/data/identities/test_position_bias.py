@@ -57,7 +57,9 @@ def test_contrasts_of_table_3_against_a_loop():
     table = published("strategy_ablation")
     z = [r.delta_r / ((r.ci_high - r.ci_low) / 3.92) for r in table.itertuples()]
     p = sorted((2 * norm.sf(abs(value)), k) for k, value in enumerate(z))
-    last = max(rank for rank, (value, _) in enumerate(p, 1) if value <= 0.05 * rank / len(p))
+    last = max(
+        rank for rank, (value, _) in enumerate(p, 1) if value <= 0.05 * rank / len(p)
+    )
     kept = table.iloc[[k for _, k in p[:last]]]
     assert set(kept.contrast) == {"balanced-fixed"}
     assert value("cells_where_balanced_beats_fixed_adjusted") == len(kept)
@@ -88,17 +90,29 @@ def test_repeats_without_any_spread_are_one_read(monkeypatch):
 
 
 def test_like_for_like_compares_scales_on_the_same_datasets():
-    cells = published("position_bias").query("judge == 'Gemma-3-27B'").set_index("dataset").chi2
-    at_5 = np.mean([np.sqrt(cells["HANNA"] / 23040), np.sqrt(cells["SummEval"] / 64000)])
-    assert value("ratio_of_scales_9_to_5", "Gemma-3-27B", "hanna+summeval") == pytest.approx(
-        0.220 / at_5
+    cells = (
+        published("position_bias")
+        .query("judge == 'Gemma-3-27B'")
+        .set_index("dataset")
+        .chi2
     )
+    at_5 = np.mean(
+        [np.sqrt(cells["HANNA"] / 23040), np.sqrt(cells["SummEval"] / 64000)]
+    )
+    assert value(
+        "ratio_of_scales_9_to_5", "Gemma-3-27B", "hanna+summeval"
+    ) == pytest.approx(0.220 / at_5)
 
 
 def test_the_calls_of_the_study_against_a_loop_over_its_parts():
     calls = 0
     for _judge in range(6):
-        for items, texts, criteria in ((576, 96, 6), (1600, 400, 4), (320, 0, 0), (320, 0, 0)):
+        for items, texts, criteria in (
+            (576, 96, 6),
+            (1600, 400, 4),
+            (320, 0, 0),
+            (320, 0, 0),
+        ):
             calls += 3 * 10 * items  # three strategies at five options
             calls += sum(2 * n * items for n in ((2, 3, 9) if texts else (2, 3)))
             calls += 3 * 2 * criteria * texts  # three strategies over criteria
@@ -107,4 +121,6 @@ def test_the_calls_of_the_study_against_a_loop_over_its_parts():
 
 
 def test_v_without_a_preference_falls_with_the_root_of_the_reads():
-    assert value("ratio_of_v_without_a_preference") == pytest.approx(np.sqrt(1600 / 320))
+    assert value("ratio_of_v_without_a_preference") == pytest.approx(
+        np.sqrt(1600 / 320)
+    )

@@ -6,12 +6,16 @@ from rubricnb.data.identities import value
 
 @pytest.fixture(scope="module")
 def qwk():
-    return {(r.method, r.dataset, r.backbone): r.qwk for r in published("rulers_qwk").itertuples()}
+    return {
+        (r.method, r.dataset, r.backbone): r.qwk
+        for r in published("rulers_qwk").itertuples()
+    }
 
 
 def test_leads_against_a_loop(qwk):
     leads = [
-        value - max(qwk[method, dataset, backbone] for method in ("DHS", "MTS", "AutoScore"))
+        value
+        - max(qwk[method, dataset, backbone] for method in ("DHS", "MTS", "AutoScore"))
         for (name, dataset, backbone), value in qwk.items()
         if name == "RULERS"
     ]
@@ -22,7 +26,8 @@ def test_leads_against_a_loop(qwk):
 def test_worst_backbone_against_a_loop(qwk):
     backbones = {backbone for *_, backbone in qwk}
     worst = sum(
-        min(backbones, key=lambda b, m=method, d=dataset: qwk[m, d, b]) == "Llama-3.1-8B"
+        min(backbones, key=lambda b, m=method, d=dataset: qwk[m, d, b])
+        == "Llama-3.1-8B"
         for method, dataset in {(m, d) for m, d, _ in qwk}
     )
     assert value("cells_where_8b_is_worst") == worst
@@ -58,11 +63,16 @@ def test_traits_and_model_size_against_loops(qwk):
         qwk[m, d, large] < qwk[m, d, small]
         for m in ("DHS", "MTS", "AutoScore")
         for d in {d for d, _ in cells}
-        for large, small in (("GPT-4o", "GPT-4o-mini"), ("Llama-3.1-70B", "Llama-3.1-8B"))
+        for large, small in (
+            ("GPT-4o", "GPT-4o-mini"),
+            ("Llama-3.1-70B", "Llama-3.1-8B"),
+        )
     )
     assert value("larger_models_that_are_worse") == worse
 
 
 def test_relative_spread_is_one_for_the_dataset_it_is_relative_to():
     assert value("relative_spread", "", "ASAP 2.0") == 1
-    assert value("relative_spread", "", "DREsS") == pytest.approx((2.51 / 12) / (1.01 / 5))
+    assert value("relative_spread", "", "DREsS") == pytest.approx(
+        (2.51 / 12) / (1.01 / 5)
+    )

@@ -26,16 +26,25 @@ def test_counted_items_are_whole_and_a_changed_digit_is_found(monkeypatch, seed)
     monkeypatch.setattr(identities, "published", lambda _: table)
     assert value("values_that_count_items") == 2 * len(table)
     assert value("cells_where_mad_is_at_least_the_flip_rate") == len(table)
-    small = table.dataset.isin(["MT Bench", "Vicuna Bench"])  # a digit is less than an item
+    # a digit is less than an item
+    small = table.dataset.isin(["MT Bench", "Vicuna Bench"])
     table.loc[small.idxmax(), "mad"] += 0.001
     assert value("values_that_count_items") == 2 * len(table) - 1
 
 
 def test_raised_correlations_against_a_loop():
     table = published("scoring_bias_accuracy").query("judge == 'GPT-4o'")
-    keyed = {(r.perturbation, r.dataset): (r.spearman_rho, r.pearson_r) for r in table.itertuples()}
+    keyed = {
+        (r.perturbation, r.dataset): (r.spearman_rho, r.pearson_r)
+        for r in table.itertuples()
+    }
     human = 0
-    for perturbation in ("Descending-Numeric", "Random-Numeric", "Letter-Grades", "Roman-Numerals"):
+    for perturbation in (
+        "Descending-Numeric",
+        "Random-Numeric",
+        "Letter-Grades",
+        "Roman-Numerals",
+    ):
         for dataset in ("BiGGen Bench", "FLASK"):
             after, before = keyed[perturbation, dataset], keyed["Baseline", dataset]
             human += sum(a > b for a, b in zip(after, before, strict=True))
@@ -45,7 +54,9 @@ def test_raised_correlations_against_a_loop():
 def test_flips_with_a_reference_against_a_loop():
     table = published("scoring_bias_stability").query("perturbation == 'Ref-5'")
     mean = {
-        judge: np.mean([r.flip_rate_pct for r in table.itertuples() if r.judge == judge])
+        judge: np.mean(
+            [r.flip_rate_pct for r in table.itertuples() if r.judge == judge]
+        )
         for judge in set(table.judge)
     }
     fewer = sum(value < mean["Qwen3-8B"] for value in mean.values())
