@@ -277,7 +277,8 @@ class ExecutionRecord(SphinxDirective):
     """The table of what was executed: notebook, day, seconds, memory, parameters.
 
     With ``:only: 01 05`` what these notebooks asked of the machine, for someone who
-    plans a class."""
+    plans a class.
+    """
 
     option_spec = {"only": directives.unchanged_required}  # noqa: RUF012
 

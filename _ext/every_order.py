@@ -2,7 +2,8 @@
 for the reader to try.
 
 The recorded scores come from ``results/every-order``; without scripts the page shows a
-table of three orders and how often each score is given."""
+table of three orders and how often each score is given.
+"""
 
 from __future__ import annotations
 

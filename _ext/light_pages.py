@@ -5,7 +5,8 @@ The theme loads Font Awesome (1.5 MB) for a dozen icons, and the search with its
 on every page, although only the page of results searches. Both are taken off the
 finished pages, with the scripts of what a page does not have. The icons that style
 sheets draw themselves come from a font of 1,400; it is cut to those that they name.
-Pictures below the first screen load when they come near."""
+Pictures below the first screen load when they come near.
+"""
 
 from __future__ import annotations
 

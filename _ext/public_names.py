@@ -9,7 +9,8 @@ a MyST page wraps it:
     ```
 
 ``public-index`` lists the names of several modules instead, one line a name, each with
-the anchor that the name has where it is documented."""
+the anchor that the name has where it is documented.
+"""
 
 from __future__ import annotations
 

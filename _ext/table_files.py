@@ -6,7 +6,8 @@ not the table.
 
 A page shows eight rows of a table, those that matter most, and the rest if the reader
 asks for it. A table of a paper (``:figclass: paper``) is shown whole, and so is every
-table on paper."""
+table on paper.
+"""
 
 from __future__ import annotations
 

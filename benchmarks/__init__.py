@@ -4,7 +4,8 @@
 
 A benchmark is a module of this folder whose ``measure()`` yields rows made by `row`. It
 runs in a process of its own. Calls are timed by `timed`; those that are compared take
-turns in one run, so that a busy machine slows both alike."""
+turns in one run, so that a busy machine slows both alike.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ the floor, ours, and ``rb.run``.
 The *floor* is vLLM's ``LLM.generate`` on tokens and parameters that are ready: the
 engine without any work of ours. *ours* renders, tokenizes, asks and reads the answers.
 *run* also keys, stores and parses. Repeats are interleaved, since a machine that slows
-down must slow all three."""
+down must slow all three.
+"""
 
 from __future__ import annotations
 

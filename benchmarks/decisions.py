@@ -2,7 +2,8 @@
 and what a request costs here.
 
 The texts are asked as a score in ten orders. The processor time is that of this
-process: planning is left out, and the server has a process of its own."""
+process: planning is left out, and the server has a process of its own.
+"""
 
 from __future__ import annotations
 

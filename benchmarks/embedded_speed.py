@@ -3,7 +3,8 @@
 The same requests about minibench, by each way of running the engine: processor time,
 time on the clock, and how far the probabilities are from the recorded ones. A way keeps
 the answers if none differs by more than 0.02 and the argmax is another only where the
-two best are within 0.05."""
+two best are within 0.05.
+"""
 
 from __future__ import annotations
 

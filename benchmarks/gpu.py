@@ -8,7 +8,8 @@ versions, the commit and a fingerprint of the engine's code go into
 ``results/gpu/throughput.csv`` with the figures. ``GPU_LOOPS=1`` also gives vLLM's own
 ``LLM.chat`` the same prompts, one by one and 64 at a time, without a prefix cache: what
 a script does that does not know which prompts share what. That takes three minutes
-more."""
+more.
+"""
 
 from __future__ import annotations
 

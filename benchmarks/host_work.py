@@ -4,7 +4,8 @@ what our own work leaves of it.
     .venv-vllm/bin/python -m benchmarks host_work
 
 `benchmarks.stand_in` is the model, so this runs on a processor; `benchmarks.arms` has
-the ways that are compared. A ratio to the floor holds elsewhere, a rate does not."""
+the ways that are compared. A ratio to the floor holds elsewhere, a rate does not.
+"""
 
 from __future__ import annotations
 

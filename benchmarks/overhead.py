@@ -1,7 +1,8 @@
 """What a run costs beside the judge: requests per second, processor time, memory.
 
 In process with a judge that answers at once; over HTTP with a server that answers after
-200 ms; and the memory of ten thousand and of a million requests."""
+200 ms; and the memory of ten thousand and of a million requests.
+"""
 
 from __future__ import annotations
 

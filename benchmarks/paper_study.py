@@ -3,7 +3,8 @@ answer it, compute its tables.
 
 Every condition of ``params/paper_study.yml`` is planned, answered by the judge's fitted
 profiles and handed to the statistics of the paper's tables, two judges at a time. The
-items are stand-ins without texts, so no dataset is needed."""
+items are stand-ins without texts, so no dataset is needed.
+"""
 
 from __future__ import annotations
 

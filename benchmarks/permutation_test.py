@@ -58,7 +58,8 @@ def p_value(own: Any) -> float:
 
 def permuted(own: Any) -> tuple[Any, Any, float]:
     """Draw permutations of the orderings, one a cluster and block: mean and variance of
-    the counts, and the share of draws that lie as far out as what was observed."""
+    the counts, and the share of draws that lie as far out as what was observed.
+    """
     rng = np.random.default_rng(0)
     n = own.n_options
     shown = own.orderings[own.order[0]]  # by read, the same for every item

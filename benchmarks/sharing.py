@@ -3,7 +3,8 @@ for the order a run asks in.
 
 The embedded engine is asked for real, about a few items; the order alone is measured on
 the whole datasets, in characters. HANNA and MT-Bench are downloaded, or read from
-``$RUBRICNB_MIRROR``."""
+``$RUBRICNB_MIRROR``.
+"""
 
 from __future__ import annotations
 

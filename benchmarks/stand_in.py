@@ -4,7 +4,8 @@ what is left is the host's own work.
 Everything in front of the model is vLLM's own code: front end, messages between two
 processes, scheduler, prefix cache, detokenizer. The model answers with the first
 allowed token, or with a token that ends nothing, until the limit of the request is
-reached."""
+reached.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ prompts through the OpenAI client to vLLM's server, which has the same engine se
 prefix caching included. "200-token feedback" is exactly that; "score only" is one
 constrained label. With prometheus-eval installed in .venv-prometheus, its own grading
 loop (its prompt, a score asked for again up to ten times) is measured beside. Every
-call begins with an empty cache."""
+call begins with an empty cache.
+"""
 
 from __future__ import annotations
 

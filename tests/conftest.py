@@ -94,7 +94,8 @@ def thirty_rows(tmp_path):
 
     The table is as a spreadsheet writes it: semicolons, a byte order mark, empty rows
     at the end. Two criteria, whose levels start at 0, and a third of the ratings is
-    missing. A reply is as kind and as useful as it often says thanks."""
+    missing. A reply is as kind and as useful as it often says thanks.
+    """
 
     def write(levels=(4, 4), folder=tmp_path):
         rubrics = [

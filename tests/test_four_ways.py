@@ -3,7 +3,8 @@ one CSV, the lines of one page.
 
 The CSV has thirty rows, semicolons and a byte order mark; its rubric four levels from 0
 and two criteria; a third of the ratings is missing. What is run stands on the page
-"Audit and gate"."""
+"Audit and gate".
+"""
 
 import json
 import re

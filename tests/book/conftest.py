@@ -4,7 +4,8 @@ the built book from disk and from a server.
 Tests of every page, chapter or chapter with a story take ``page_name``, ``chapter`` or
 ``told``. Those that take long use ``close_page``, ``close_chapter`` or ``close_told``
 instead: they read the pages that are due (`tools.due`), and the other pages with the
-mark ``slow``."""
+mark ``slow``.
+"""
 
 import functools
 import os

@@ -75,7 +75,8 @@ def test_length_is_a_poor_guide_to_quality():
     """The ranks of length and level share at most 1/16 of their variance (|ρ| ≤ 1/4).
 
     Answers that are next to empty are short by nature, so the bound has to hold with
-    level 1 and a weaker one without it, where only 48 texts are left."""
+    level 1 and a weaker one without it, where only 48 texts are left.
+    """
     lengths = [(level, words(answer["text"])) for _, level, answer in ANSWERS]
     assert abs(spearmanr(lengths).statistic) <= 0.25
     assert abs(spearmanr([pair for pair in lengths if pair[0] > 1]).statistic) <= 0.35

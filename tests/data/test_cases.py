@@ -3,7 +3,8 @@ the right value, or a way out, by name.
 
 Each file of ``cases/`` holds cases of a kind: what came, and what is right. A case has
 files, and is loaded as texts, as scores, or both; what is refused is refused on the
-command line as well."""
+command line as well.
+"""
 
 import re
 from pathlib import Path

@@ -3,7 +3,8 @@ Labels come first everywhere.
 
 Whatever names a level (scores, ratings, references, orderings, examples) names it by
 its label, so a perfect judge is perfect, and what is shown to a judge as grade 1 is
-what the file calls grade 1."""
+what the file calls grade 1.
+"""
 
 import numpy as np
 import pandas as pd

@@ -2,7 +2,8 @@
 and a resume finishes it.
 
 Every fault is met alone (the endpoint does nothing else), mixed with good answers, and
-passing (gone when the call is sent again)."""
+passing (gone when the call is sent again).
+"""
 
 import hashlib
 import json

@@ -76,7 +76,8 @@ def endpoint(answer, owned_by="someone", listing=None):
     A list holds one answer a call, and its last one for all further calls. The body is
     JSON or bytes; None cuts the connection; a function is called for pieces to send one
     by one. A ``Content-Length`` among the headers may promise more than comes.
-    `listing` answers for the list of models where that is not simply there."""
+    `listing` answers for the list of models where that is not simply there.
+    """
     received = Payloads()
     if isinstance(answer, list):
         turns = chain(answer, repeat(answer[-1]))

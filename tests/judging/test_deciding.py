@@ -18,7 +18,8 @@ class Voter(SimulatedJudge):
     independently in every read.
 
     It notes what it is asked, in order; `invalid` is the share of answers without a
-    score, and after `stop_after` answers it is killed."""
+    score, and after `stop_after` answers it is killed.
+    """
 
     def __init__(self, p, seed=0, invalid=0.0, stop_after=None):
         super().__init__("unbiased", seed)

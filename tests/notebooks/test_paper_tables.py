@@ -3,7 +3,8 @@
 A chapter is executed for a judge of the paper, on the paper's data, and what it lists
 under "Paper says, we find" is held against the table as it was printed: its columns,
 its rows and its numbers. Where a chapter prints the command that fills a table, that
-command is executed, with few items and a local endpoint in the judge's place."""
+command is executed, with few items and a local endpoint in the judge's place.
+"""
 
 import json
 import re
@@ -51,7 +52,8 @@ class Line:
 
     The parameters are those of the command that the chapter prints and that writes
     `command`. Without one they are `values`; with one these come on top, so that few
-    items are asked."""
+    items are asked.
+    """
 
     stem: str
     values: dict[str, object]

@@ -2,7 +2,8 @@
 
 Compiled bundles in all their variants, own scales, figures and tables of the papers
 with the reader's judge, and what a chapter says where something that it needs is
-missing."""
+missing.
+"""
 
 import csv
 from pathlib import Path

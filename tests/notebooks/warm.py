@@ -3,7 +3,8 @@ which what notebooks import is imported already.
 
 A kernel takes four seconds of processor time before its first cell runs. These are
 forked from one process of each test worker, which imports once; everything else is the
-kernel that readers have."""
+kernel that readers have.
+"""
 
 import os
 import signal

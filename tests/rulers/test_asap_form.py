@@ -2,7 +2,8 @@
 
 The rubric is the one that ships for ASAP 2.0, which rates the whole; the essays are
 invented. A judge compiles it with scored examples and four fixed traits, every bundle
-is locked, every variant grades, and the scores are calibrated."""
+is locked, every variant grades, and the scores are calibrated.
+"""
 
 import json
 import re

@@ -177,7 +177,8 @@ def test_a_lock_stands_for_one_prompt(name):
     a change is seen here.
 
     Should this fail, recorded scores belong to another prompt under the same lock.
-    Raise PARSER, which changes every lock, or take the change back."""
+    Raise PARSER, which changes every lock, or take the change back.
+    """
     bundle = load_bundle(name)
     case = Case(bundle, {}, "What is asked?", "A probe “text”. It has two sentences.")
     (request,) = next(rulers(case))

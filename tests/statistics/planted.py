@@ -44,7 +44,8 @@ def make_judgments(
     α = log Dirichlet(concentration); `text_noise` is the sd of a text × ordering ×
     score effect shared by the items of a cluster; `reverse_shift` favours high scores
     in reverse rotations; `greedy` makes repeats of an ordering copies; `lost(item,
-    read, score, ordering)` → probability."""
+    read, score, ordering)` → probability.
+    """
     rng = np.random.default_rng(seed)
     design = design or balanced(5)
     n, k = design.n, design.k
@@ -120,7 +121,8 @@ def make_rated(
 
     `shared` is the share of the variance, of quality and of the judge's error, that the
     items of a cluster have in common. Scores are fractional, so that the true
-    correlation is known: 1 / sqrt(1 + noise²)."""
+    correlation is known: 1 / sqrt(1 + noise²).
+    """
     rng = np.random.default_rng(seed)
     n_items = n_clusters * per_cluster
     cluster = np.repeat(np.arange(n_clusters), per_cluster)
@@ -164,7 +166,8 @@ def make_criterion_judgments(
 
     `effect[p]` is added to a criterion's score when it stands at position p + 1;
     `text_noise` is the sd of a text × position effect that all texts of a cluster
-    share."""
+    share.
+    """
     rng = np.random.default_rng(seed)
     k = len(names)
     design = design or balanced(k)

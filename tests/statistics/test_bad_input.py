@@ -1,7 +1,8 @@
 """Every public statistic on data that it cannot, or not wholly, use.
 
 What comes out is an error that says what to do, or numbers: then a NaN has its reason
-beside it, nothing is infinite, and nothing warns."""
+beside it, nothing is infinite, and nothing warns.
+"""
 
 import warnings
 from functools import cache

@@ -4,7 +4,8 @@ and every comparison says what it lost.
 Each statistic gets judgments in which one side has no score for the texts that the
 other side scores highest. A new statistic must be listed, with such judgments or among
 those without sides. The same losses come in two more forms: without the rows of failed
-answers, and as some of the reads of a text, so that every text still has a score."""
+answers, and as some of the reads of a text, so that every text still has a score.
+"""
 
 import sys
 

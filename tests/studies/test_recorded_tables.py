@@ -3,7 +3,8 @@ as a whole or in part.
 
 `TABLES` says which part computes which tables; a new table must be there, or say in
 `NOT_AGAIN` why it is not computed again. Parts that take minutes are slow; the others
-have their turn."""
+have their turn.
+"""
 
 from functools import cache, partial
 from itertools import chain
