@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._placement import directions
+from rubricnb.statistics.placement import directions
 from rubricnb.statistics.reads import By, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, because
 

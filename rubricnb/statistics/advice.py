@@ -10,7 +10,6 @@ import pandas as pd
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._variance import crossed_variances, noise_ratio
 from rubricnb.statistics.agreement import human_of, rated
 from rubricnb.statistics.budget import will_permuting_help
 from rubricnb.statistics.error_budget import (
@@ -24,6 +23,7 @@ from rubricnb.statistics.labels import labels_needed, mean_with_labels
 from rubricnb.statistics.raters import judge_bias
 from rubricnb.statistics.reads import By, Unanswerable
 from rubricnb.statistics.reasons import Reason, Reasons, Why, because, collect
+from rubricnb.statistics.variance import crossed_variances, noise_ratio
 from rubricnb.statistics.variation import order_effect
 
 ORDERS = 10

@@ -241,7 +241,7 @@ def _position_tests(
     row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
     size = arrays.by_cluster(np.ones((len(cells), 1)), cluster)
     row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
-    row["q"], row["p_within"], row["mde"] = _permutation_test(sums, len(cells))
+    row["q"], row["p_within"], row["mde"] = permutation_test(sums, len(cells))
     if np.isnan(row["friedman"]):
         reasons.append(Reason("friedman.unchanged"))
     if len(sums) < 2:
@@ -272,7 +272,7 @@ def friedman(cells: FloatArray) -> tuple[float, float]:
     return statistic, float(special.chdtrc(k - 1, statistic))
 
 
-def _permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, float]:
+def permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, float]:
     """Hoeffding's variance makes Q = (k - 1) Σ_p (T_p - T̄)² / Σ_g Σ_p (x_gp - x̄_g)².
 
     Returns Q, its p, and the gap between two positions, the others half-way, that this

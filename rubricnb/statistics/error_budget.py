@@ -13,9 +13,9 @@ import pandas as pd
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._variance import henderson
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, collect
+from rubricnb.statistics.variance import henderson
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
 _FACETS = {

@@ -129,10 +129,15 @@ def mean_with_labels(
        n_labels  mean  labels_only  judge_mean
     0         6   2.7         3.17        3.75
     """
-    return row_with_people(judgments, labels, by, value, _mean_row, "labels")
+    return row_with_people(judgments, labels, by, value, mean_row, "labels")
 
 
-def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+def mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+    """Estimate the mean rating of all items, from reads of all and ratings of some.
+
+    `human`: a rating per item, NaN where there is none. Returns the columns of
+    `mean_with_labels`.
+    """
     items, score, rated = _scored(reads, human)
     labelled = ~np.isnan(rated)
     y, f = rated[labelled], score[labelled]
@@ -479,12 +484,16 @@ def labels_needed(
         )
 
     def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
-        return _needed_row(reads, human, half_width)
+        return needed_row(reads, human, half_width)
 
     return row_with_people(judgments, labels, by, value, row, "labels")
 
 
-def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, Any]:
+def needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, Any]:
+    """Count the ratings that a half-width needs, from the spread of those there are.
+
+    `human` as in `mean_row`. Returns the columns of `labels_needed`.
+    """
     items, score, rated = _scored(reads, human)
     labelled = ~np.isnan(rated)
     n, total = int(labelled.sum()), len(score)

@@ -14,9 +14,9 @@ from scipy import special
 from rubricnb.permutation import position_counts
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._placement import Placement, place, read_profiles
-from rubricnb.statistics._preference import Preference, log_preferences
 from rubricnb.statistics.intervals import noncentrality
+from rubricnb.statistics.placement import Placement, place, read_profiles
+from rubricnb.statistics.preference import Preference, log_preferences
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, because, because_each
 
@@ -269,10 +269,10 @@ def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
     reasons: list[Reason] = []
     if n_reads == 0:
         reasons.append(Reason("no_read"))
-    row |= _papers_test(reads, placement, reasons)
+    row |= papers_test(reads, placement, reasons)
     seen = placement.comparable if n_reads else n - 1
-    row |= _cluster_test(placement, n_clusters, reasons)
-    row |= _shares(placement, reads, n_clusters)
+    row |= cluster_test(placement, n_clusters, reasons)
+    row |= position_shares(placement, reads, n_clusters)
     if seen < n - 1:
         reasons.append(_why_uncompared(reads, seen))
         sizes = ("share_", "v2_unbiased", "p_equivalent")
@@ -310,9 +310,14 @@ def _why_uncompared(reads: Reads, comparable: int) -> Reason:
     return Reason(by_design)
 
 
-def _papers_test(
+def papers_test(
     reads: Reads, placement: Placement, reasons: list[Reason]
 ) -> dict[str, float]:
+    """Compute the papers' χ² of the chosen positions, its p and Cramér's V.
+
+    NaN, with a reason appended to `reasons`, where reads are probabilities or scores
+    were not shown equally often everywhere.
+    """
     undefined = dict.fromkeys(_PAPERS, np.nan)
     if reads.probability is not None:
         reasons.append(Reason("chi2.probabilities"))
@@ -338,9 +343,14 @@ def _is_balanced(reads: Reads) -> bool:
     return bool((counts == counts[0, 0]).all())
 
 
-def _cluster_test(
+def cluster_test(
     placement: Placement, n_clusters: int, reasons: list[Reason]
 ) -> dict[str, Any]:
+    """Test "every score is chosen alike at every position", with clusters for units.
+
+    Q = d′V⁻d of the summed deviations d against χ² with the rank of V. A doubt is
+    appended to `reasons`. Returns ``q``, ``df`` and ``p_within``.
+    """
     if n_clusters == 1:
         reasons.append(Reason("no_test"))
     if n_clusters < 2 or placement.comparable == 0:
@@ -361,7 +371,9 @@ def quadratic_form(d: FloatArray, variance: FloatArray) -> tuple[float, int]:
     return q, int(kept.sum())
 
 
-def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, float]:
+def position_shares(
+    placement: Placement, reads: Reads, n_clusters: int
+) -> dict[str, float]:
     """V²_U and position shares; both centred at the permutation mean,
     as if balanced.
     """

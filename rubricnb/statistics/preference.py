@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rubricnb.statistics._placement import Block, blocks, read_profiles
 from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
+from rubricnb.statistics.placement import Block, blocks, read_profiles
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
 from rubricnb.statistics.reasons import Reason, Reasons
 
