@@ -24,7 +24,7 @@ app = typer.Typer(
 
 
 _PAGE, _BUNDLE = Path("audit.html"), Path("my_bundle.json")
-_Options = Annotated[
+JudgeOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
@@ -47,7 +47,7 @@ def execute(
     output: Annotated[
         Path | None, typer.Option(help="File to write; default: NN_slug.ipynb.")
     ] = None,
-    option: _Options = None,
+    option: JudgeOptions = None,
 ) -> None:
     """Execute one notebook with your own parameters: -p NAME VALUE (repeatable)."""
     from rubricnb import book
@@ -55,7 +55,7 @@ def execute(
     with errors():
         texts = {p.name for p in book.parameters(notebook) if p.annotation == "str"}
         values = _parameters(context.args, texts)
-        values |= {"judge_options": _options(option)} if option else {}
+        values |= {"judge_options": options_of(option)} if option else {}
         target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
         try:
             done = book.execute(notebook, values, target)
@@ -179,7 +179,7 @@ def audit(
             help="How to find the score: json, json:KEY or a regular expression."
         ),
     ] = "",
-    option: _Options = None,
+    option: JudgeOptions = None,
     readout: Annotated[
         str | None,
         typer.Option(help="How to read scores: auto, feedback, score or logprobs."),
@@ -256,14 +256,14 @@ def audit(
             rubric=rubric,
             judgments=judgments,
             scale=scale,
-            columns=_options(columns.split(",") if columns else None, "columns"),
+            columns=options_of(columns.split(",") if columns else None, "columns"),
             scores=scores,
             failed=failed,
             n_prompts=n_prompts,
             n_items=n_items,
             template=template,
             parser=parser,
-            option=_options(option),
+            option=options_of(option),
             readout=readout,
             temperature=temperature,
             compare=compare,
@@ -339,7 +339,7 @@ def compile_bundle(
             )
         ),
     ] = None,
-    option: _Options = None,
+    option: JudgeOptions = None,
 ) -> None:
     """Compile your own rubric into a locked bundle (parameter bundle
     of chapters 15 to 18).
@@ -366,7 +366,7 @@ def compile_bundle(
         names = [name.strip() for name in traits.split(",") if name.strip()]
         criteria = ", ".join(names or levels["criterion"].astype(str).unique())
         examples = read_anchors(anchors, levels) if anchors else []
-        asked, settings = configured(judge, _options(option))
+        asked, settings = configured(judge, options_of(option))
         if settings:
             raise ValueError(
                 "compile accepts options of the engine only: leave out "
@@ -493,12 +493,12 @@ _OPTIONS_FOR: dict[str, Any] = {
 }
 
 
-def _options(
+def options_of(
     given: list[str] | None, what: str = "options of a judge"
 ) -> dict[str, Any]:
     """Read ``NAME=VALUE``; values are YAML, but on and off are words.
 
-    >>> _options(["thinking=off", "max_tokens=512", "check_model=false"])
+    >>> options_of(["thinking=off", "max_tokens=512", "check_model=false"])
     {'thinking': 'off', 'max_tokens': 512, 'check_model': False}
     """
     pairs = [text.partition("=") for text in given or ()]
