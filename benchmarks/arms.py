@@ -4,11 +4,14 @@ the floor, ours, and ``rb.run``.
 The *floor* is vLLM's ``LLM.generate`` on tokens and parameters that are ready: the
 engine without any work of ours. *ours* renders, tokenizes, asks and reads the answers.
 *run* also keys, stores and parses. Repeats are interleaved, since a machine that slows
-down must slow all three.
+down must slow all three. A full garbage collection, which takes as long as hundreds of
+requests and comes when it likes, is kept out of the floor as `VLLMJudge.answer` keeps
+it out of the others.
 """
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -49,7 +52,11 @@ def measured(
     limit = distinct(prompt["prompt_token_ids"] for prompt in prompts)
 
     def floor() -> dict[str, Any]:
-        outputs = judge._llm.generate(prompts, sampling, use_tqdm=False)
+        gc.freeze()
+        try:
+            outputs = judge._llm.generate(prompts, sampling, use_tqdm=False)
+        finally:
+            gc.unfreeze()
         lengths = [len(output.outputs[0].token_ids) for output in outputs]
         cached = sum(output.num_cached_tokens or 0 for output in outputs)
         cut = [output.outputs[0].finish_reason == "length" for output in outputs]

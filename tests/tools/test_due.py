@@ -159,6 +159,21 @@ def test_every_long_test_has_its_turn_within_a_hundred_commits(clone):
     assert sum(map(len, turns)) == len(frozenset().union(*turns)) == 40
 
 
+def test_a_file_that_was_only_formatted_is_not_touched(clone):
+    path = clone / "test_a.py"
+    path.write_text('def f(a, b):\n    """Add two\n    numbers."""\n    return a + b\n')
+    commit(clone, "a test")
+    commit(clone, "the next")
+    path.write_text(
+        '# now\ndef f(\n    a,\n    b,\n):\n    """Add two numbers."""\n    return a + b\n'
+    )
+    due.cache_clear()
+    assert due(clone).touched == frozenset()
+    path.write_text(path.read_text().replace("a + b", "a - b"))
+    due.cache_clear()
+    assert due(clone).touched == {"test_a.py"}
+
+
 def test_a_long_test_whose_file_the_change_touches_is_due(clone):
     commit(clone, "nothing")
     (clone / "tests").mkdir()
