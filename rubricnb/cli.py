@@ -243,10 +243,6 @@ def audit(
     change; with 1 on an error.
     """
     from rubricnb.auditing.command import AuditOptions
-    from rubricnb.auditing.looks import cost_in_words
-
-    def say_cost(cost: Any) -> None:
-        typer.echo(f"{cost_line(cost)}; of which {cost_in_words(cost)}")
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         given = AuditOptions(
@@ -279,17 +275,7 @@ def audit(
             max_calls=max_calls,
             price=price,
         )
-        given.refuse_contradictions()
-        if check:
-            done, failures = given.checked()
-        else:
-            done = given.audits(say_cost)
-            failures = [why for other in done[:-1] for why in other.failures()]
-        for found in done:
-            paired = found.rows["sentence"][found.rows["section"] == "against"]
-            typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
-        if done and not check:
-            typer.echo(f"written: {given.page} and {given.page.with_suffix('.json')}")
+        done, failures = _audited(given)
     with errors():
         if as_json and done:
             typer.echo(done[-1].to_json())
@@ -297,6 +283,28 @@ def audit(
         if failures:
             typer.echo(f"failed: {'; '.join(failures)}", err=True)
             raise typer.Exit(3)
+
+
+def _audited(given: Any) -> tuple[list[Any], list[str]]:
+    """Do what the options ask for and print its sentences: audits, and what failed."""
+    from rubricnb.auditing.looks import cost_in_words
+
+    given.refuse_contradictions()
+    if given.check:
+        done, failures = given.checked()
+    else:
+        done = given.audits(
+            lambda cost: typer.echo(
+                f"{cost_line(cost)}; of which {cost_in_words(cost)}"
+            )
+        )
+        failures = [why for other in done[:-1] for why in other.failures()]
+    for found in done:
+        paired = found.rows["sentence"][found.rows["section"] == "against"]
+        typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
+    if done and not given.check:
+        typer.echo(f"written: {given.page} and {given.page.with_suffix('.json')}")
+    return done, failures
 
 
 @app.command("compile")
@@ -392,14 +400,16 @@ def compile_bundle(
                     anchors=examples,
                     variant=wording,
                 )
-                saved = bundle.save(file)  # before anything is printed
-                for trait in bundle.traits:
-                    typer.echo(f"{trait.name}: {trait.definition}")
-                    typer.echo(
-                        "\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait))
-                    )
-                typer.echo(f"written and locked: {saved} ({bundle.lock[:12]}…)")
+                _print_bundle(bundle, bundle.save(file))
         typer.echo(f"Read what was written before it grades: -p bundle {output}")
+
+
+def _print_bundle(bundle: Any, path: Path) -> None:
+    """Print the traits and checklist of a bundle that was saved."""
+    for trait in bundle.traits:
+        typer.echo(f"{trait.name}: {trait.definition}")
+        typer.echo("\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait)))
+    typer.echo(f"written and locked: {path} ({bundle.lock[:12]}…)")
 
 
 def _bundle_files(
