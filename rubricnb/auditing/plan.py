@@ -10,8 +10,7 @@ import pandas as pd
 
 from rubricnb.auditing.draw import first_look, some_items
 from rubricnb.auditing.terms import MARGINS, USUAL_SPAN
-from rubricnb.data.rubrics import scales_of
-from rubricnb.frames import Items, Requests
+from rubricnb.frames import Items, Requests, scales_of
 from rubricnb.hashing import hash64
 from rubricnb.judging.plan import labels_there_are, plan
 from rubricnb.permutation import Design, balanced, fixed, placebo
@@ -37,8 +36,15 @@ def audit_requests(
     >>> [len(requests) for requests in audit_requests(rb.load("minibench"))]
     [3312, 540]
     """
-    which, scales = scales_of(items)
     first = first_look(items, looks, settings.get("seed", 0))
+    return requests_for(items, first, edits, **settings)
+
+
+def requests_for(
+    items: Items, first: Items, edits: int | None = None, **settings: Any
+) -> list[Requests]:
+    """Plan an audit whose first look is at the items `first`; see `audit_requests`."""
+    which, scales = scales_of(items)
     first_scale = which[items["item_id"].isin(first["item_id"]).to_numpy()]
     parts = []
     for number, scale in enumerate(scales):

@@ -18,13 +18,12 @@ from rubricnb.auditing.drift import beside
 from rubricnb.auditing.html import NOT_ASKED_WARNING
 from rubricnb.auditing.looks import about, ask_in_looks, estimated
 from rubricnb.auditing.parts import changes_between, opened_with, parts_of
-from rubricnb.auditing.plan import audit_requests
+from rubricnb.auditing.plan import requests_for
 from rubricnb.auditing.record import Audit, check_files, read_audit
 from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import TOO_FEW
 from rubricnb.data import judgments as judgments_from
-from rubricnb.data.rubrics import check_items
-from rubricnb.frames import Items, Judgments, Requests
+from rubricnb.frames import Items, Judgments, Requests, require_items
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.plan import with_readout
 from rubricnb.judging.prices import Budget
@@ -144,7 +143,7 @@ def audit(
             "an audit needs a judge and items, or judgments that were made elsewhere"
         )
     else:
-        check_items(items)
+        require_items(items)
         few = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(few, force)
         opening = opened_with(judge, options, settings, price)
@@ -208,8 +207,9 @@ def _asked(
     on_cost: Callable[[pd.DataFrame], None] | None,
 ) -> Audit:
     """Ask a judge that is open, and answer the questions of an audit."""
-    planned = [askable(p, judge) for p in audit_requests(items, looks, **settings)]
     first_items = first_look(items, looks, settings.get("seed", 0))
+    parts = requests_for(items, first_items, **settings)
+    planned = [askable(part, judge) for part in parts]
     looks = 1 if first_items is items else 2
     requests = [with_readout(part, judge) for part, _ in planned if len(part)]
     refused = {kind: why for _, reasons in planned for kind, why in reasons.items()}
