@@ -53,7 +53,7 @@ from rubricnb.statistics.intervals import (
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.labels import estimate_systems, mean_row, needed_row
 from rubricnb.statistics.losses import difference_bounds, lost_scores, open_sign
-from rubricnb.statistics.placement import place
+from rubricnb.statistics.placement import blocks, place
 from rubricnb.statistics.position import (
     cluster_test,
     minimum_detectable_v,
@@ -1465,7 +1465,7 @@ def _preference(concentration: float, rng: np.random.Generator, dear: bool) -> F
     """Log-preference of the first position in a study of 320 independent items."""
     truth = np.array(PREFERENCE) - np.mean(PREFERENCE)
     reads = _answers(_Judge(concentration, PREFERENCE), 320, 1, rng)
-    found = log_preferences([reads])[0].columns
+    found = log_preferences([reads], [blocks(reads)])[0].columns
     yield "recovery", "γ1", "conditional logit", truth[0], found["log_preference_1"]
     low, high = found["log_preference_1_low"], found["log_preference_1_high"]
     yield _covers("γ1", "conditional logit, jackknife-t", low, high, truth[0])

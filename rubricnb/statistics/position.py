@@ -15,7 +15,13 @@ from rubricnb.permutation import position_counts
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.intervals import noncentrality
-from rubricnb.statistics.placement import Placement, place, read_profiles
+from rubricnb.statistics.placement import (
+    Block,
+    Placement,
+    blocks,
+    place,
+    read_profiles,
+)
 from rubricnb.statistics.preference import Preference, log_preferences
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, because, because_each
@@ -118,11 +124,13 @@ def position_bias(
     for key, reads in arrays.read_groups(judgments, by, value):
         arrays.require_options(reads)
         _check_orderings(key, reads)
-        groups.append((key, reads))
-    preferences = log_preferences([reads for _, reads in groups])
+        groups.append((key, reads, blocks(reads)))
+    preferences = log_preferences(
+        [reads for _, reads, _ in groups], [parts for _, _, parts in groups]
+    )
     rows = [
-        {**key, **_bias(reads, preference)}
-        for (key, reads), preference in zip(groups, preferences, strict=True)
+        {**key, **_bias(reads, parts, preference)}
+        for (key, reads, parts), preference in zip(groups, preferences, strict=True)
     ]
     return infer.adjust(pd.DataFrame(rows), "p_within")
 
@@ -257,10 +265,12 @@ def _check_orderings(key: dict[str, Any], reads: Reads) -> None:
     )
 
 
-def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
+def _bias(
+    reads: Reads, parts: Sequence[Block], preference: Preference
+) -> dict[str, Any]:
     n = reads.n_options
     cluster = reads.cluster
-    placement = place(reads)
+    placement = place(reads, parts)
     n_reads = int(reads.parsed.sum())
     row: dict[str, Any] = infer.counted(placement.reads > 0, cluster) | {
         "n_reads": n_reads
@@ -486,7 +496,7 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     size = np.where(
         shown & (given > 0)[:, None] & (not is_blind), given[:, None], np.nan
     )
-    found = [place(reads, score=s) for s in range(1, n + 1)]
+    found = [place(reads, blocks(reads, score=s)) for s in range(1, n + 1)]
     count = np.stack([placement.count.sum(axis=0) for placement in found])
     null = np.stack([placement.expected.sum(axis=0) for placement in found])
     sd = np.sqrt(np.maximum([np.diag(placement.variance) for placement in found], 0))
