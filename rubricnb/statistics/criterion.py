@@ -155,12 +155,14 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
             "be seen; pass judgments of a design that moves the criteria"
         )
     highest = int(part["n_options"].max())
-    known = ~np.isnan(score) & ~np.isnan(place)
-    reads = np.bincount(block[known], minlength=block.max() + 1)
-    counted = known & np.isin(score, np.arange(1, highest + 1))  # others equal no place
+    scored = ~np.isnan(score) & ~np.isnan(place)
+    reads = np.bincount(block[scored], minlength=block.max() + 1)
+    counted = scored & np.isin(
+        score, np.arange(1, highest + 1)
+    )  # others equal no place
     given = np.zeros((len(reads), highest))
     np.add.at(given, (block[counted], score[counted].astype(np.int64) - 1), 1.0)
-    kept = known & (place <= highest)
+    kept = scored & (place <= highest)
     block, cluster, place, score = block[kept], cluster[kept], place[kept], score[kept]
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]

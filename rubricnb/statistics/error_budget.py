@@ -390,13 +390,17 @@ def _not_shown(
     """Preferences of a form, order or judge for a candidate that may be 0,
     and their intervals.
     """
-    known = part[part["source"].isin(sources)].set_index("source")[["low", "high"]]
-    ends = {
-        s: (known["low"][s], known["high"][s])
+    intervals = part[part["source"].isin(sources)].set_index("source")[["low", "high"]]
+    interval_of = {
+        s: (intervals["low"][s], intervals["high"][s])
         for s in sources
         if s.endswith(" × candidate")
     }
-    return {source: own for source, own in ends.items() if not own[0] > 0}
+    return {
+        source: interval
+        for source, interval in interval_of.items()
+        if not interval[0] > 0
+    }
 
 
 def _left_undetected(
@@ -412,14 +416,16 @@ def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
     """Sources of one group, and in a row each: its variance,
     then without each cluster if kept.
     """
-    known = budget[budget["variance"].notna()]
-    stored = [budget.attrs.get("left", {}).get(str(i), "") for i in known.index]
-    kept = [np.frombuffer(bytes.fromhex(text)) for text in stored]
-    own = known["variance"].to_numpy(np.float64)[:, None]
-    whole = len(kept) and all(
-        len(v) and v[0] == e for v, e in zip(kept, own, strict=True)
+    estimated = budget[budget["variance"].notna()]
+    stored = [budget.attrs.get("left", {}).get(str(i), "") for i in estimated.index]
+    with_each_left_out = [np.frombuffer(bytes.fromhex(text)) for text in stored]
+    estimates = estimated["variance"].to_numpy(np.float64)[:, None]
+    whole = len(with_each_left_out) and all(
+        len(v) and v[0] == e for v, e in zip(with_each_left_out, estimates, strict=True)
     )
-    return known["source"].tolist(), np.array(kept) if whole else own.copy()
+    return estimated["source"].tolist(), np.array(
+        with_each_left_out
+    ) if whole else estimates.copy()
 
 
 def variance_of_difference(

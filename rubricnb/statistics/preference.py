@@ -343,10 +343,10 @@ def _maxima(parts: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
     every = _together(parts)
     theta = np.zeros((len(parts), contrasts.shape[1]))
     start = every.summed(_information(every, theta, contrasts))
-    found: list[Any] = [_singular(one) for one in start]
-    able = np.array([k for k, why in enumerate(found) if why is None], dtype=np.int64)
+    fits: list[Any] = [_singular(one) for one in start]
+    able = np.array([k for k, why in enumerate(fits) if why is None], dtype=np.int64)
     if not len(able):
-        return found
+        return fits
     theta[able] = _newton([parts[k] for k in able], contrasts)
     likelihood = _together([parts[k] for k in able])
     information = _information(likelihood, theta[able], contrasts)
@@ -356,14 +356,16 @@ def _maxima(parts: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
     is_finite = (largest <= _LARGEST) & (left >= _SEPARATED)
     # One more step polishes the last digits.
     score = likelihood.summed(_scores(likelihood, theta[able], contrasts))
-    kept = able[is_finite]
-    theta[kept] += np.linalg.solve(total[is_finite], score[is_finite, :, None])[..., 0]
+    finite = able[is_finite]
+    theta[finite] += np.linalg.solve(total[is_finite], score[is_finite, :, None])[
+        ..., 0
+    ]
     scores = _scores(likelihood, theta[able], contrasts)
     for number, k in enumerate(able):
-        own = likelihood.group == number
-        fit = (theta[k], scores[own], information[own])
-        found[k] = fit if is_finite[number] else Reason("log_preference.infinite")
-    return found
+        rows = likelihood.group == number
+        fit = (theta[k], scores[rows], information[rows])
+        fits[k] = fit if is_finite[number] else Reason("log_preference.infinite")
+    return fits
 
 
 def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:

@@ -296,12 +296,14 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
     # One order a prompt leaves few prompts in a cell,
     # so each is left out with its cell refitted.
     left = position_preferences(total - sums) if len(sums) > 1 else np.empty((0, n))
-    found = [jackknife_t(m, own) for m, own in zip(mean, left.T, strict=True)]
-    intervals = pd.DataFrame([own.columns(*UNTESTED) for own in found])
-    alone = len(sums) > 1 and bool(np.isnan(left).any())
+    estimates = [
+        jackknife_t(m, left_out) for m, left_out in zip(mean, left.T, strict=True)
+    ]
+    intervals = pd.DataFrame([left_out.columns(*UNTESTED) for left_out in estimates])
+    is_one_prompt = len(sums) > 1 and bool(np.isnan(left).any())
     why = collect(
         few_clusters(cluster) if len(logs) else Reason("no_probabilities"),
-        Reason("no_interval.one_prompt") if alone else None,
+        Reason("no_interval.one_prompt") if is_one_prompt else None,
     )
     return pd.DataFrame(
         {
