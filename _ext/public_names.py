@@ -31,7 +31,7 @@ class PublicNames(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         module = self.arguments[0]
-        if module in rubricnb._PUBLIC:
+        if module in rubricnb.PUBLIC:
             lines = [line for name, _ in public(module) for line in _documented(name)]
         else:  # a module used by its own name, such as rubricnb.checks
             lines = [f".. automodule:: rubricnb.{module}", "   :members:"]
@@ -67,9 +67,9 @@ def public(module: str) -> Iterator[tuple[str, str]]:
     {'rubricnb.testing.assert_judge': 'Stop with an AssertionError that names every threshold...'}
     """
     home = import_module(f"rubricnb.{module}")
-    top = rubricnb._PUBLIC.get(module, [])
+    top = rubricnb.PUBLIC.get(module, [])
     names = [f"rubricnb.{name}" for name in top]
-    if not top or module in rubricnb._MODULES:
+    if not top or module in rubricnb.MODULES:
         own = (
             n
             for n, what in vars(home).items()

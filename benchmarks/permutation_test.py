@@ -13,7 +13,7 @@ from scipy import stats
 import rubricnb as rb
 from benchmarks import row, timed
 from rubricnb.judging.fitting import stand_in
-from rubricnb.statistics._placement import place
+from rubricnb.statistics.placement import place
 from rubricnb.statistics.position import quadratic_form
 from rubricnb.statistics.reads import reads
 

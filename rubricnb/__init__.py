@@ -22,8 +22,9 @@ __version__ = "0.2.0"
 warnings.filterwarnings("ignore", message="IProgress not found")
 
 # Module -> its names at the top, in the order of the paper's method section. What else
-# a module offers is in its own ``__all__``, as ``rb.statistics.at_reads``.
-_PUBLIC = {
+# a module offers is in its own ``__all__``, as ``rb.statistics.at_reads``. The pages of
+# the reference and the linter read this table too; readers have ``__all__``.
+PUBLIC = {
     "data": [
         "load",
         "datasets",
@@ -100,7 +101,7 @@ _PUBLIC = {
         "short_names",
     ],
 }
-_MODULES = [
+MODULES = [
     "book",
     "checks",
     "data",
@@ -113,15 +114,15 @@ _MODULES = [
     "rulers",
     "statistics",
 ]
-_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
+_HOME = {name: module for module, names in PUBLIC.items() for name in names}
 
-__all__ = [*sorted(_HOME), *_MODULES]
+__all__ = [*sorted(_HOME), *MODULES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"rubricnb.{_HOME[name]}"), name)
-    if name in _MODULES:
+    if name in MODULES:
         return import_module(f"rubricnb.{name}")
     raise AttributeError(f"module 'rubricnb' has no attribute {name!r}")
 

@@ -24,7 +24,7 @@ app = typer.Typer(
 
 
 _PAGE, _BUNDLE = Path("audit.html"), Path("my_bundle.json")
-_Options = Annotated[
+JudgeOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
@@ -47,7 +47,7 @@ def execute(
     output: Annotated[
         Path | None, typer.Option(help="File to write; default: NN_slug.ipynb.")
     ] = None,
-    option: _Options = None,
+    option: JudgeOptions = None,
 ) -> None:
     """Execute one notebook with your own parameters: -p NAME VALUE (repeatable)."""
     from rubricnb import book
@@ -55,7 +55,7 @@ def execute(
     with errors():
         texts = {p.name for p in book.parameters(notebook) if p.annotation == "str"}
         values = _parameters(context.args, texts)
-        values |= {"judge_options": _options(option)} if option else {}
+        values |= {"judge_options": options_of(option)} if option else {}
         target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
         try:
             done = book.execute(notebook, values, target)
@@ -179,7 +179,7 @@ def audit(
             help="How to find the score: json, json:KEY or a regular expression."
         ),
     ] = "",
-    option: _Options = None,
+    option: JudgeOptions = None,
     readout: Annotated[
         str | None,
         typer.Option(help="How to read scores: auto, feedback, score or logprobs."),
@@ -243,10 +243,6 @@ def audit(
     change; with 1 on an error.
     """
     from rubricnb.auditing.command import AuditOptions
-    from rubricnb.auditing.looks import cost_in_words
-
-    def say_cost(cost: Any) -> None:
-        typer.echo(f"{cost_line(cost)}; of which {cost_in_words(cost)}")
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         given = AuditOptions(
@@ -256,14 +252,14 @@ def audit(
             rubric=rubric,
             judgments=judgments,
             scale=scale,
-            columns=_options(columns.split(",") if columns else None, "columns"),
+            columns=options_of(columns.split(",") if columns else None, "columns"),
             scores=scores,
             failed=failed,
             n_prompts=n_prompts,
             n_items=n_items,
             template=template,
             parser=parser,
-            option=_options(option),
+            option=options_of(option),
             readout=readout,
             temperature=temperature,
             compare=compare,
@@ -279,17 +275,7 @@ def audit(
             max_calls=max_calls,
             price=price,
         )
-        given.refuse_contradictions()
-        if check:
-            done, failures = given.checked()
-        else:
-            done = given.audits(say_cost)
-            failures = [why for other in done[:-1] for why in other.failures()]
-        for found in done:
-            paired = found.rows["sentence"][found.rows["section"] == "against"]
-            typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
-        if done and not check:
-            typer.echo(f"written: {given.page} and {given.page.with_suffix('.json')}")
+        done, failures = _audited(given)
     with errors():
         if as_json and done:
             typer.echo(done[-1].to_json())
@@ -297,6 +283,28 @@ def audit(
         if failures:
             typer.echo(f"failed: {'; '.join(failures)}", err=True)
             raise typer.Exit(3)
+
+
+def _audited(given: Any) -> tuple[list[Any], list[str]]:
+    """Do what the options ask for and print its sentences: audits, and what failed."""
+    from rubricnb.auditing.looks import cost_in_words
+
+    given.refuse_contradictions()
+    if given.check:
+        done, failures = given.checked()
+    else:
+        done = given.audits(
+            lambda cost: typer.echo(
+                f"{cost_line(cost)}; of which {cost_in_words(cost)}"
+            )
+        )
+        failures = [why for other in done[:-1] for why in other.failures()]
+    for found in done:
+        paired = found.rows["sentence"][found.rows["section"] == "against"]
+        typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
+    if done and not given.check:
+        typer.echo(f"written: {given.page} and {given.page.with_suffix('.json')}")
+    return done, failures
 
 
 @app.command("compile")
@@ -339,7 +347,7 @@ def compile_bundle(
             )
         ),
     ] = None,
-    option: _Options = None,
+    option: JudgeOptions = None,
 ) -> None:
     """Compile your own rubric into a locked bundle (parameter bundle
     of chapters 15 to 18).
@@ -366,7 +374,7 @@ def compile_bundle(
         names = [name.strip() for name in traits.split(",") if name.strip()]
         criteria = ", ".join(names or levels["criterion"].astype(str).unique())
         examples = read_anchors(anchors, levels) if anchors else []
-        asked, settings = configured(judge, _options(option))
+        asked, settings = configured(judge, options_of(option))
         if settings:
             raise ValueError(
                 "compile accepts options of the engine only: leave out "
@@ -392,14 +400,16 @@ def compile_bundle(
                     anchors=examples,
                     variant=wording,
                 )
-                saved = bundle.save(file)  # before anything is printed
-                for trait in bundle.traits:
-                    typer.echo(f"{trait.name}: {trait.definition}")
-                    typer.echo(
-                        "\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait))
-                    )
-                typer.echo(f"written and locked: {saved} ({bundle.lock[:12]}…)")
+                _print_bundle(bundle, bundle.save(file))
         typer.echo(f"Read what was written before it grades: -p bundle {output}")
+
+
+def _print_bundle(bundle: Any, path: Path) -> None:
+    """Print the traits and checklist of a bundle that was saved."""
+    for trait in bundle.traits:
+        typer.echo(f"{trait.name}: {trait.definition}")
+        typer.echo("\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait)))
+    typer.echo(f"written and locked: {path} ({bundle.lock[:12]}…)")
 
 
 def _bundle_files(
@@ -493,12 +503,12 @@ _OPTIONS_FOR: dict[str, Any] = {
 }
 
 
-def _options(
+def options_of(
     given: list[str] | None, what: str = "options of a judge"
 ) -> dict[str, Any]:
     """Read ``NAME=VALUE``; values are YAML, but on and off are words.
 
-    >>> _options(["thinking=off", "max_tokens=512", "check_model=false"])
+    >>> options_of(["thinking=off", "max_tokens=512", "check_model=false"])
     {'thinking': 'off', 'max_tokens': 512, 'check_model': False}
     """
     pairs = [text.partition("=") for text in given or ()]

@@ -15,11 +15,14 @@ import csv
 import re
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+
+from rubricnb.permutation import code
 
 IntArray = NDArray[np.int64]
 
@@ -229,3 +232,62 @@ class Requests(_Attached):
     _metadata = ["source"]  # noqa: RUF012
     _attribute, _keys = "source", ("item_id",)
     source: Items
+
+
+def require_items(items: Any) -> None:
+    """Refuse what is no table of items, by name: a judge or a path in their place.
+
+    Examples
+    --------
+    >>> require_items("my_data.csv")
+    Traceback (most recent call last):
+    TypeError: items are a table, as rb.load gives one, not the str 'my_data.csv'
+    """
+    if not isinstance(items, pd.DataFrame):
+        shown = f" {items!r}" if isinstance(items, str | Path) else ""
+        raise TypeError(
+            "items are a table, as rb.load gives one, not the "
+            f"{type(items).__name__}{shown}"
+        )
+
+
+class Scales(NamedTuple):
+    """The scales of items; the same scores with other labels are another scale."""
+
+    which: IntArray
+    """Per item, the number of its scale, from 0."""
+    scores: list[NDArray[np.float64]]
+    """Per scale, its scores, ascending."""
+
+
+def scales_of(items: pd.DataFrame) -> Scales:
+    """Find the scales of the rubrics that items have; 1 to 5 where they have none.
+
+    Examples
+    --------
+    >>> items = Items({"rubric_id": ["b", "a", "b"]})
+    >>> items.rubrics = pd.DataFrame({"rubric_id": [*"aabb"], "score": [0, 1, 1, 3]})
+    >>> scales_of(items)
+    Scales(which=array([0, 1, 0]), scores=[array([1., 3.]), array([0., 1.])])
+    """
+    rubrics = getattr(items, "rubrics", None)
+    if rubrics is None:
+        return Scales(np.zeros(len(items), np.int64), [np.arange(1.0, 6.0)])
+    levels = zip(rubrics["score"], level_labels(rubrics), strict=True)
+    own = rubrics.assign(level=list(levels)).groupby("rubric_id", observed=True)
+    scale_of = own["level"].agg(lambda level: frozenset(level))
+    scale_of.index = scale_of.index.astype(object)
+    which, scales = pd.factorize(items["rubric_id"].astype(object).map(scale_of))
+    scores = [np.unique([float(score) for score, _ in scale]) for scale in scales]
+    return Scales(which, scores)
+
+
+def level_labels(rubrics: pd.DataFrame) -> pd.Series:
+    """Return what each level is called: its label, or its score."""
+    numbers = pd.Series(code(rubrics[["score"]]), rubrics.index, dtype="str")
+    return rubrics["label"].fillna(numbers) if "label" in rubrics else numbers
+
+
+def scale_with(scale: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Return the scores of a scale that is shown with n options."""
+    return scale if len(scale) == n else scale[0] + np.arange(n)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rubricnb.cli import _Options, _options, cost_line, errors
+from rubricnb.cli import JudgeOptions, cost_line, errors, options_of
 from rubricnb.judging import export_batch, import_batch
 from rubricnb.judging.judge import describe
 from studies import contribution
@@ -46,7 +46,7 @@ _Server = Annotated[
 def run(
     name: _Study,
     judge: _Judge = "",
-    option: _Options = None,
+    option: JudgeOptions = None,
     price: _Price = None,
     cost: Annotated[
         bool, typer.Option("--cost", help="Only say what it would cost.")
@@ -62,7 +62,7 @@ def run(
 ) -> None:
     """Run a study and record it in results/NAME; resumes where it was stopped."""
     with errors():
-        entry = named(judge, _options(option), price)
+        entry = named(judge, options_of(option), price)
         content = read_study(name, entry)
         # What leaves this machine may have to be paid.
         if cost or any(describe(one["spec"]).host for one in content["judges"]):
@@ -104,14 +104,14 @@ def write_batch(
     path: Annotated[Path, typer.Argument(help="The file to write.")],
     judge: _Judge = "",
     server: _Server = "",
-    option: _Options = None,
+    option: JudgeOptions = None,
     price: _Price = None,
 ) -> None:
     """Print the price, and write the requests without a stored answer;
     nothing is sent.
     """
     with errors():
-        entry = named(judge, _options(option), price)
+        entry = named(judge, options_of(option), price)
         endpoint, plans = batch_of(name, entry, server)
         typer.echo(_cost_lines(study_cost(name, entry)))
         typer.echo(
@@ -136,7 +136,7 @@ def read_batch(
     ],
     judge: _Judge = "",
     server: _Server = "",
-    option: _Options = None,
+    option: JudgeOptions = None,
     release: Annotated[
         bool,
         typer.Option(
@@ -146,7 +146,7 @@ def read_batch(
 ) -> None:
     """Put the answers of a batch into the store, where `run` finds them."""
     with errors():
-        endpoint, plans = batch_of(name, named(judge, _options(option)), server)
+        endpoint, plans = batch_of(name, named(judge, options_of(option)), server)
         counts = import_batch(plans, endpoint, paths, release=release)
         typer.echo(
             ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)

@@ -29,6 +29,7 @@ from rubricnb.judging.results import has_todays_key
 from rubricnb.pages import replicated
 from rubricnb.permutation import decode
 from rubricnb.replication import replication, settings
+from rubricnb.statistics.reads import FloatArray
 from studies.recording import counts_of
 from studies.replication import TABLES
 from studies.study import CONDITIONS, items_of, plans_for, read_study, requests_of
@@ -525,14 +526,20 @@ def _answers(frame: pd.DataFrame) -> Iterator[str]:
         ),
     )
     columns = [c for c in frame if str(c).startswith("probability_")]
-    if not columns:
-        return
-    p = frame[columns].astype(float).to_numpy()
-    given = ~np.isnan(p).all(axis=1)
+    if columns:
+        p = frame[columns].astype(float).to_numpy()
+        yield from _probabilities(frame, p, place, orders)
+
+
+def _probabilities(
+    frame: pd.DataFrame, p: FloatArray, place: list[int], orders: list[Any]
+) -> Iterator[str]:
+    """Probabilities sum to 1, and give the expected score and the place that stand."""
+    given = np.asarray(~np.isnan(p).all(axis=1))
     total = np.nansum(p, axis=1)
     bad = given & ((abs(total - 1) > _NEAR) | (np.nan_to_num(p) < 0).any(axis=1))
     yield from _rows(bad, lambda i: f"its probabilities sum to {total[i]:.4f}")
-    width = len(columns)
+    width = p.shape[1]
     weights = np.array(
         [(*order, *[0] * width)[:width] for order in orders], dtype=float
     )

@@ -21,7 +21,7 @@ from scipy import special
 import rubricnb as rb
 from rubricnb.judging.profiles import Profile, open_profile
 from rubricnb.permutation import Design
-from rubricnb.statistics.budget import _pays
+from rubricnb.statistics.budget import permuting_row
 from rubricnb.statistics.intervals import named_mean
 from rubricnb.statistics.reads import FloatArray, IntArray
 from studies.intervals import ENDS, mean_row
@@ -153,7 +153,9 @@ def said(
 ) -> dict[str, float]:
     """How often pilots say what, and the median of what they predict."""
     pilots = (drawn(cluster, rng, whole) for _ in range(times))
-    table = pd.DataFrame(_pays(value[pilot], cluster[pilot], 10) for pilot in pilots)
+    table = pd.DataFrame(
+        permuting_row(value[pilot], cluster[pilot], 10) for pilot in pilots
+    )
     return {
         "pilots": times,
         "pilot_gain": table["gain"].median(),
@@ -180,7 +182,7 @@ def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
                     np.corrcoef(v, c.human)[0, 1]
                     for v in (*value.T, value.mean(axis=1))
                 ]
-            every = _pays(value, c.cluster, 10)
+            every = permuting_row(value, c.cluster, 10)
             for whole in (False, True):
                 rows.append(
                     c.names

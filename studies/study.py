@@ -234,46 +234,9 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
             f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}"
         )
     content = read_yaml(path)
-    for where, entries, allowed, needed in (
-        (path.name, [content], _PARTS, {"judges"}),
-        (
-            "judges",
-            content.get("judges", []),
-            _JUDGE_KEYS,
-            {"spec", "model", "licence"},
-        ),
-        ("plans", content.get("plans", []), _PLAN_KEYS, {"dataset", "designs"}),
-        (
-            "references",
-            content.get("references", []),
-            _REFERENCE_KEYS,
-            {"dataset", "writer"},
-        ),
-        ("gradings", content.get("gradings", []), _GRADING_KEYS, {"dataset"}),
-        (
-            "compile",
-            content.get("compile", []),
-            _COMPILE_KEYS,
-            {"dataset", "bundle", "model"},
-        ),
-    ):
-        if not isinstance(entries, list) or not all(
-            isinstance(e, dict) for e in entries
-        ):
-            raise ValueError(
-                f"{path.name}: {where} is not a list of entries with names and values"
-            )
-        for entry in entries:
-            if unknown := set(entry) - allowed:
-                raise ValueError(
-                    f"{path.name}: {where} has an unknown entry {min(unknown)!r}; "
-                    f"known: {', '.join(sorted(allowed))}"
-                )
-            if missing := needed - set(entry):
-                raise ValueError(
-                    f"{path.name}: an entry of {where} lacks {min(missing)!r}: "
-                    f"{str(entry)[:80]}"
-                )
+    _check_entries(path.name, path.name, [content], _PARTS, {"judges"})
+    for part, (allowed, needed) in ENTRIES.items():
+        _check_entries(path.name, part, content.get(part, []), allowed, needed)
     _check_plans(path.name, content)
     if judge is not None:
         own = [entry for entry in content["judges"] if entry["spec"] == judge["spec"]]
@@ -288,6 +251,26 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
     if not content["judges"]:
         raise ValueError(f"{path.name} names no judge: add --judge openai:MODEL")
     return content
+
+
+def _check_entries(
+    file: str, part: str, entries: Any, allowed: set[str], needed: set[str]
+) -> None:
+    """Refuse a part of a study's file with unknown names, or without those needed."""
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        raise ValueError(
+            f"{file}: {part} is not a list of entries with names and values"
+        )
+    for entry in entries:
+        if unknown := set(entry) - allowed:
+            raise ValueError(
+                f"{file}: {part} has an unknown entry {min(unknown)!r}; "
+                f"known: {', '.join(sorted(allowed))}"
+            )
+        if missing := needed - set(entry):
+            raise ValueError(
+                f"{file}: an entry of {part} lacks {min(missing)!r}: {str(entry)[:80]}"
+            )
 
 
 def _check_plans(name: str, content: dict[str, Any]) -> None:
@@ -393,6 +376,14 @@ _COMPILE_KEYS = {
     "temperature",
     "seed",
 }
+ENTRIES = {
+    "judges": (_JUDGE_KEYS, {"spec", "model", "licence"}),
+    "plans": (_PLAN_KEYS, {"dataset", "designs"}),
+    "references": (_REFERENCE_KEYS, {"dataset", "writer"}),
+    "gradings": (_GRADING_KEYS, {"dataset"}),
+    "compile": (_COMPILE_KEYS, {"dataset", "bundle", "model"}),
+}
+"""Lists of a study's file → the names that an entry may have, and those it needs."""
 
 
 def plans_for(

@@ -27,13 +27,10 @@ import rubricnb
 from rubricnb.auditing import alike_and_chance, alike_sums
 from rubricnb.judging.results import results_folder
 from rubricnb.permutation import balanced, code
-from rubricnb.statistics._placement import place
-from rubricnb.statistics._preference import log_preferences
-from rubricnb.statistics._variance import gain_of_averaging
 from rubricnb.statistics.advice import gain_interval
 from rubricnb.statistics.agreement import papers_interval
-from rubricnb.statistics.budget import _pays
-from rubricnb.statistics.criterion import _permutation_test, friedman
+from rubricnb.statistics.budget import permuting_row
+from rubricnb.statistics.criterion import friedman, permutation_test
 from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
 
 # The study runs the code it judges, so it goes behind the frames: that makes thousands
@@ -54,20 +51,27 @@ from rubricnb.statistics.intervals import (
     t_estimate,
 )
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
-from rubricnb.statistics.labels import _mean_row, _needed_row, estimate_systems
+from rubricnb.statistics.labels import estimate_systems, mean_row, needed_row
 from rubricnb.statistics.losses import difference_bounds, lost_scores, open_sign
+from rubricnb.statistics.placement import blocks, place
 from rubricnb.statistics.position import (
-    _cluster_test,
-    _papers_test,
-    _shares,
+    cluster_test,
     minimum_detectable_v,
+    papers_test,
+    position_shares,
 )
-from rubricnb.statistics.probabilities import _by_cell, _of_places
-from rubricnb.statistics.ranking import _paired, kendall_tau, pair_signs
+from rubricnb.statistics.preference import log_preferences
+from rubricnb.statistics.probabilities import position_preferences, sums_by_cell
+from rubricnb.statistics.ranking import kendall_tau, pair_signs, paired_row
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
-from rubricnb.statistics.raters import _bias, _p_below_epsilon, _ranking
+from rubricnb.statistics.raters import (
+    judge_bias_row,
+    p_below_epsilon,
+    system_agreement_row,
+)
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
-from rubricnb.statistics.variation import _components
+from rubricnb.statistics.variance import gain_of_averaging
+from rubricnb.statistics.variation import components_row
 
 PIECE = 100
 PREFERENCE = (0.231, -0.044, -0.098, -0.098, 0.008)  # of a judge like GPT-OSS-20B in v2
@@ -443,8 +447,8 @@ def _duplicated(rng: np.random.Generator, dear: bool) -> Found:
 
 def _tests(reads: Reads, kind: str) -> Found:
     placement = place(reads)
-    papers = _papers_test(reads, placement, [])["p_chi2"]
-    ours = _cluster_test(placement, int(reads.cluster.max()) + 1, [])["p_within"]
+    papers = papers_test(reads, placement, [])["p_chi2"]
+    ours = cluster_test(placement, int(reads.cluster.max()) + 1, [])["p_within"]
     yield kind, "position", "χ² of the papers", _nominal(kind), float(papers < 0.05)
     yield kind, "position", "cluster permutation", _nominal(kind), float(ours < 0.05)
 
@@ -455,7 +459,7 @@ def _nominal(kind: str) -> float:
 
 def _rejects(reads: Reads) -> float:
     return float(
-        _cluster_test(place(reads), int(reads.cluster.max()) + 1, [])["p_within"] < 0.05
+        cluster_test(place(reads), int(reads.cluster.max()) + 1, [])["p_within"] < 0.05
     )
 
 
@@ -526,7 +530,7 @@ def _share_intervals(n_clusters: int, rng: np.random.Generator, dear: bool) -> F
     """
     reads = _answers(_PREFERRING, n_clusters, 6, rng)
     placement, truth = place(reads), _true_shares()
-    found = _shares(placement, reads, n_clusters)
+    found = position_shares(placement, reads, n_clusters)
     for p in (1, 5):
         low, high = found[f"share_{p}_low"], found[f"share_{p}_high"]
         yield _covers(f"share {p}", "cluster t", low, high, truth[p - 1])
@@ -625,7 +629,7 @@ _RESAMPLES = 400
 def _few_shares(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
     """Shares and V² where clusters are few or of very different sizes."""
     reads, truth = _answers(_PREFERRING, len(sizes), sizes, rng), _true_shares()
-    found = _shares(place(reads), reads, len(sizes))
+    found = position_shares(place(reads), reads, len(sizes))
     doubted = float(bool(few_clusters(reads.cluster)))
     truths = {"share_1": truth[0], "share_5": truth[4]}
     truths["v2_unbiased"] = 5 / 4 * float(((truth - 1 / 5) ** 2).sum())
@@ -675,7 +679,7 @@ def _hard(
     left = leave_out_spearman(label, human, cluster)
     low, high = fisher_jackknife_t(float(spearman(label, human)), left).ends
     yield _covers("ρ", ours, low, high, truth["ρ"])
-    found = _components(_as_reads(cluster, reads))
+    found = components_row(_as_reads(cluster, reads))
     yield _covers("φ", ours, found["phi_low"], found["phi_high"], truth["φ"])
     doubted = float(bool(few_clusters(cluster, scores=(label, human))))
     yield "doubted", "scores", ours, float("nan"), doubted
@@ -721,7 +725,7 @@ def _hard_truth(levels: str) -> dict[str, float]:
             for n, (g, f) in _STATISTICS.items()
         }
         row |= {"ρ": float(spearman(label, human))}
-        found.append(row | {"φ": _components(_as_reads(cluster, reads))["phi"]})
+        found.append(row | {"φ": components_row(_as_reads(cluster, reads))["phi"]})
     return {name: float(np.mean([row[name] for row in found])) for name in found[0]}
 
 
@@ -744,7 +748,7 @@ def _with_labels(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -
     for name, rows in drawn.items():
         labels = np.full(len(human), np.nan)
         labels[rows] = human[rows]
-        found = _mean_row(known, labels)
+        found = mean_row(known, labels)
         truth = float(human.mean())
         yield _covers("mean with labels", name, found["low"], found["high"], truth)
         low, high = found["labels_only_low"], found["labels_only_high"]
@@ -766,7 +770,7 @@ def _against_raters(
     """
     cluster, human, reads = _graded("skewed", sizes, rng)
     known = _as_reads(cluster, reads)
-    found, truth = _bias(known, human), _bias_truth()
+    found, truth = judge_bias_row(known, human), _bias_truth()
     yield _covers("judge − people", "jackknife-t", found["low"], found["high"], truth)
     shared = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(
         len(cluster)
@@ -782,7 +786,7 @@ def _against_raters(
             "judge instead of people",
             name,
             0.05,
-            float(_p_below_epsilon(lead, of, 0.2) < 0.05),
+            float(p_below_epsilon(lead, of, 0.2) < 0.05),
         )
 
 
@@ -828,7 +832,7 @@ def _labelled(
     """
     labels = np.full(len(human), np.nan)
     labels[rows] = human[rows]
-    found = _mean_row(known, labels)
+    found = mean_row(known, labels)
     truth = float(human.mean()) if truth is None else truth
     yield _covers("mean with labels", method, found["low"], found["high"], truth)
     yield (
@@ -907,7 +911,7 @@ def _rarely_wrong(percent: int, rng: np.random.Generator, dear: bool) -> Found:
     rows = rng.permutation(100)[:20]
     yield from _labelled(known, human, rows, "judge rarely wrong")
     labels = np.where(np.isin(np.arange(100), rows), human, np.nan)
-    none = float(np.isnan(_mean_row(known, labels)["low"]))
+    none = float(np.isnan(mean_row(known, labels)["low"]))
     yield "doubted", "mean with labels", "no interval", float("nan"), none
 
 
@@ -942,7 +946,7 @@ def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
         for _ in "12"
     )
     score = human + error + 0.3
-    found = _bias(_as_reads(cluster, score[:, None]), human)
+    found = judge_bias_row(_as_reads(cluster, score[:, None]), human)
     yield _covers("judge − people", "jackknife-t", found["low"], found["high"], 0.3)
     low, high = _usual_t(score - human, cluster)
     yield _covers("judge − people", "t over prompts", low, high, 0.3)
@@ -975,7 +979,7 @@ def _do_orders_pay(n: int, rng: np.random.Generator, dear: bool) -> Found:
         value = rng.standard_normal((n, 1)) + np.sqrt(phi) * rng.standard_normal(
             (n, 10)
         )
-        found = _pays(value + 0.5 * rng.standard_normal(10), np.arange(n), 10)
+        found = permuting_row(value + 0.5 * rng.standard_normal(10), np.arange(n), 10)
         name = f"gain of {gain:g}"
         yield "size", name, f"“{wrong}”", 0.05, float(found["verdict"] == wrong)
         best = found["gain_congeneric"]
@@ -988,7 +992,7 @@ def _do_orders_pay(n: int, rng: np.random.Generator, dear: bool) -> Found:
             float(old == wrong),
         )
         yield _covers(name, "jackknife-t", found["gain_low"], found["gain_high"], gain)
-    noise = _pays(rng.standard_normal((n, 10)), np.arange(n), 10)["verdict"]
+    noise = permuting_row(rng.standard_normal((n, 10)), np.arange(n), 10)["verdict"]
     yield "size", "texts that do not differ", "“go”", 0.05, float(noise == "go")
 
 
@@ -1052,7 +1056,7 @@ def _gain_of_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
     table, phi = _crossed(n, 6, 0.0, rng)
     true = float(gain_of_averaging(np.array([phi]), 10)[0])
     cluster = table["cluster_id"].to_numpy()
-    found = _pays(table["score"].to_numpy().reshape(-1, 10), cluster[::10], 10)
+    found = permuting_row(table["score"].to_numpy().reshape(-1, 10), cluster[::10], 10)
     name, whole, part = "gain of ten orders", "item + prompt + candidate", "item alone"
     yield _covers(name, whole, found["gain_low"], found["gain_high"], true)
     yield "recovery", name, whole, true, found["gain"]
@@ -1077,7 +1081,7 @@ def _gain_of_labels(r: float, rng: np.random.Generator, dear: bool) -> Found:
     rows = rng.permutation(400)[:25]
     labels = np.full(400, np.nan)
     labels[rows] = human[rows]
-    found = _mean_row(_as_reads(np.arange(400), score[:, None]), labels)
+    found = mean_row(_as_reads(np.arange(400), score[:, None]), labels)
     left = moments(score[rows], human[rows])
     low, high = fisher_jackknife_t(
         found["r"], correlation(left.sum(axis=0) - left)
@@ -1110,12 +1114,12 @@ def _labels_as_needed(g: int, rng: np.random.Generator, dear: bool) -> Found:
     def labels_of(prompts: IntArray) -> FloatArray:
         return np.where(np.isin(cluster, prompts), human, np.nan)
 
-    row = _mean_row(known, labels_of(order[:60]))
+    row = mean_row(known, labels_of(order[:60]))
     wanted = row["high"] - row["mean"]
-    needed = _needed_row(known, labels_of(order[:g]), wanted)["needed"]
+    needed = needed_row(known, labels_of(order[:g]), wanted)["needed"]
     yield "recovery", "labels needed", "of whole prompts", 360.0, needed
     n = int(np.clip(np.ceil(needed / 6), 3, 400))
-    row = _mean_row(known, labels_of(rng.permutation(400)[:n]))
+    row = mean_row(known, labels_of(rng.permutation(400)[:n]))
     kept = (row["high"] - row["mean"]) / wanted
     yield "recovery", "half width over the wanted one", "of whole prompts", 1.0, kept
 
@@ -1223,8 +1227,10 @@ def _dealt_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
     logs = np.array(PREFERENCE) - (orders[row] - quality) ** 2
     logs = logs - logs.mean(axis=1, keepdims=True)
     truth = float(PREFERENCE[0] - np.mean(PREFERENCE))
-    sums = _by_cell(logs, orders[row], np.arange(n))
-    estimate, left = _of_places(sums.sum(axis=0)), _of_places(sums.sum(axis=0) - sums)
+    sums = sums_by_cell(logs, orders[row], np.arange(n))
+    total = sums.sum(axis=0)
+    estimate = position_preferences(total)
+    left = position_preferences(total - sums)
     refitted = jackknife_t(float(estimate[0]), left[:, 0])
     name = "preference from one order a prompt"
     yield _covers(
@@ -1305,7 +1311,7 @@ def _ranked_systems(
     cluster, system = (at.ravel() for at in np.indices((40, n)))
     known = _as_reads(cluster, sides[0].reshape(-1, 1))
     known.items["candidate"] = system
-    found = _ranking(known, sides[1].ravel())
+    found = system_agreement_row(known, sides[1].ravel())
     yield _covers(
         "τ of true means", "percentiles", found["tau_low"], found["tau_high"], truth
     )
@@ -1372,7 +1378,7 @@ def _bootstrap_t(sums: FloatArray, statistic: Any) -> tuple[float, float]:
 def _rare_difference(n: int, rng: np.random.Generator, dear: bool) -> Found:
     """5 % of the prompts flip, which is the margin: who calls that nothing?"""
     flips = (rng.random(n) < MARGINS["flips"]).astype(np.float64)
-    row = _paired(flips, np.arange(n))
+    row = paired_row(flips, np.arange(n))
     mean, se = flips.mean(), max(float(stats.sem(flips)), 1e-9)
     naive = float(special.stdtr(n - 1, (mean - MARGINS["flips"]) / se))
     yield "size", "equivalence of flips", "t", 0.05, float(naive < 0.05)
@@ -1406,7 +1412,7 @@ def _criterion_position(gap: float, rng: np.random.Generator, dear: bool) -> Fou
     cells = 3 + shared + effect + 0.42 * rng.standard_normal((384, 6))
     sums = by_cluster(cells, np.repeat(np.arange(96), 4))
     kind = "power" if gap else "size"
-    theirs, ours = friedman(cells)[1], _permutation_test(sums, len(cells))[1]
+    theirs, ours = friedman(cells)[1], permutation_test(sums, len(cells))[1]
     yield (
         kind,
         "criterion position",
@@ -1469,7 +1475,7 @@ def _preference(concentration: float, rng: np.random.Generator, dear: bool) -> F
     """Log-preference of the first position in a study of 320 independent items."""
     truth = np.array(PREFERENCE) - np.mean(PREFERENCE)
     reads = _answers(_Judge(concentration, PREFERENCE), 320, 1, rng)
-    found = log_preferences([reads])[0].columns
+    found = log_preferences([reads], [blocks(reads)])[0].columns
     yield "recovery", "γ1", "conditional logit", truth[0], found["log_preference_1"]
     low, high = found["log_preference_1_low"], found["log_preference_1_high"]
     yield _covers("γ1", "conditional logit, jackknife-t", low, high, truth[0])

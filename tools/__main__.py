@@ -159,6 +159,28 @@ def check_documents(
 
 
 @app.command()
+def ratchet(
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="Take down the rows whose number has fallen."),
+    ] = False,
+) -> None:
+    """Print what each room has, and the most that it may have."""
+    from rubricnb.book import find_root
+    from tools import ratchet as numbers
+    from tools.clone import Clone
+
+    with errors():
+        clone = Clone(find_root())
+        table = clone.text(numbers.TABLE)
+        now, most = numbers.counts(clone), numbers.limits(table)
+        if write:
+            (clone.root / numbers.TABLE).write_text(numbers.lowered(now, most), "utf-8")
+        for (room, what), n in sorted(now.items()):
+            typer.echo(f"{room:10} {what:16} {n:6,} of {most.get((room, what), n):6,}")
+
+
+@app.command()
 def pdf() -> None:
     """Print the built book into one PDF file, with Chromium."""
     with errors():

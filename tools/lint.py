@@ -13,8 +13,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,46 +25,14 @@ from pybtex.database import parse_string
 
 import rubricnb
 from rubricnb.book import RECORDED_FILE, RECORDED_ROLE, find_root, parameters
+from tools import ratchet
+from tools.clone import CELL, Clone
+from tools.doors import private_imports
 from tools.engine_code import FILES, fingerprint
 
-CELL = re.compile(r"^`{3,}\{code-cell\}.*\n((?:.*\n)*?)`{3,}$", re.M)
 FENCE = re.compile(
     r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S
 )
-
-
-@dataclass(frozen=True)
-class Clone:
-    """The texts of a clone of the repository;
-    those in `changed` stand in place of its files.
-    """
-
-    root: Path
-    changed: Mapping[str, str] = field(default_factory=dict)
-
-    def text(self, path: str) -> str:
-        """Return the text of one file."""
-        return self.changed.get(path) or (self.root / path).read_text("utf-8")
-
-    def texts(self, *patterns: str) -> dict[str, str]:
-        """Path → text of the files whose paths match."""
-        found = [
-            path for pattern in patterns for path in sorted(self.root.glob(pattern))
-        ]
-        names = [path.relative_to(self.root).as_posix() for path in found]
-        return {name: self.text(name) for name in names}
-
-    @property
-    def pages(self) -> dict[str, str]:
-        """The pages of the book, chapters among them."""
-        return self.texts("book/**/*.md", "notebooks/*.md")
-
-    @property
-    def documents(self) -> dict[str, str]:
-        """What tells readers to do something."""
-        return self.texts(
-            "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "book/**/*.md"
-        )
 
 
 Rule = Callable[[Clone], Iterable[str]]
@@ -268,7 +235,7 @@ def everything_is_documented(clone: Clone) -> Iterator[str]:
     pages = "\n".join(clone.texts("book/api/*.md").values())
     documented = re.findall(r"public-names:: ([\w.]+)", pages)
     modules = {"auditing", "checks", "pages", "plots", "prompts", "rulers", "testing"}
-    for module in ({*rubricnb._PUBLIC} | modules) - {*documented}:
+    for module in ({*rubricnb.PUBLIC} | modules) - {*documented}:
         yield f"rubricnb.{module} is on no page of book/api/"
     index = re.findall(r"public-index:: (.+)", clone.text("book/api.md"))
     if sorted(" ".join(index).split()) != sorted(documented):
@@ -758,6 +725,22 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
         ]
         if path.startswith("rubricnb/data/") and above:
             yield f"{path} reaches {above}"
+
+
+@rule
+def private_names_stay_at_home(clone: Clone) -> Iterator[str]:
+    """A private name is used by its own folder alone; a test may look inside."""
+    modules = clone.texts(*ratchet.MODULES)
+    for path, line, name in private_imports(modules):
+        if not path.startswith("tests/"):  # how many do is in the ratchet
+            yield f"{path}, line {line}: {name}"
+
+
+@rule
+def rooms_do_not_grow_unnoticed(clone: Clone) -> Iterator[str]:
+    """No number of the ratchet rises without its row."""
+    now = ratchet.counts(clone)
+    yield from ratchet.raised(now, ratchet.limits(clone.text(ratchet.TABLE)))
 
 
 # What others wrote and runs here

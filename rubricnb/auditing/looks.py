@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from rubricnb.auditing.draw import first_look
-from rubricnb.auditing.plan import audit_requests
+from rubricnb.auditing.plan import requests_for
 from rubricnb.auditing.terms import UNCLEAR
-from rubricnb.data.rubrics import scales_of
 from rubricnb.frames import Items, Requests
 from rubricnb.judging.cost import estimate_cost
 from rubricnb.judging.judge import Judge, JudgeLike, describe
 from rubricnb.judging.judgments import join
 from rubricnb.judging.rendering import askable
+from rubricnb.permutation import decode
 
 PLAIN_PROMPT, EDITS = "the plain prompt", "neutral edits"
 TURNED, DESCENDING = "balanced orders", "descending order"
@@ -48,16 +48,11 @@ class Asked(NamedTuple):
 
 def purposes(requests: Requests) -> pd.Series:
     """Name what each request is asked for."""
-    source: Items = requests.source
-    which, scales = scales_of(source)
-    top = dict(
-        zip(source["item_id"], (f"{scales[k][-1]:g}" for k in which), strict=True)
-    )
     design = requests["design"].astype("str")
     shown = requests["reference_score"].astype("str")
-    full = shown.isin(["auto"]) | (
-        shown == requests["item_id"].astype("object").map(top)
-    )
+    # A prompt lists every score of its scale; the full mark is the largest.
+    top = {order: f"{max(decode(order)):g}" for order in requests["ordering"].unique()}
+    full = (shown == "auto") | (shown == requests["ordering"].astype("object").map(top))
     purpose = design.map(
         {
             "fixed": PLAIN_PROMPT,
@@ -105,7 +100,7 @@ def ask_in_looks(
     Parameters
     ----------
     planned
-        All that may be asked, of the parts of `audit_requests`, with their readout.
+        All that may be asked, of the parts of `requests_for`, with their readout.
     first_items
         From `first_look`.
     ask
@@ -182,8 +177,10 @@ def audit_cost(
     (391, [1])
     """
     described = describe(judge, price)
-    planned = [askable(p, described)[0] for p in audit_requests(items, looks, **how)]
     first_items = first_look(items, looks, how.get("seed", 0))
+    planned = [
+        askable(p, described)[0] for p in requests_for(items, first_items, **how)
+    ]
     return estimated([p for p in planned if len(p)], first_items, described)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rubricnb import parsing
 from rubricnb.frames import Items
-from rubricnb.judging.function import _fingerprint
+from rubricnb.judging.function import code_fingerprint
 from rubricnb.judging.judge import OF_REQUESTS, judging
 
 OWN_PARTS = ("template", "parser")
@@ -72,7 +72,8 @@ def parts_of(
         },
         "parser": {
             "reads": " ".join([type(parser).__name__, *map(str, filter(None, named))]),
-            "code": _fingerprint(parser) + sha256_of(inspect.getsource(parsing))[:16],
+            "code": code_fingerprint(parser)
+            + sha256_of(inspect.getsource(parsing))[:16],
         },
         "model": {"identity": identity, **asked},
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,7 @@ import pandas as pd
 
 from rubricnb.auditing.draw import first_look, some_items
 from rubricnb.auditing.terms import MARGINS, USUAL_SPAN
-from rubricnb.data.rubrics import scales_of
-from rubricnb.frames import Items, Requests
+from rubricnb.frames import Items, Requests, scales_of
 from rubricnb.hashing import hash64
 from rubricnb.judging.plan import labels_there_are, plan
 from rubricnb.permutation import Design, balanced, fixed, placebo
@@ -37,35 +36,56 @@ def audit_requests(
     >>> [len(requests) for requests in audit_requests(rb.load("minibench"))]
     [3312, 540]
     """
-    which, scales = scales_of(items)
     first = first_look(items, looks, settings.get("seed", 0))
+    return requests_for(items, first, edits, **settings)
+
+
+def requests_for(
+    items: Items, first: Items, edits: int | None = None, **settings: Any
+) -> list[Requests]:
+    """Plan an audit whose first look is at the items `first`; see `audit_requests`."""
+    which, scales = scales_of(items)
     first_scale = which[items["item_id"].isin(first["item_id"]).to_numpy()]
     parts = []
     for number, scale in enumerate(scales):
-        n, own = len(scale), some_items(items, which == number)
-        one = fixed(n, 1)
-        reworded = placebo(n, EDITS)
-        orders = [fixed(n, 2), Design("descending", n), reworded, balanced(n)]
-        shown = _graded(own, scale.tolist()) or ("auto" if "reference" in own else None)
-        every = plan(own, orders, reference="none", **settings)
-        n_first = int((first_scale == number).sum())
-        reads = edits or edit_reads(n_first, scale.tolist(), EDITS)
-        parts.append(_dealt(every, reads, EDITS))
-        if labels := labels_there_are(own, ["letter", "roman"], n):
-            parts.append(plan(own, one, labels=labels, reference="none", **settings))
-        parts += [plan(own, one, reference=shown, **settings)] if shown else []
+        own, n_first = some_items(items, which == number), (first_scale == number).sum()
+        reads = edits or edit_reads(int(n_first), scale.tolist(), EDITS)
+        parts += _about_options(own, scale.tolist(), reads, settings)
     # Concatenation loses the categories, which differ between scales.
     coded = dict.fromkeys(parts[0].select_dtypes("category"), "category")
     asked = [Requests(pd.concat(parts, ignore_index=True).astype(coded))]
     asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
     if len(criteria) == 1 < criteria[0] and len(scales) == 1:
-        k = int(criteria[0])
-        designs = [fixed(k, 2), placebo(k, EDITS_TOGETHER), balanced(k)]
-        every = plan(items, designs, template="criteria", n_options=n, **settings)
-        reads = edits or edit_reads(len(first), scales[0].tolist(), EDITS_TOGETHER)
-        asked.append(_dealt(every, reads, EDITS_TOGETHER))
+        scale = scales[0].tolist()
+        reads = edits or edit_reads(len(first), scale, EDITS_TOGETHER)
+        asked.append(_about_criteria(items, int(criteria[0]), scale, reads, settings))
     return asked
+
+
+def _about_options(
+    items: Items, scale: list[float], reads: int, settings: Mapping[str, Any]
+) -> list[Requests]:
+    """Plan Setting 1 for the items of one scale: orders, edits, labels, references."""
+    n = len(scale)
+    one = fixed(n, 1)
+    orders = [fixed(n, 2), Design("descending", n), placebo(n, EDITS), balanced(n)]
+    every = plan(items, orders, reference="none", **settings)
+    parts = [_dealt(every, reads, EDITS)]
+    if labels := labels_there_are(items, ["letter", "roman"], n):
+        parts.append(plan(items, one, labels=labels, reference="none", **settings))
+    if shown := _graded(items, scale) or ("auto" if "reference" in items else None):
+        parts.append(plan(items, one, reference=shown, **settings))
+    return parts
+
+
+def _about_criteria(
+    items: Items, k: int, scale: list[float], reads: int, settings: Mapping[str, Any]
+) -> Requests:
+    """Plan Setting 2: the k criteria of each text in one call, in balanced orders."""
+    designs = [fixed(k, 2), placebo(k, EDITS_TOGETHER), balanced(k)]
+    every = plan(items, designs, template="criteria", n_options=len(scale), **settings)
+    return _dealt(every, reads, EDITS_TOGETHER)
 
 
 def edit_reads(n_items: int, scale: Sequence[float], most: int) -> int:

@@ -6,6 +6,7 @@ Questions and tests are fixed before looking; the p-values of an audit are one f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,12 @@ from rubricnb.auditing.drift import beside
 from rubricnb.auditing.html import NOT_ASKED_WARNING
 from rubricnb.auditing.looks import about, ask_in_looks, estimated
 from rubricnb.auditing.parts import changes_between, opened_with, parts_of
-from rubricnb.auditing.plan import audit_requests
+from rubricnb.auditing.plan import requests_for
 from rubricnb.auditing.record import Audit, check_files, read_audit
 from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import TOO_FEW
 from rubricnb.data import judgments as judgments_from
-from rubricnb.data.rubrics import check_items
-from rubricnb.frames import Items, Judgments, Requests
+from rubricnb.frames import Items, Judgments, Requests, require_items
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.plan import with_readout
 from rubricnb.judging.prices import Budget
@@ -143,20 +143,12 @@ def audit(
             "an audit needs a judge and items, or judgments that were made elsewhere"
         )
     else:
-        check_items(items)
+        require_items(items)
         few = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(few, force)
+        opening = opened_with(judge, options, settings, price)
         budget = Budget(max_calls, max_cost)
-        with opened_with(judge, options, settings, price) as (opened, settings):
-            parts = parts_of(opened, items, settings)
-            _check_same(before, parts)
-            fresh = before is not None and _again(before, store)
-            ask = partial(run, judge=opened, store=store, fresh=fresh, budget=budget)
-            done = _asked(opened, few, settings, looks, ask, on_cost)
-        done.design["n_asked"] = budget.asked
-        done.parts.update(parts)
-        if not budget.asked:
-            print(f"{done.judge}: {NOT_ASKED_WARNING}", flush=True)
+        done = _of_judge(opening, items, few, before, store, budget, looks, on_cost)
     done = done if before is None else beside(before, done)
     if path is not None:
         done.save(path)
@@ -168,6 +160,30 @@ def _refuse_idle(limits: Mapping[str, Any]) -> None:
     if idle := [name for name, given in limits.items() if given is not None]:
         said = "with judgments=, every row is used and no judge is asked: leave out"
         raise ValueError(f"{said} {', '.join(idle)}")
+
+
+def _of_judge(
+    opening: AbstractContextManager[Any],
+    items: Items,
+    few: Items,
+    before: Audit | None,
+    store: Store | str | Path | None,
+    budget: Budget,
+    looks: int,
+    on_cost: Callable[[pd.DataFrame], None] | None,
+) -> Audit:
+    """Open a judge and audit it on the few items that were drawn."""
+    with opening as (opened, settings):
+        parts = parts_of(opened, items, settings)
+        _check_same(before, parts)
+        fresh = before is not None and _again(before, store)
+        ask = partial(run, judge=opened, store=store, fresh=fresh, budget=budget)
+        done = _asked(opened, few, settings, looks, ask, on_cost)
+    done.design["n_asked"] = budget.asked
+    done.parts.update(parts)
+    if not budget.asked:
+        print(f"{done.judge}: {NOT_ASKED_WARNING}", flush=True)
+    return done
 
 
 def _of_judgments(judge: Any, items: Items | None, judgments: Any, scale: Any) -> Audit:
@@ -191,8 +207,9 @@ def _asked(
     on_cost: Callable[[pd.DataFrame], None] | None,
 ) -> Audit:
     """Ask a judge that is open, and answer the questions of an audit."""
-    planned = [askable(p, judge) for p in audit_requests(items, looks, **settings)]
     first_items = first_look(items, looks, settings.get("seed", 0))
+    parts = requests_for(items, first_items, **settings)
+    planned = [askable(part, judge) for part in parts]
     looks = 1 if first_items is items else 2
     requests = [with_readout(part, judge) for part, _ in planned if len(part)]
     refused = {kind: why for _, reasons in planned for kind, why in reasons.items()}

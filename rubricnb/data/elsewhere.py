@@ -27,7 +27,7 @@ from rubricnb.data.cells import (
 )
 from rubricnb.data.logs import read_log
 from rubricnb.data.repeats import cells_of, number_reads, without_copies_by_raters
-from rubricnb.data.rubrics import label_scores, scales_of
+from rubricnb.data.rubrics import label_scores
 from rubricnb.data.tables import are_empty, name_columns, require, table_of
 from rubricnb.frames import (
     CONDITIONS,
@@ -37,6 +37,7 @@ from rubricnb.frames import (
     Judgments,
     places,
     refuse,
+    scales_of,
     score_dtype,
 )
 from rubricnb.hashing import hash64, mix64

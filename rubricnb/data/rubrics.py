@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rubricnb.data.cells import as_numbers
 from rubricnb.data.tables import read_table, read_text, reading, require
 from rubricnb.data.validate import check_rubrics, check_text, nearest
-from rubricnb.permutation import code
+from rubricnb.frames import level_labels
 
 FloatArray = NDArray[np.float64]
 IDENTICAL = "identical"
@@ -226,12 +226,6 @@ def in_wording(rubrics: pd.DataFrame, variant: str) -> pd.DataFrame:
     )
 
 
-def level_labels(rubrics: pd.DataFrame) -> pd.Series:
-    """Return what each level is called: its label, or its score."""
-    numbers = pd.Series(code(rubrics[["score"]]), rubrics.index, dtype="str")
-    return rubrics["label"].fillna(numbers) if "label" in rubrics else numbers
-
-
 def label_scores(rubrics: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Return rubric_id → label (in lower case) → score:
     the scores of ratings given as labels.
@@ -345,49 +339,6 @@ def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
             f"rubric {rubric_id!r} has {own} levels and cannot be shown on {n}; "
             f"choose n_options {scales}"
         )
-
-
-def check_items(items: Any) -> None:
-    """Refuse what is no table of items, by name: a judge or a path in their place.
-
-    Examples
-    --------
-    >>> check_items("my_data.csv")
-    Traceback (most recent call last):
-    TypeError: items are a table, as rb.load gives one, not the str 'my_data.csv'
-    """
-    if not isinstance(items, pd.DataFrame):
-        shown = f" {items!r}" if isinstance(items, str | Path) else ""
-        raise TypeError(
-            "items are a table, as rb.load gives one, not the "
-            f"{type(items).__name__}{shown}"
-        )
-
-
-def scales_of(items: pd.DataFrame) -> tuple[NDArray[np.int64], list[FloatArray]]:
-    """Return which scale each item has, and the scores of these scales, ascending.
-
-    Scales with the same scores and other labels are two.
-    """
-    rubrics = getattr(items, "rubrics", None)
-    if rubrics is None:
-        return np.zeros(len(items), np.int64), [np.arange(1.0, 6.0)]
-    pairs = rubrics.assign(
-        pair=list(zip(rubrics["score"], level_labels(rubrics), strict=True))
-    )
-    own = pairs.groupby("rubric_id", observed=True)["pair"].agg(
-        lambda pair: frozenset(pair)
-    )
-    own.index = own.index.astype(object)
-    which, scales = pd.factorize(items["rubric_id"].astype(object).map(own))
-    return which, [np.unique([float(score) for score, _ in scale]) for scale in scales]
-
-
-def scale_with(scale: FloatArray, n: int) -> FloatArray:
-    """Return the scores of a scale that is shown
-    with n options (see `check_length`).
-    """
-    return scale if len(scale) == n else scale[0] + np.arange(n)
 
 
 _YES_NO = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}

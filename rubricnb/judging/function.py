@@ -60,7 +60,7 @@ class FunctionJudge:
         self.slug = name or getattr(
             function, "__name__", type(function).__name__
         ).strip("<>")
-        self.identity = f"function {self.slug} {_fingerprint(function)}"
+        self.identity = f"function {self.slug} {code_fingerprint(function)}"
         self._loop: asyncio.AbstractEventLoop | None = None
         self.answered_before = False  # in this run or an earlier one
         self._failures = 0
@@ -145,7 +145,11 @@ async def _awaited(text: Any) -> Any:
     return await text
 
 
-def _fingerprint(function: Callable[..., Any]) -> str:
+def code_fingerprint(function: Callable[..., Any]) -> str:
+    """Return 16 hexadecimal digits of a hash of a function's code and fixed content.
+
+    It is part of an identity: a function that was changed is another judge or parser.
+    """
     return hashlib.sha256(repr(_fixed_content(function, 3)).encode()).hexdigest()[:16]
 
 

@@ -10,15 +10,17 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.rubrics import (
-    check_items,
-    check_length,
-    in_wording,
+from rubricnb.data.rubrics import check_length, in_wording
+from rubricnb.frames import (
+    CONDITION_COLUMNS,
+    REQUESTS,
+    Items,
+    Requests,
     level_labels,
+    require_items,
     scale_with,
     scales_of,
 )
-from rubricnb.frames import CONDITION_COLUMNS, REQUESTS, Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Engine, Readout
 from rubricnb.judging.judge import Judge
@@ -140,7 +142,7 @@ def plan(
     >>> len(pieces), pieces.criterion_ordering[2], pieces.criterion_ordering[3]
     (60, '2-3', '1')
     """
-    check_items(items)
+    require_items(items)
     designs = _same_size(designs)
     together = template == "criteria"
     n = n_options or (5 if together else designs[0].n)

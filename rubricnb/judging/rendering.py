@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.data.rubrics import in_wording, level_labels, resample, scales_of
-from rubricnb.frames import Items, Requests
+from rubricnb.data.rubrics import in_wording, resample
+from rubricnb.frames import Items, Requests, level_labels, scales_of
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Engine, Message, Request
 from rubricnb.judging.judge import Judge

@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from rubricnb.data.rubrics import scale_with, scales_of
-from rubricnb.frames import STATUSES, Items
+from rubricnb.frames import STATUSES, Items, scale_with, scales_of
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Readout, Reply, Request
 from rubricnb.judging.generative import (

@@ -12,7 +12,7 @@ standard error. ``reason`` says in words what is unknown or doubtful, ``codes`` 
 program (`reasons`).
 """
 
-from rubricnb import _PUBLIC
+import rubricnb
 from rubricnb.statistics.advice import advise as advise
 from rubricnb.statistics.agreement import agreement as agreement
 from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
@@ -58,7 +58,7 @@ from rubricnb.statistics.variation import within_item_sd as within_item_sd
 from rubricnb.statistics.weighting import overall as overall
 
 __all__ = [
-    *_PUBLIC["statistics"],
+    *rubricnb.PUBLIC["statistics"],
     "BASELINE",
     "alternative_annotator",
     "at_reads",

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._placement import directions
+from rubricnb.statistics.placement import directions
 from rubricnb.statistics.reads import By, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, because
 
@@ -78,12 +78,14 @@ def _compared_column(judgments: pd.DataFrame, a: Any, b: Any) -> str:
         found = judgments[name].unique()
         if a in found and b in found:
             return name
-    known = {name: sorted(map(str, judgments[name].unique())) for name in names}
-    several = {name: values for name, values in known.items() if len(values) > 1}
-    said = "; ".join(f"{name}: {', '.join(values)}" for name, values in several.items())
+    values_of = {name: sorted(map(str, judgments[name].unique())) for name in names}
+    several = {name: values for name, values in values_of.items() if len(values) > 1}
+    listed = "; ".join(
+        f"{name}: {', '.join(values)}" for name, values in several.items()
+    )
     raise ValueError(
         f"no column of the judgments holds both {a!r} and {b!r}; columns with several "
-        f"values: {said or 'none'}"
+        f"values: {listed or 'none'}"
     )
 
 

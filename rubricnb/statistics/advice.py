@@ -10,9 +10,8 @@ import pandas as pd
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._variance import crossed_variances, noise_ratio
 from rubricnb.statistics.agreement import human_of, rated
-from rubricnb.statistics.budget import _pays
+from rubricnb.statistics.budget import permuting_row
 from rubricnb.statistics.error_budget import (
     CALLS,
     budget_of_group,
@@ -24,6 +23,7 @@ from rubricnb.statistics.labels import labels_needed, mean_with_labels
 from rubricnb.statistics.raters import judge_bias
 from rubricnb.statistics.reads import By, Reads, Unanswerable
 from rubricnb.statistics.reasons import Reason, Reasons, Why, because, collect
+from rubricnb.statistics.variance import crossed_variances, noise_ratio
 from rubricnb.statistics.variation import _order_effect
 
 ORDERS = 10
@@ -315,7 +315,7 @@ def _measured(found: _Row, name: str) -> _Row:
 
 
 def _orders(crossed: pd.DataFrame, reads: Reads, price: Mapping[str, float]) -> _Row:
-    found = _pays(reads.value, reads.cluster, ORDERS)
+    found = permuting_row(reads.value, reads.cluster, ORDERS)
     if np.isnan(found["gain"]):
         return _measured(found, "gain")
     cost = (ORDERS - 1) * len(reads.items) * price.get("call", np.nan)

@@ -145,11 +145,11 @@ def unscored(reads: Reads, human: FloatArray) -> Reasons:
     have no score, and how people rate these.
     """
     scored, rated = reads.parsed.any(axis=1), ~np.isnan(human)
-    lost, kept = rated & ~scored, rated & scored
-    found: Reasons = ()
+    lost, is_both = rated & ~scored, rated & scored
+    why: Reasons = ()
     if lost.any():
-        means = [infer.mean_of(human[of]) for of in (lost, kept)]
-        found += (
+        means = [infer.mean_of(human[of]) for of in (lost, is_both)]
+        why += (
             Reason(
                 "unscored",
                 lost=int(lost.sum()),
@@ -158,9 +158,9 @@ def unscored(reads: Reads, human: FloatArray) -> Reasons:
                 scored_mean=means[1],
             ),
         )
-    no_score, got = (count[kept] for count in read_counts(reads))
-    numbers = reads_lost(no_score, got, human[kept])
-    return (*found, Reason("unscored_reads", **numbers)) if numbers else found
+    no_score, got = (count[is_both] for count in read_counts(reads))
+    numbers = reads_lost(no_score, got, human[is_both])
+    return (*why, Reason("unscored_reads", **numbers)) if numbers else why
 
 
 def criterion_of(reads: Reads) -> IntArray:
@@ -231,11 +231,11 @@ def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArr
     """The same within each criterion, in its column:
     shape (items, sides, criteria, 6).
     """
-    found = np.unique(criterion)
-    parts = np.zeros((len(y), len(x), len(found), 6))
-    for column, c in enumerate(found):
-        own = criterion == c
-        parts[own, :, column] = _pooled(x[:, own], y[own])
+    criteria = np.unique(criterion)
+    parts = np.zeros((len(y), len(x), len(criteria), 6))
+    for column, c in enumerate(criteria):
+        of_criterion = criterion == c
+        parts[of_criterion, :, column] = _pooled(x[:, of_criterion], y[of_criterion])
     return parts
 
 
@@ -505,8 +505,8 @@ def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:
     """
     rated_items = ~np.isnan(human)
     x, y = x[:, rated_items], human[rated_items]
-    found = lost_scores(x[0], x[1], what="rated items")
-    if not found:
+    why = lost_scores(x[0], x[1], what="rated items")
+    if not why:
         return ()
 
     def r_of(side: FloatArray, kept: Any) -> float:
@@ -519,7 +519,7 @@ def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:
     turned = (
         (Reason("r_turned", delta=delta),) if delta * (both[0] - both[1]) < 0 else ()
     )
-    return (*found, Reason("r_of_all", a=r[0], b=r[1]), *turned)
+    return (*why, Reason("r_of_all", a=r[0], b=r[1]), *turned)
 
 
 def _delta_r(

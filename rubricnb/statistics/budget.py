@@ -12,12 +12,6 @@ import pandas as pd
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._placement import blocks
-from rubricnb.statistics._variance import (
-    crossed_variances,
-    gain_of_averaging,
-    noise_ratio,
-)
 from rubricnb.statistics.agreement import row_with_people
 from rubricnb.statistics.intervals import (
     Estimate,
@@ -26,8 +20,14 @@ from rubricnb.statistics.intervals import (
     fisher_jackknife_t,
 )
 from rubricnb.statistics.losses import left_out
+from rubricnb.statistics.placement import blocks
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, because_each, collect
+from rubricnb.statistics.variance import (
+    crossed_variances,
+    gain_of_averaging,
+    noise_ratio,
+)
 
 MOST_SUBSETS = 1_000
 GAIN = 1.05  # a rise of r by a factor that is worth the calls
@@ -317,11 +317,16 @@ def will_permuting_help(
     if k < 2:
         raise ValueError(f"k is {k}: give at least two orders to average")
     return arrays.row_per_group(
-        pilot, by, value, lambda reads: _pays(reads.value, reads.cluster, k)
+        pilot, by, value, lambda reads: permuting_row(reads.value, reads.cluster, k)
     )
 
 
-def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
+def permuting_row(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
+    """Judge whether averaging `k` reads helps, from a pilot's reads of every item.
+
+    `value`: (items, reads), NaN where a read is lost; `cluster`: (items,). Returns the
+    columns of `will_permuting_help`.
+    """
     value = value[:, ~np.isnan(value).all(axis=0)]
     used = np.asarray(~np.isnan(value).any(axis=1))
     whole, cluster = value[used], cluster[used]

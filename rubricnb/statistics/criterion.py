@@ -155,12 +155,14 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
             "be seen; pass judgments of a design that moves the criteria"
         )
     highest = int(part["n_options"].max())
-    known = ~np.isnan(score) & ~np.isnan(place)
-    reads = np.bincount(block[known], minlength=block.max() + 1)
-    counted = known & np.isin(score, np.arange(1, highest + 1))  # others equal no place
+    scored = ~np.isnan(score) & ~np.isnan(place)
+    reads = np.bincount(block[scored], minlength=block.max() + 1)
+    counted = scored & np.isin(
+        score, np.arange(1, highest + 1)
+    )  # others equal no place
     given = np.zeros((len(reads), highest))
     np.add.at(given, (block[counted], score[counted].astype(np.int64) - 1), 1.0)
-    kept = known & (place <= highest)
+    kept = scored & (place <= highest)
     block, cluster, place, score = block[kept], cluster[kept], place[kept], score[kept]
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]
@@ -241,7 +243,7 @@ def _position_tests(
     row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
     size = arrays.by_cluster(np.ones((len(cells), 1)), cluster)
     row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
-    row["q"], row["p_within"], row["mde"] = _permutation_test(sums, len(cells))
+    row["q"], row["p_within"], row["mde"] = permutation_test(sums, len(cells))
     if np.isnan(row["friedman"]):
         reasons.append(Reason("friedman.unchanged"))
     if len(sums) < 2:
@@ -272,7 +274,7 @@ def friedman(cells: FloatArray) -> tuple[float, float]:
     return statistic, float(special.chdtrc(k - 1, statistic))
 
 
-def _permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, float]:
+def permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, float]:
     """Hoeffding's variance makes Q = (k - 1) Σ_p (T_p - T̄)² / Σ_g Σ_p (x_gp - x̄_g)².
 
     Returns Q, its p, and the gap between two positions, the others half-way, that this

@@ -129,10 +129,15 @@ def mean_with_labels(
        n_labels  mean  labels_only  judge_mean
     0         6   2.7         3.17        3.75
     """
-    return row_with_people(judgments, labels, by, value, _mean_row, "labels")
+    return row_with_people(judgments, labels, by, value, mean_row, "labels")
 
 
-def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+def mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+    """Estimate the mean rating of all items, from reads of all and ratings of some.
+
+    `human`: a rating per item, NaN where there is none. Returns the columns of
+    `mean_with_labels`.
+    """
     items, score, rated = _scored(reads, human)
     labelled = ~np.isnan(rated)
     y, f = rated[labelled], score[labelled]
@@ -149,21 +154,24 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     strata = np.zeros(n, dtype=np.int64)
     if drawn == "one per cluster":
         strata = pd.factorize(items["candidate"][labelled])[0]
-    with_judge, alone = _regression(y, f, strata), _regression(y, np.zeros(n), strata)
+    fit_with_judge = _regression(y, f, strata)
+    fit_alone = _regression(y, np.zeros(n), strata)
     apart = score.mean() - f.mean()
     spread = ((f - _strata_means(f, strata)) ** 2).sum()
     away = apart**2 / spread if spread > 0 else 0.0
-    found = sampling_variance(items, labelled, with_judge.error, with_judge.lost, away)
-    own = sampling_variance(items, labelled, alone.error, alone.lost)
+    with_judge = sampling_variance(
+        items, labelled, fit_with_judge.error, fit_with_judge.lost, away
+    )
+    alone = sampling_variance(items, labelled, fit_alone.error, fit_alone.lost)
     row |= {
-        "slope": with_judge.slope,
-        "mean": row["labels_only"] + with_judge.slope * apart,
+        "slope": fit_with_judge.slope,
+        "mean": row["labels_only"] + fit_with_judge.slope * apart,
     }
-    row |= _around(row["mean"], found, labelled).columns(*UNTESTED)
-    row |= _around(row["labels_only"], own, labelled).named("labels_only", *UNTESTED)
+    row |= _around(row["mean"], with_judge, labelled).columns(*UNTESTED)
+    row |= _around(row["labels_only"], alone, labelled).named("labels_only", *UNTESTED)
     row["gain"] = (
-        own.variance / found.variance
-        if min(own.variance, found.variance) > 0
+        alone.variance / with_judge.variance
+        if min(alone.variance, with_judge.variance) > 0
         else np.nan
     )
     row["r"] = float(correlation(moments(y, f).sum(axis=0)))
@@ -172,7 +180,7 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
             [k for k in _NUMBERS if k.endswith(("low", "high", "se", "df", "gain"))],
             np.nan,
         )
-    return row | because(*_why_unsure(items, score, rated, found), lost)
+    return row | because(*_why_unsure(items, score, rated, with_judge), lost)
 
 
 def _why_unsure(
@@ -229,8 +237,12 @@ def _scored(
 ) -> tuple[pd.DataFrame, FloatArray, FloatArray]:
     """Keep the items that have a score."""
     score = arrays.item_means(reads.value)
-    there = ~np.isnan(score)
-    return reads.items[there].reset_index(drop=True), score[there], human[there]
+    is_scored = ~np.isnan(score)
+    return (
+        reads.items[is_scored].reset_index(drop=True),
+        score[is_scored],
+        human[is_scored],
+    )
 
 
 def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
@@ -479,12 +491,16 @@ def labels_needed(
         )
 
     def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
-        return _needed_row(reads, human, half_width)
+        return needed_row(reads, human, half_width)
 
     return row_with_people(judgments, labels, by, value, row, "labels")
 
 
-def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, Any]:
+def needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, Any]:
+    """Count the ratings that a half-width needs, from the spread of those there are.
+
+    `human` as in `mean_row`. Returns the columns of `labels_needed`.
+    """
     items, score, rated = _scored(reads, human)
     labelled = ~np.isnan(rated)
     n, total = int(labelled.sum()), len(score)
@@ -500,20 +516,21 @@ def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str,
         _regression(rated[labelled], f, np.zeros(n, dtype=np.int64))
         for f in (score[labelled], np.zeros(n))
     ]
-    found, alone = (
+    with_judge, alone = (
         label_variance(items, labelled, fit.error, fit.lost) for fit in fits
     )
-    if np.isnan(found.df):
+    if np.isnan(with_judge.df):
         return row | because(Reason("needed.few_clusters"))
-    if min(found.variance, alone.variance) == 0:
+    if min(with_judge.variance, alone.variance) == 0:
         return row | because(Reason("needed.no_spread"))
-    low, high = found.df * found.variance / stats.chi2.ppf([0.975, 0.025], found.df)
-    ways = [(found._replace(variance=v), 2) for v in (found.variance, low, high)]
+    df, variance = with_judge.df, with_judge.variance
+    low, high = df * variance / stats.chi2.ppf([0.975, 0.025], df)
+    ways = [(with_judge._replace(variance=v), 2) for v in (variance, low, high)]
     sizes = [
         _size(way, n, total, half_width, lost) for way, lost in [*ways, (alone, 1)]
     ]
     every = Reason("needed.all") if sizes[0] == total else None
-    few = _why_few(items, labelled, found.unit, (rated[labelled], score[labelled]))
+    few = _why_few(items, labelled, with_judge.unit, (rated[labelled], score[labelled]))
     why = because(every, few, unscored(reads, human))
     return row | dict(zip(names, sizes, strict=True)) | why
 
@@ -531,8 +548,8 @@ def label_variance(
     if labelled.all():
         df = n - 1 - lost
         return Sampling(float(error @ error) / df if df > 0 else np.nan, df, "labels")
-    found = sampling_variance(items, labelled, error, lost)
-    return found._replace(variance=found.variance / (1 / n - 1 / len(items)))
+    sampling = sampling_variance(items, labelled, error, lost)
+    return sampling._replace(variance=sampling.variance / (1 / n - 1 / len(items)))
 
 
 def _size(found: Sampling, n: int, total: int, half_width: float, lost: int) -> int:
@@ -615,11 +632,11 @@ def systems_with_labels(
 
 def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     items, score, rated = _scored(reads, human)
-    there = items["candidate"].notna().to_numpy()
+    is_named = items["candidate"].notna().to_numpy()
     items, score, rated = (
-        items[there].reset_index(drop=True),
-        score[there],
-        rated[there],
+        items[is_named].reset_index(drop=True),
+        score[is_named],
+        rated[is_named],
     )
     system, names = pd.factorize(items["candidate"])
     count = np.bincount(system[~np.isnan(rated)], minlength=len(names))
@@ -647,11 +664,13 @@ def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
         return out.assign(**because_each(*[every] * len(out))).to_dict("records")
     first = np.unique(text, return_index=True)[1]
     cluster = items["cluster"].to_numpy()[first]
-    shape, alone = (int(text.max()) + 1, 1), np.zeros_like(text)
-    means = (arrays.cell_means(text, alone, of, shape)[:, 0] for of in (score, rated))
-    found = estimate_systems(system[first], cluster, *means)
-    each = because_each(*(collect(own, lost) for own in found.pop("codes")))
-    return out.assign(**found, **each).to_dict("records")
+    shape, one_cell = (int(text.max()) + 1, 1), np.zeros_like(text)
+    means = (
+        arrays.cell_means(text, one_cell, of, shape)[:, 0] for of in (score, rated)
+    )
+    estimates = estimate_systems(system[first], cluster, *means)
+    each = because_each(*(collect(why, lost) for why in estimates.pop("codes")))
+    return out.assign(**estimates, **each).to_dict("records")
 
 
 def _why_no_systems(names: Any, count: IntArray, n_clusters: int) -> Reason | None:
@@ -677,26 +696,26 @@ def estimate_systems(
     of, y, f = system[labelled], rated[labelled], score[labelled]
     count, size = np.bincount(of), np.bincount(system)
     fit = _regression(y, np.zeros_like(f) if np.median(count) <= 2 else f, of)
-    alone, judge_own = (np.bincount(of, weights=x) / count for x in (y, f))
-    judge = np.bincount(system, weights=score) / size
-    own = alone + fit.slope * (judge - judge_own)
+    mean_rating, judge_of_rated = (np.bincount(of, weights=x) / count for x in (y, f))
+    judge_of_all = np.bincount(system, weights=score) / size
+    direct = mean_rating + fit.slope * (judge_of_all - judge_of_rated)
     df = len(y) - 1 - fit.lost
     sampling = float(fit.error @ fit.error) / df * (1 / count - 1 / size)
     shared = _shared_variance(system, cluster, labelled, fit.error)
-    found, mse = _composite(own, judge, np.maximum(sampling - shared, 0.0))
+    columns, mse = _composite(direct, judge_of_all, np.maximum(sampling - shared, 0.0))
     prompts = effective_clusters(cluster[labelled])
     free = (mse + shared) ** 2 / np.maximum(
         mse**2 / df + shared**2 / (prompts - 1), 1e-300
     )
     se = np.sqrt(mse + shared)
     if labelled.all():
-        found["codes"] = [Reason("all_labelled")] * len(se)
+        columns["codes"] = [Reason("all_labelled")] * len(se)
     elif not fit.error.any():
         se = np.full_like(se, np.nan)
-        found["codes"] = [Reason("no_interval.on_line")] * len(se)
+        columns["codes"] = [Reason("no_interval.on_line")] * len(se)
     half = special.stdtrit(free, 0.5 + LEVEL / 2) * se
-    ends = {"low": found["estimate"] - half, "high": found["estimate"] + half}
-    return found | ends | {"se": se, "df": free}
+    ends = {"low": columns["estimate"] - half, "high": columns["estimate"] + half}
+    return columns | ends | {"se": se, "df": free}
 
 
 def _shared_variance(

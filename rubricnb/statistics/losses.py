@@ -86,13 +86,13 @@ def lost_scores(
     >>> why.sentence.split(" (")[0]
     '1 of 3 items have a score under a, but none under b, and are left out'
     """
-    found = []
+    why = []
     for side, other, (name, lacking) in ((a, b, names), (b, a, names[::-1])):
         lost = ~np.isnan(side) & np.isnan(other)
         if lost.any():
-            kept = ~np.isnan(side) & ~np.isnan(other)
-            means = {"lost_mean": mean_of(side[lost]), "kept_mean": mean_of(side[kept])}
-            found.append(
+            both = ~np.isnan(side) & ~np.isnan(other)
+            means = {"lost_mean": mean_of(side[lost]), "kept_mean": mean_of(side[both])}
+            why.append(
                 Reason(
                     "lost",
                     lost=int(lost.sum()),
@@ -103,7 +103,7 @@ def lost_scores(
                     **means,
                 )
             )
-    return tuple(found)
+    return tuple(why)
 
 
 def absent(
@@ -122,20 +122,22 @@ def absent(
     names, what
         As in `lost_scores`.
     """
-    found = []
+    why = []
     for side, rows, name in zip((a, b), shared_items(a, b), names, strict=True):
         mean, shared = item_means(side.value), np.zeros(len(side.items), bool)
         shared[rows] = True
-        own = ~np.isnan(mean) & ~shared
-        if own.any() and len(rows):
+        absent_here = ~np.isnan(mean) & ~shared
+        if absent_here.any() and len(rows):
             means = {
-                "lost_mean": mean_of(mean[own]),
+                "lost_mean": mean_of(mean[absent_here]),
                 "kept_mean": _mean_known(mean[shared]),
             }
-            found.append(
-                Reason("absent", n=int(own.sum()), what=what, name=name, **means)
+            why.append(
+                Reason(
+                    "absent", n=int(absent_here.sum()), what=what, name=name, **means
+                )
             )
-    return tuple(found)
+    return tuple(why)
 
 
 def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reasons:
@@ -151,19 +153,17 @@ def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reaso
     """
     rows_a, rows_b = shared_items(a, b)
     mean_a, mean_b = item_means(a.value)[rows_a], item_means(b.value)[rows_b]
-    kept = ~np.isnan(mean_a) & ~np.isnan(mean_b)
-    found = []
+    both = ~np.isnan(mean_a) & ~np.isnan(mean_b)
+    why = []
     for side, rows, other, called in (
         (a, rows_a, mean_b, names),
         (b, rows_b, mean_a, names[::-1]),
     ):
-        lost, got = (count[rows[kept]] for count in read_counts(side))
-        numbers = reads_lost(lost, got, other[kept])
+        lost, got = (count[rows[both]] for count in read_counts(side))
+        numbers = reads_lost(lost, got, other[both])
         if numbers:
-            found.append(
-                Reason("lost_reads", name=called[0], other=called[1], **numbers)
-            )
-    return tuple(found)
+            why.append(Reason("lost_reads", name=called[0], other=called[1], **numbers))
+    return tuple(why)
 
 
 def reads_lost(lost: IntArray, got: IntArray, scored: FloatArray) -> dict[str, float]:
@@ -276,14 +276,14 @@ def difference_bounds(
     >>> difference_bounds(np.array([2.0, 4]), np.array([3.0, np.nan]), (1, 5))
     (-1.0, 1.0)
     """
-    known = ~(np.isnan(a) & np.isnan(b))
-    if not known.any():
+    has_either = ~(np.isnan(a) & np.isnan(b))
+    if not has_either.any():
         return float("nan"), float("nan")
     lost = lost or (np.isnan(a).astype(np.float64), np.isnan(b).astype(np.float64))
 
     def with_lost_at(end: float, side: FloatArray, share: FloatArray) -> float:
         filled = np.where(np.isnan(side), end, (1 - share) * side + share * end)
-        return float(filled[known].mean())
+        return float(filled[has_either].mean())
 
     low, high = ends
     least = with_lost_at(low, a, lost[0]) - with_lost_at(high, b, lost[1])

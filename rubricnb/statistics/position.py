@@ -14,9 +14,15 @@ from scipy import special
 from rubricnb.permutation import position_counts
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._placement import Placement, place, read_profiles
-from rubricnb.statistics._preference import Preference, log_preferences
 from rubricnb.statistics.intervals import noncentrality
+from rubricnb.statistics.placement import (
+    Block,
+    Placement,
+    blocks,
+    place,
+    read_profiles,
+)
+from rubricnb.statistics.preference import Preference, log_preferences
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, because, because_each
 
@@ -118,11 +124,13 @@ def position_bias(
     for key, reads in arrays.read_groups(judgments, by, value):
         arrays.require_options(reads)
         _check_orderings(key, reads)
-        groups.append((key, reads))
-    preferences = log_preferences([reads for _, reads in groups])
+        groups.append((key, reads, blocks(reads)))
+    preferences = log_preferences(
+        [reads for _, reads, _ in groups], [parts for _, _, parts in groups]
+    )
     rows = [
-        {**key, **_bias(reads, preference)}
-        for (key, reads), preference in zip(groups, preferences, strict=True)
+        {**key, **_bias(reads, parts, preference)}
+        for (key, reads, parts), preference in zip(groups, preferences, strict=True)
     ]
     return infer.adjust(pd.DataFrame(rows), "p_within")
 
@@ -257,10 +265,12 @@ def _check_orderings(key: dict[str, Any], reads: Reads) -> None:
     )
 
 
-def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
+def _bias(
+    reads: Reads, parts: Sequence[Block], preference: Preference
+) -> dict[str, Any]:
     n = reads.n_options
     cluster = reads.cluster
-    placement = place(reads)
+    placement = place(reads, parts)
     n_reads = int(reads.parsed.sum())
     row: dict[str, Any] = infer.counted(placement.reads > 0, cluster) | {
         "n_reads": n_reads
@@ -269,12 +279,12 @@ def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
     reasons: list[Reason] = []
     if n_reads == 0:
         reasons.append(Reason("no_read"))
-    row |= _papers_test(reads, placement, reasons)
-    seen = placement.comparable if n_reads else n - 1
-    row |= _cluster_test(placement, n_clusters, reasons)
-    row |= _shares(placement, reads, n_clusters)
-    if seen < n - 1:
-        reasons.append(_why_uncompared(reads, seen))
+    row |= papers_test(reads, placement, reasons)
+    comparable = placement.comparable if n_reads else n - 1
+    row |= cluster_test(placement, n_clusters, reasons)
+    row |= position_shares(placement, reads, n_clusters)
+    if comparable < n - 1:
+        reasons.append(_why_uncompared(reads, comparable))
         sizes = ("share_", "v2_unbiased", "p_equivalent")
         row |= dict.fromkeys([c for c in row if c.startswith(sizes)], np.nan)
     elif row["df"] == 0:  # nothing varied: the sizes have no standard error
@@ -286,10 +296,10 @@ def _bias(reads: Reads, preference: Preference) -> dict[str, Any]:
     if row["df"] > 0:
         reasons += infer.alike(row)
     row |= preference.columns
-    reasons += preference.why if seen and n_reads else ()
+    reasons += preference.why if comparable and n_reads else ()
     if n_clusters > 1:
         reasons += infer.few_clusters(cluster[placement.reads > 0])
-    able = n_clusters > 1 and seen == n - 1 and row["df"] > 0
+    able = n_clusters > 1 and comparable == n - 1 and row["df"] > 0
     row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
     return row | because(reasons)
 
@@ -310,9 +320,14 @@ def _why_uncompared(reads: Reads, comparable: int) -> Reason:
     return Reason(by_design)
 
 
-def _papers_test(
+def papers_test(
     reads: Reads, placement: Placement, reasons: list[Reason]
 ) -> dict[str, float]:
+    """Compute the papers' χ² of the chosen positions, its p and Cramér's V.
+
+    NaN, with a reason appended to `reasons`, where reads are probabilities or scores
+    were not shown equally often everywhere.
+    """
     undefined = dict.fromkeys(_PAPERS, np.nan)
     if reads.probability is not None:
         reasons.append(Reason("chi2.probabilities"))
@@ -338,9 +353,14 @@ def _is_balanced(reads: Reads) -> bool:
     return bool((counts == counts[0, 0]).all())
 
 
-def _cluster_test(
+def cluster_test(
     placement: Placement, n_clusters: int, reasons: list[Reason]
 ) -> dict[str, Any]:
+    """Test "every score is chosen alike at every position", with clusters for units.
+
+    Q = d′V⁻d of the summed deviations d against χ² with the rank of V. A doubt is
+    appended to `reasons`. Returns ``q``, ``df`` and ``p_within``.
+    """
     if n_clusters == 1:
         reasons.append(Reason("no_test"))
     if n_clusters < 2 or placement.comparable == 0:
@@ -356,25 +376,27 @@ def _cluster_test(
 def quadratic_form(d: FloatArray, variance: FloatArray) -> tuple[float, int]:
     """Return Q = d′V⁻d and the rank of V."""
     values, vectors = np.linalg.eigh(variance)
-    kept = values > max(1e-9 * values[-1], 1e-9)
-    q = float(((vectors[:, kept].T @ d) ** 2 / values[kept]).sum())
-    return q, int(kept.sum())
+    nonzero = values > max(1e-9 * values[-1], 1e-9)
+    q = float(((vectors[:, nonzero].T @ d) ** 2 / values[nonzero]).sum())
+    return q, int(nonzero.sum())
 
 
-def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, float]:
+def position_shares(
+    placement: Placement, reads: Reads, n_clusters: int
+) -> dict[str, float]:
     """V²_U and position shares; both centred at the permutation mean,
     as if balanced.
     """
     n = reads.n_options
     placement = placement.as_if_balanced()
-    seen = placement.reads > 0
-    cluster = reads.cluster[seen]
-    deviation, size = placement.deviation[seen], placement.reads[seen]
+    has_reads = placement.reads > 0
+    cluster = reads.cluster[has_reads]
+    deviation, size = placement.deviation[has_reads], placement.reads[has_reads]
     out = _v2_unbiased(deviation / size[:, None], cluster)
-    found, equal = [infer.Estimate()] * n, [np.nan]
+    shares, equal = [infer.Estimate()] * n, [np.nan]
     if len(size):
         share = 1 / n + deviation.sum(axis=0) / size.sum()
-        found = [infer.Estimate(value) for value in share]
+        shares = [infer.Estimate(value) for value in share]
         rest = arrays.by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
         if n_clusters > 1:
             weight = arrays.by_cluster(size, cluster) / size.sum()
@@ -384,16 +406,16 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
                 / size.sum()
             )
             ways = zip(share, se, infer.freedom(rest), strict=True)
-            found = [infer.t_estimate(*map(float, way)) for way in ways]
+            shares = [infer.t_estimate(*map(float, way)) for way in ways]
             margin = infer.MARGINS["share"]
             equal = [
                 infer.equivalence(e.value - 1 / n, e.se, e.df + 1, margin)
-                for e in found
+                for e in shares
             ]
     count, asked = placement.count.sum(axis=0), int((reads.order >= 0).sum())
-    for p, own in enumerate(found):
-        name, ends = f"share_{p + 1}", np.clip(own.ends, 0.0, 1.0)
-        out |= own.named(name, *infer.UNTESTED)
+    for p, share_of_p in enumerate(shares):
+        name, ends = f"share_{p + 1}", np.clip(share_of_p.ends, 0.0, 1.0)
+        out |= share_of_p.named(name, *infer.UNTESTED)
         out |= {f"{name}_low": float(ends[0]), f"{name}_high": float(ends[1])}
         out[f"{name}_least"] = count[p] / asked  # no lost read stood there
         # all of them did
@@ -470,14 +492,16 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     is_blind = bool(given.any()) and place(reads).comparable == 0
     blind = _why_uncompared(reads, 0) if is_blind else None
     cells = zip(np.repeat(given, n), shown.ravel(), strict=True)
-    why = [_why_no_share(count, bool(there), blind) for count, there in cells]
+    why = [_why_no_share(count, bool(is_shown), blind) for count, is_shown in cells]
     size = np.where(
         shown & (given > 0)[:, None] & (not is_blind), given[:, None], np.nan
     )
-    found = [place(reads, score=s) for s in range(1, n + 1)]
-    count = np.stack([placement.count.sum(axis=0) for placement in found])
-    null = np.stack([placement.expected.sum(axis=0) for placement in found])
-    sd = np.sqrt(np.maximum([np.diag(placement.variance) for placement in found], 0))
+    placements = [place(reads, blocks(reads, score=s)) for s in range(1, n + 1)]
+    count = np.stack([placement.count.sum(axis=0) for placement in placements])
+    null = np.stack([placement.expected.sum(axis=0) for placement in placements])
+    sd = np.sqrt(
+        np.maximum([np.diag(placement.variance) for placement in placements], 0)
+    )
     return pd.DataFrame(
         {
             "score": np.repeat(reads.scores, n),

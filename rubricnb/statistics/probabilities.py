@@ -285,23 +285,25 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
     n = reads.n_options
     cluster = reads.cluster[item]
     logs = _logs(np.asarray(reads.probability)[item, read])
-    sums = _by_cell(logs, shown, cluster)
+    sums = sums_by_cell(logs, shown, cluster)
     if len(shown) and sums[:, 1].sum(axis=0).min() == 0:
         raise ValueError(
             "some scores never appear at some positions, so score and position cannot "
             "be separated: ask in balanced(n) or Design('rotated', n) orders"
         )
     total = sums.sum(axis=0)
-    mean = _of_places(total) if len(logs) else np.full(n, np.nan)
+    mean = position_preferences(total) if len(logs) else np.full(n, np.nan)
     # One order a prompt leaves few prompts in a cell,
     # so each is left out with its cell refitted.
-    left = _of_places(total - sums) if len(sums) > 1 else np.empty((0, n))
-    found = [jackknife_t(m, own) for m, own in zip(mean, left.T, strict=True)]
-    intervals = pd.DataFrame([own.columns(*UNTESTED) for own in found])
-    alone = len(sums) > 1 and bool(np.isnan(left).any())
+    left = position_preferences(total - sums) if len(sums) > 1 else np.empty((0, n))
+    estimates = [
+        jackknife_t(m, left_out) for m, left_out in zip(mean, left.T, strict=True)
+    ]
+    intervals = pd.DataFrame([left_out.columns(*UNTESTED) for left_out in estimates])
+    is_one_prompt = len(sums) > 1 and bool(np.isnan(left).any())
     why = collect(
         few_clusters(cluster) if len(logs) else Reason("no_probabilities"),
-        Reason("no_interval.one_prompt") if alone else None,
+        Reason("no_interval.one_prompt") if is_one_prompt else None,
     )
     return pd.DataFrame(
         {
@@ -315,11 +317,11 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
     ).to_dict("records")
 
 
-def _by_cell(logs: FloatArray, shown: IntArray, cluster: IntArray) -> FloatArray:
-    """Sum of the logs and number of reads by place and score:
-    (clusters, 2, places, scores).
+def sums_by_cell(logs: FloatArray, shown: IntArray, cluster: IntArray) -> FloatArray:
+    """Sum of the logs and number of reads by position and score.
 
-    `logs`: (reads, places); `shown`: the score at each of these places.
+    `logs`: (reads, positions); `shown`: the score at each of these positions. Returns
+    (clusters, 2, positions, scores).
     """
     n = shown.shape[1]
     _, code = np.unique(cluster, return_inverse=True)
@@ -331,10 +333,10 @@ def _by_cell(logs: FloatArray, shown: IntArray, cluster: IntArray) -> FloatArray
     )
 
 
-def _of_places(sums: FloatArray) -> FloatArray:
-    """Preference for each place, from `_by_cell`; NaN where a cell is empty.
+def position_preferences(sums: FloatArray) -> FloatArray:
+    """Preference for each position, from `sums_by_cell`; NaN where a cell is empty.
 
-    Scores count alike at every place, even if they appear there unequally often.
+    Scores count alike at every position, even if they appear there unequally often.
     """
     logs, count = np.moveaxis(sums, -3, 0)
     cell = np.where(count > 0, logs / np.maximum(count, 1), np.nan)

@@ -196,7 +196,7 @@ def _reversal_effect(
                 ((forward[name] + reverse[name]) / 2).to_numpy(),
                 still[name].to_numpy(),
             )
-            row = _paired(moved - calm, cluster)
+            row = paired_row(moved - calm, cluster)
             why = _why_unsure(cluster, {"differences": np.abs(np.sign(moved - calm))})
             if other is None or other.value.shape[1] < 2:
                 why = (Reason("no_halves", control=control),)
@@ -214,7 +214,12 @@ def _reversal_effect(
     return rows
 
 
-def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
+def paired_row(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
+    """Estimate the mean of paired differences of flip rates, one per item.
+
+    Its t interval is over clusters; ``p_equivalent`` tests "it is beyond the margin for
+    flips", and ``mde`` is the effect that 80 % of such studies would find.
+    """
     found = infer.mean_t(difference, cluster)
     n, margin = found.df + 1, infer.MARGINS["flips"]
     equal = infer.equivalence(found.value, found.se, n, margin, largest=1.0)

@@ -205,20 +205,24 @@ def _by_counting(
     size = np.bincount(cluster)
     start = np.cumsum(size) - size
     item = np.flatnonzero(chosen[cluster])
-    ends = np.cumsum(size[cluster[item]])
+    last_pair = np.cumsum(size[cluster[item]])
     out = np.zeros(len(size))
     for block in np.split(
-        item, np.searchsorted(ends, np.arange(_BLOCK, ends[-1], _BLOCK))
+        item, np.searchsorted(last_pair, np.arange(_BLOCK, last_pair[-1], _BLOCK))
     ):
-        own = size[cluster[block]]
-        j = np.repeat(block, own)
-        k = np.arange(len(j)) - np.repeat(np.cumsum(own) - own, own) + start[cluster[j]]
-        found = sum(
+        partners = size[cluster[block]]
+        j = np.repeat(block, partners)
+        k = (
+            np.arange(len(j))
+            - np.repeat(np.cumsum(partners) - partners, partners)
+            + start[cluster[j]]
+        )
+        n_below = sum(
             counts.below(begin, below)
             for begin in (one.left[j], one.right[j])
             for below in (level[k], level[k] + 1)
         )
-        out += np.bincount(cluster[j], found / 4, minlength=len(size))
+        out += np.bincount(cluster[j], n_below / 4, minlength=len(size))
     return out
 
 

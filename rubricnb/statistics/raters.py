@@ -123,7 +123,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
             (lead[~np.isnan(lead)], None if of is None else of[~np.isnan(lead)])
             for lead in (annotator - judge).T
         ]
-        p = np.array([_p_below_epsilon(*lead, epsilon) for lead in leads])
+        p = np.array([p_below_epsilon(*lead, epsilon) for lead in leads])
         worse_by_less = (
             stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
         )
@@ -153,7 +153,7 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
     return judge, annotator
 
 
-def _p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> float:
+def p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> float:
     """One-sided p of "the mean is epsilon or
     more", by t over clusters, or over items as published.
 
@@ -226,10 +226,14 @@ def judge_bias(
        bias   low  high  slope
     0  0.67  0.12  1.21   0.85
     """
-    return row_with_people(judgments, items, by, value, _bias)
+    return row_with_people(judgments, items, by, value, judge_bias_row)
 
 
-def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
+def judge_bias_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+    """Compare the judge's scores with people's: the columns of `judge_bias`.
+
+    `human`: a rating per item, NaN where there is none.
+    """
     used, score, human_used = rated(reads, human)
     cluster, apart = reads.cluster[used], score - human_used
     row: dict[str, Any] = infer.counted(used, reads.cluster)
@@ -318,10 +322,15 @@ def system_agreement(
     0          3  1.0
     """
     arrays.require(judgments, ["candidate"], "judgments")
-    return row_with_people(judgments, items, by, value, _ranking)
+    return row_with_people(judgments, items, by, value, system_agreement_row)
 
 
-def _ranking(reads: Reads, human: FloatArray) -> dict[str, Any]:
+def system_agreement_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+    """Compare the judge's and people's rankings of systems, which are the candidates.
+
+    `human`: a rating per item, NaN where there is none. Returns the columns of
+    `system_agreement`: Kendall's τ and its bootstrap interval over clusters.
+    """
     named = reads.items["candidate"].notna().to_numpy()
     used, *sides = rated(reads, np.where(named, human, np.nan))
     system, cluster = (

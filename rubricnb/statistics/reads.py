@@ -479,7 +479,7 @@ def _refuse_equal_items(
     if twice.any():
         key = known[int(twice.argmax())]
         rows = [str(row + 1) for row in np.flatnonzero([k == key for k in known])]
-        said = ", ".join(
+        named = ", ".join(
             f"{name} {part!r}" for name, part in zip(names, key, strict=True)
         )
         lacking = [c for c in ("dataset", "criterion") if c not in names]
@@ -489,7 +489,7 @@ def _refuse_equal_items(
             else ""
         )
         raise ValueError(
-            f"items hold {said} {len(rows)} times (rows {', '.join(rows[:5])}), so "
+            f"items hold {named} {len(rows)} times (rows {', '.join(rows[:5])}), so "
             f"which one was judged is not known; pass each once{hint}: "
             f"items.drop_duplicates({names})"
         )

@@ -284,8 +284,8 @@ def _majority(scores: FloatArray) -> float:
 
 
 def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
-    known = side.parsed.any(axis=1)
-    row: dict[str, Any] = infer.counted(known, side.cluster) | {
+    has_reads = side.parsed.any(axis=1)
+    row: dict[str, Any] = infer.counted(has_reads, side.cluster) | {
         "n_reads": int(side.parsed.sum())
     }
     people: _People | None = None
@@ -293,22 +293,22 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
     if items is not None:
         people, why = _people(side, items)
     levels = _levels(side, people)
-    row |= _shares("share", side.value[known], levels, why)
+    row |= _shares("share", side.value[has_reads], levels, why)
     if items is None:
-        return row | because(why, None if known.any() else Reason("no_read"))
-    found = Estimate()
-    both: NDArray[np.bool_] = np.zeros(known.shape, bool)
+        return row | because(why, None if has_reads.any() else Reason("no_read"))
+    distance = Estimate()
+    both: NDArray[np.bool_] = np.zeros(has_reads.shape, bool)
     if people is not None:
-        both = np.logical_and(known, ~np.isnan(people.ratings).all(axis=1))
+        both = np.logical_and(has_reads, ~np.isnan(people.ratings).all(axis=1))
         row |= _shares("human", people.ratings[both], levels, why)
         row["compares"] = people.compares
         is_mean = people.compares == _MEANS
         scores = arrays.item_means(side.value)[:, None] if is_mean else side.value
-        found = _between(scores[both], people.ratings[both], side.cluster[both])
+        distance = _between(scores[both], people.ratings[both], side.cluster[both])
         why += (
             why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
         )
-    row |= found.named("wasserstein", *infer.UNTESTED)
+    row |= distance.named("wasserstein", *infer.UNTESTED)
     alike = infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else ()
     lost = unscored(side, people.means) if people is not None else ()
     return row | because(why, alike, lost)
@@ -390,8 +390,8 @@ def _shares(
     off = float(mean[~np.isin(nearest, np.arange(len(levels)))].sum())
     if off > 0:
         what = "scores" if name == "share" else "ratings"
-        ends = {"lowest": levels[0], "highest": levels[-1]}
-        why.append(Reason("off_scale", share=100 * off, what=what, **ends))
+        extreme = {"lowest": levels[0], "highest": levels[-1]}
+        why.append(Reason("off_scale", share=100 * off, what=what, **extreme))
     return {
         f"{name}_{level:g}": float(mean[nearest == k].sum())
         for k, level in enumerate(levels)
@@ -465,20 +465,20 @@ def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimat
 def _shifted(
     side: Reads, base: Reads, placebo: Reads | None, grid: FloatArray, level: float
 ) -> dict[str, Any]:
-    own, cluster = at_items(base, side, side.value), base.cluster
-    edited = np.full((len(own), 1), np.nan)
+    edited_reads, cluster = at_items(base, side, side.value), base.cluster
+    edited = np.full((len(edited_reads), 1), np.nan)
     if placebo is not None and side is not placebo:
         edited = at_items(base, placebo, placebo.value)
     plain = base.parsed.any(axis=1)
-    used = plain & ~np.isnan(own).all(axis=1)
+    used = plain & ~np.isnan(edited_reads).all(axis=1)
     both = used & ~np.isnan(edited).all(axis=1)
     row: dict[str, Any] = infer.counted(used, cluster)
     for name, other, of in (
         ("moved", base.value, used),
         ("moved_excess", edited, both),
     ):
-        found = _of_each_read(own[of], other[of], cluster[of], grid, level)
-        row |= found.named(name, *infer.UNTESTED)
+        distance = _of_each_read(edited_reads[of], other[of], cluster[of], grid, level)
+        row |= distance.named(name, *infer.UNTESTED)
     return row | because(
         why_no_interval(used, cluster),
         why_no_excess(side, placebo),
@@ -500,12 +500,14 @@ def _of_each_read(
     cluster = np.unique(cluster, return_inverse=True)[1]
     n_clusters, sums, counts = len(np.unique(cluster)), [], []
     for read in own.T:
-        there = np.flatnonzero(~np.isnan(read))
-        values, weights, item = _weighted(other[there])
-        group = cluster[there]
+        has_score = np.flatnonzero(~np.isnan(read))
+        values, weights, item = _weighted(other[has_score])
+        group = cluster[has_score]
         before = _cumulated(values, weights, group[item], n_clusters, grid)
         sums.append(
-            _cumulated(read[there], np.ones(len(there)), group, n_clusters, grid)
+            _cumulated(
+                read[has_score], np.ones(len(has_score)), group, n_clusters, grid
+            )
             - before
         )
         counts.append(np.bincount(group, minlength=n_clusters).astype(np.float64))

@@ -10,11 +10,11 @@ import pandas as pd
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._placement import directions
-from rubricnb.statistics._variance import crossed_variances
 from rubricnb.statistics.losses import Mask, left_out, read_counts, reads_left_out
+from rubricnb.statistics.placement import directions
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because
+from rubricnb.statistics.variance import crossed_variances
 
 PERMUTATIONS = 500
 _COMPONENTS = (
@@ -152,7 +152,7 @@ def variance_components(
        variance_item  variance_ordering
     0          0.333                0.5
     """
-    return arrays.row_per_group(judgments, by, value, _components)
+    return arrays.row_per_group(judgments, by, value, components_row)
 
 
 def _within_item_sd(reads: Reads) -> dict[str, Any]:
@@ -238,7 +238,8 @@ def _first_reads(reads: Reads) -> FloatArray:
     return out
 
 
-def _components(reads: Reads) -> dict[str, Any]:
+def components_row(reads: Reads) -> dict[str, Any]:
+    """Split the variance of scores into its sources: columns of `variance_components`."""
     first = _first_reads(reads)
     used = np.asarray(~np.isnan(first).any(axis=1))
     cluster, n_orderings = reads.cluster[used], first.shape[1]

@@ -13,7 +13,7 @@ from rubricnb.data import claims, verdicts
 from rubricnb.judging.fitting import stand_in
 from rubricnb.permutation import balanced, decode, shuffled, williams
 from rubricnb.statistics import at_reads
-from rubricnb.statistics._placement import place
+from rubricnb.statistics.placement import place
 from rubricnb.statistics.position import quadratic_form
 from rubricnb.statistics.reads import read_groups, reads
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.statistics.intervals import mean_t
-from rubricnb.statistics.raters import _p_below_epsilon, shift_of_systems
+from rubricnb.statistics.raters import p_below_epsilon, shift_of_systems
 
 ALT_TEST = (
     "github/nitaytech/AltTest/18428b1f4f34ac61c4978bc180263b90111e7337/data/summeval"
@@ -291,10 +291,10 @@ def test_p_without_variance_is_the_largest_that_a_mean_of_epsilon_allows(
     """
     share = np.linspace(0, 1, 200_001)
     allowed = share[share * mean + (1 - share) >= epsilon]
-    assert _p_below_epsilon(np.full(n, mean), np.arange(n), epsilon) == pytest.approx(
+    assert p_below_epsilon(np.full(n, mean), np.arange(n), epsilon) == pytest.approx(
         allowed.max() ** n, rel=1e-3
     )
-    assert _p_below_epsilon(np.full(n, 0.5), np.arange(n), epsilon) == 1
+    assert p_below_epsilon(np.full(n, 0.5), np.arange(n), epsilon) == 1
 
 
 def leads(sizes, rng):
@@ -314,9 +314,9 @@ def test_over_clusters_the_test_uses_their_own_degrees_of_freedom_and_over_items
     found = mean_t(d, cluster)
     assert found.df < 11
     p = stats.t.cdf((d.mean() - 0.3) / found.se, found.df)
-    assert _p_below_epsilon(d, cluster, 0.3) == pytest.approx(p)
+    assert p_below_epsilon(d, cluster, 0.3) == pytest.approx(p)
     published = stats.ttest_1samp(d, 0.3, alternative="less").pvalue
-    assert _p_below_epsilon(d, None, 0.3) == pytest.approx(published)
+    assert p_below_epsilon(d, None, 0.3) == pytest.approx(published)
 
 
 @pytest.mark.slow
@@ -327,6 +327,6 @@ def test_a_judge_that_is_not_good_enough_passes_in_a_twentieth_of_studies(sizes)
     """
     rng = np.random.default_rng(0)
     passed = np.mean(
-        [_p_below_epsilon(*leads(sizes, rng), 0.2) < 0.05 for _ in range(2_000)]
+        [p_below_epsilon(*leads(sizes, rng), 0.2) < 0.05 for _ in range(2_000)]
     )
     assert passed < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2_000)

@@ -8,7 +8,7 @@ from rubricnb.judging.results import judges
 from rubricnb.rulers import load_bundle, recorded_grades
 from studies.cost import study_cost
 from studies.gradings import record_gradings
-from studies.study import _GRADING_KEYS
+from studies.study import ENTRIES
 
 STUDY = """
 judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
@@ -79,7 +79,7 @@ def test_the_study_of_the_clone_can_be_read():
         (results_folder().parent / "params/rulers.yml").read_text("utf-8")
     )
     for part in content["gradings"]:
-        assert set(part) <= _GRADING_KEYS
+        assert set(part) <= ENTRIES["gradings"][0]
         assert set(part.get("methods", ["rulers"])) <= set(METHODS)
         bundle = load_bundle(part.get("bundle", part["dataset"]))
         for variant in part.get("variants", []):

@@ -3,7 +3,8 @@
 import pytest
 
 from rubricnb.book import find_root
-from tools.lint import ABBREVIATION, RULES, TICS, Clone, prose, tic_report, tics
+from tools.clone import Clone
+from tools.lint import ABBREVIATION, RULES, TICS, prose, tic_report, tics
 
 ROOT = find_root()
 HASH = "    --hash=sha256:"
@@ -94,6 +95,11 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
         "\nimport rubricnb.judging.run\nimport "
     ),
      "rubricnb/data/own.py reaches ['rubricnb/judging/run.py']"),
+    ("own folder alone", "studies/cost.py", "\nimport pandas",
+     "\nfrom rubricnb.judging.vllm import _open\nimport pandas", "judging.vllm._open"),
+    ("ratchet rises", "tools/ratchet.csv", "tools,private imports,0",
+     "tools,private imports,-1", "tools has 0 private imports, 1 more than the -1"),
+    ("ratchet rises", "tools/ratchet.csv", "tools,private imports,0\n", "", "no row"),
     ("one commit", ".github/workflows/test.yml", "@", "@v4 #", "@v4"),
     ("that deploys", ".github/workflows/test.yml", "contents: read", (
         "contents: write"

@@ -15,6 +15,7 @@ taste for a position.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,15 +102,15 @@ class Placement:
         return Placement(self.count, self.count - deviation, variance, self.sight)
 
 
-def place(reads: Reads, score: int | None = None) -> Placement:
+def place(reads: Reads, parts: Sequence[Block] | None = None) -> Placement:
     """Compute the permutation moments of one group's position counts.
 
-    With `score`, only answers of this score are counted.
+    `parts`: its blocks, where they are known already or count one score alone.
     """
     n_items, n = len(reads.items), reads.n_options
     count, expected = np.zeros((n_items, n)), np.zeros((n_items, n))
     variance, sight = np.zeros((n, n)), np.zeros((n, n))
-    for block in blocks(reads, score):
+    for block in blocks(reads) if parts is None else parts:
         given = block.count[..., None] * block.profile
         count += _at_positions(given, block.shown).sum(axis=1)
         expected += _permutation_mean(block)
@@ -119,7 +120,10 @@ def place(reads: Reads, score: int | None = None) -> Placement:
 
 
 def blocks(reads: Reads, score: int | None = None) -> list[Block]:
-    """Split the reads into blocks of exchangeable orderings."""
+    """Split the reads into blocks of exchangeable orderings.
+
+    With `score`, only answers of this score are counted.
+    """
     asked = reads.order >= 0
     n_orderings, n_reads = len(reads.orderings), reads.value.shape[1]
     turn = directions(reads.orderings)

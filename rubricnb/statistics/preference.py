@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rubricnb.statistics._placement import Block, blocks, read_profiles
 from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
+from rubricnb.statistics.placement import Block, read_profiles
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
 from rubricnb.statistics.reasons import Reason, Reasons
 
@@ -44,10 +44,12 @@ class Preference(NamedTuple):
     why: Reasons
 
 
-def log_preferences(groups: Sequence[Reads]) -> list[Preference]:
-    """Estimate γ of each group, summing to 0,
-    with 95 % jackknife-t intervals over clusters.
+def log_preferences(
+    groups: Sequence[Reads], parts: Sequence[Sequence[Block]]
+) -> list[Preference]:
+    """Estimate γ of each group, summing to 0, with 95 % jackknife-t intervals.
 
+    `parts`: the blocks of each group. The units of the jackknife are the clusters.
     Small groups are fitted together, each at its own γ: a table may have hundreds of
     them, and then the calls, and not the numbers, take the time.
     """
@@ -58,10 +60,10 @@ def log_preferences(groups: Sequence[Reads]) -> list[Preference]:
         if reads.probability is None:
             counted.setdefault(reads.n_options, []).append(k)
         else:
-            fits[k] = _fit_probabilities(reads, _contrasts(reads.n_options))
+            fits[k] = _fit_probabilities(reads, parts[k], _contrasts(reads.n_options))
     for n, own in counted.items():
         likelihoods, clusters = zip(
-            *(_conditional(groups[k]) for k in own), strict=True
+            *(_conditional(groups[k], parts[k]) for k in own), strict=True
         )
         found = _fit_conditional(likelihoods, _contrasts(n))
         fits |= dict(zip(own, zip(found, clusters, strict=True), strict=True))
@@ -173,11 +175,11 @@ def _together(parts: Sequence[_Likelihood]) -> _Likelihood:
     )
 
 
-def _conditional(reads: Reads) -> tuple[_Likelihood, IntArray]:
+def _conditional(reads: Reads, blocks: Sequence[Block]) -> tuple[_Likelihood, IntArray]:
     """Rows are item × block; copies of an answer count once."""
     value = np.where(copies(reads), np.nan, reads.option)
     score = np.where(np.isnan(value), 0, value).astype(np.int64)
-    parts = [_block_rows(block, score, reads) for block in blocks(reads)]
+    parts = [_block_rows(block, score, reads) for block in blocks]
     width = max(p.shape[1] for p in parts)
     parts = [np.pad(p, ((0, 0), (0, width - p.shape[1]), (0, 0))) for p in parts]
     # (items × blocks, reads, 2): score (0: none), ordering
@@ -341,10 +343,10 @@ def _maxima(parts: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
     every = _together(parts)
     theta = np.zeros((len(parts), contrasts.shape[1]))
     start = every.summed(_information(every, theta, contrasts))
-    found: list[Any] = [_singular(one) for one in start]
-    able = np.array([k for k, why in enumerate(found) if why is None], dtype=np.int64)
+    fits: list[Any] = [_singular(one) for one in start]
+    able = np.array([k for k, why in enumerate(fits) if why is None], dtype=np.int64)
     if not len(able):
-        return found
+        return fits
     theta[able] = _newton([parts[k] for k in able], contrasts)
     likelihood = _together([parts[k] for k in able])
     information = _information(likelihood, theta[able], contrasts)
@@ -354,14 +356,16 @@ def _maxima(parts: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
     is_finite = (largest <= _LARGEST) & (left >= _SEPARATED)
     # One more step polishes the last digits.
     score = likelihood.summed(_scores(likelihood, theta[able], contrasts))
-    kept = able[is_finite]
-    theta[kept] += np.linalg.solve(total[is_finite], score[is_finite, :, None])[..., 0]
+    finite = able[is_finite]
+    theta[finite] += np.linalg.solve(total[is_finite], score[is_finite, :, None])[
+        ..., 0
+    ]
     scores = _scores(likelihood, theta[able], contrasts)
     for number, k in enumerate(able):
-        own = likelihood.group == number
-        fit = (theta[k], scores[own], information[own])
-        found[k] = fit if is_finite[number] else Reason("log_preference.infinite")
-    return found
+        rows = likelihood.group == number
+        fit = (theta[k], scores[rows], information[rows])
+        fits[k] = fit if is_finite[number] else Reason("log_preference.infinite")
+    return fits
 
 
 def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:
@@ -423,11 +427,13 @@ def _information(
     return np.moveaxis(steps, 0, -1)
 
 
-def _fit_probabilities(reads: Reads, contrasts: FloatArray) -> tuple[Any, IntArray]:
+def _fit_probabilities(
+    reads: Reads, blocks: Sequence[Block], contrasts: FloatArray
+) -> tuple[Any, IntArray]:
     """Fit P(s) ∝ exp(α[row, s] + γ[position of s])
     to the probabilities by Newton's method.
     """
-    p, x, cluster = _probability_rows(reads, contrasts)
+    p, x, cluster = _probability_rows(reads, blocks, contrasts)
     size = contrasts.shape[1]
     alpha, theta = np.zeros((len(p), p.shape[2])), np.zeros(size)
     if len(p) == 0:
@@ -453,7 +459,7 @@ def _fit_probabilities(reads: Reads, contrasts: FloatArray) -> tuple[Any, IntArr
 
 
 def _probability_rows(
-    reads: Reads, contrasts: FloatArray
+    reads: Reads, blocks: Sequence[Block], contrasts: FloatArray
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Rows are item × block: probabilities (rows, reads,
     scores), contrasts of their positions.
@@ -463,9 +469,7 @@ def _probability_rows(
     answers = answers / np.maximum(answers.sum(axis=2, keepdims=True), 1e-300)
     # (items, reads, scores, size)
     x = contrasts[np.argsort(reads.orderings, axis=1)][reads.order]
-    p = [
-        np.where((block.cell >= 0)[..., None], answers, 0.0) for block in blocks(reads)
-    ]
+    p = [np.where((block.cell >= 0)[..., None], answers, 0.0) for block in blocks]
     rows = np.concatenate(p)
     x = np.concatenate([x] * len(p))
     cluster = np.tile(reads.cluster, len(p))
