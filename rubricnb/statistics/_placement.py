@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rubricnb.counting import binned
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 
 
@@ -185,17 +186,14 @@ def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> 
     n_items, n_slots = len(reads.items), shown.shape[1]
     item, read = np.nonzero((cell >= 0) & reads.parsed)
     flat = item * n_slots + cell[item, read]
-    count = np.bincount(flat, minlength=n_items * n_slots).reshape(n_items, n_slots)
+    count = binned(flat, minlength=n_items * n_slots).reshape(n_items, n_slots)
     answers = read_profiles(reads)[item, read]
     if count.max(initial=0) <= 1:
         total = np.zeros((n_items * n_slots, reads.n_options))
         total[flat] = answers
     else:
         total = np.stack(
-            [
-                np.bincount(flat, weights=a, minlength=n_items * n_slots)
-                for a in answers.T
-            ],
+            [binned(flat, weights=a, minlength=n_items * n_slots) for a in answers.T],
             axis=1,
         )
     if score is not None:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rubricnb.counting import binned
 from rubricnb.statistics._placement import Block, blocks, read_profiles
 from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
@@ -204,7 +205,7 @@ def _likelihood(rows: IntArray, orderings: IntArray) -> _Likelihood:
     given = score > 0
     at = position_of[order, np.maximum(score - 1, 0)]
     index = np.nonzero(given)
-    observed = np.bincount(index[0] * n + at[index], minlength=len(rows) * n)
+    observed = binned(index[0] * n + at[index], minlength=len(rows) * n)
     # (rows, n): of each score
     count = (score[..., None] == np.arange(1, n + 1)).sum(axis=1)
     by_frequency = np.argsort(-count, axis=1, kind="stable")
@@ -270,7 +271,7 @@ def _permanents(
     )
     chosen *= w / z
     cell = np.tile(pattern.position, several) + n * np.arange(several * n_cases)
-    weighted = np.bincount(
+    weighted = binned(
         cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n
     )
     expected = np.asarray(weighted, np.float64)
@@ -382,7 +383,7 @@ def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:
         step[active[has_lost]] /= 2
         theta[active[has_lost]] -= step[active[has_lost]]
         best[active] = np.maximum(best[active], value)
-        is_flat = np.abs(score).max(axis=1) <= _FLAT * np.bincount(likelihood.group)
+        is_flat = np.abs(score).max(axis=1) <= _FLAT * binned(likelihood.group)
         goes_on = ~has_lost & ~is_flat & (np.abs(gamma).max(axis=1) <= _LARGEST)
         moving = active[goes_on]
         if len(moving):

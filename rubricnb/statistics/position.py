@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
+from rubricnb.counting import binned
 from rubricnb.permutation import position_counts
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
@@ -409,7 +410,7 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
         ("v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"), np.nan
     )
     cluster = np.unique(cluster, return_inverse=True)[1]
-    size = np.bincount(cluster).astype(np.float64)
+    size = binned(cluster).astype(np.float64)
     n_pairs = size.sum() ** 2 - (size**2).sum()
     if n_pairs == 0:
         return undefined

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import binned
 from rubricnb.frames import score_dtype
 from rubricnb.permutation import code, decode, ranks
 from rubricnb.statistics import reads as arrays
@@ -245,9 +246,9 @@ def _shift(reads: Reads) -> list[dict[str, Any]]:
     by_score = np.take_along_axis(
         logs, np.argsort(reads.orderings[order], axis=1), axis=1
     )
-    count = np.bincount(cell, minlength=np.prod(shape)).reshape(shape)
+    count = binned(cell, minlength=np.prod(shape)).reshape(shape)
     sums = np.stack(
-        [np.bincount(cell, one, count.size).reshape(shape) for one in by_score.T], -1
+        [binned(cell, one, count.size).reshape(shape) for one in by_score.T], -1
     )
     whole = (count > 0).all(axis=1)
     if len(reads.orderings) < 2 or not whole.any():
@@ -325,7 +326,7 @@ def _by_cell(logs: FloatArray, shown: IntArray, cluster: IntArray) -> FloatArray
     _, code = np.unique(cluster, return_inverse=True)
     size = int(code.max(initial=-1)) + 1
     cell = (code[:, None] * n + np.arange(n)) * n + shown - 1
-    sums = [np.bincount(cell.ravel(), w, size * n * n) for w in (logs.ravel(), None)]
+    sums = [binned(cell.ravel(), w, size * n * n) for w in (logs.ravel(), None)]
     return np.stack([one.reshape(size, n, n) for one in sums], axis=1).astype(
         np.float64
     )

@@ -1,0 +1,34 @@
+"""Counts by number, against a loop."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubricnb.counting import binned
+
+CODES = st.lists(st.integers(0, 20), min_size=1, max_size=50)
+
+
+@given(CODES, st.integers(0, 30), st.sampled_from(["i1", "u2", "i4", "i8"]))
+def test_numbers_are_counted(codes, least, kind):
+    found = binned(np.array(codes, kind), minlength=least)
+    assert found.tolist() == [
+        codes.count(number) for number in range(max(least, max(codes) + 1))
+    ]
+    assert found.dtype == np.int64  # products of counts overflow 32 bits
+
+
+@given(CODES)
+def test_weights_are_added(codes):
+    weights = np.arange(len(codes)) / 4
+    found = binned(np.array(codes), weights)
+    for number, total in enumerate(found):
+        assert total == sum(
+            w for c, w in zip(codes, weights, strict=True) if c == number
+        )
+
+
+def test_a_fraction_is_not_cut_to_a_number():
+    with pytest.raises(TypeError, match="float64"):
+        binned(np.array([0.0, 1.5]))
