@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubricnb.counting import binned
+from rubricnb.counting import binned, repeated, summed_from
 
 CODES = st.lists(st.integers(0, 20), min_size=1, max_size=50)
 
@@ -32,3 +32,17 @@ def test_weights_are_added(codes):
 def test_a_fraction_is_not_cut_to_a_number():
     with pytest.raises(TypeError, match="float64"):
         binned(np.array([0.0, 1.5]))
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20))
+def test_values_are_repeated(times):
+    found = repeated(np.arange(len(times)), np.array(times))
+    assert found.tolist() == [i for i, n in enumerate(times) for _ in range(n)]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=20))
+def test_stretches_are_added(sizes):
+    values = np.arange(sum(sizes)) / 8
+    ends = np.cumsum(sizes)
+    found = summed_from(values, ends - sizes)
+    assert found.tolist() == [part.sum() for part in np.split(values, ends[:-1])]

@@ -67,9 +67,11 @@ def test_a_form_gives_the_commands_page(form, tmp_path):
     numbers = page.with_suffix(".json").read_text("utf-8")
     assert without_date(found["numbers"]) == without_date(numbers)
     printed = [line.strip() for line in done.output.splitlines()]
-    assert [*found["lines"], f"written: {page} and {page.with_suffix('.json')}"] == (
-        printed
-    )
+    assert [
+        *found["notes"],
+        *found["lines"],
+        f"written: {page} and {page.with_suffix('.json')}",
+    ] == (printed)
 
 
 def test_fields_are_read_as_they_are_typed(form, tmp_path):

@@ -39,8 +39,9 @@ def audit_form(folder: str | Path, fields: str) -> str:
     Returns
     -------
     str
-        JSON with ``lines`` (what the command prints), ``failures``, ``page`` (HTML) and
-        ``numbers`` (JSON); or with ``error``, one line.
+        JSON with ``notes`` and ``lines`` (what the command prints while it reads, and
+        of what it finds), ``failures``, ``page`` (HTML) and ``numbers`` (JSON); or with
+        ``error``, one line.
 
     Examples
     --------
@@ -60,7 +61,8 @@ def audit_form(folder: str | Path, fields: str) -> str:
             (found,) = given.audits(lambda cost: None)
         said = [line for line in printed.getvalue().splitlines() if line.strip()]
         answer: dict[str, Any] = {
-            "lines": [*said, found.sentence, *found.top["sentence"]],
+            "notes": said,
+            "lines": [found.sentence, *found.top["sentence"]],
             "failures": found.failures(),
             "page": given.page.read_text("utf-8"),
             "numbers": given.page.with_suffix(".json").read_text("utf-8"),

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from rubricnb.counting import repeated
 from rubricnb.data.rubrics import scale_with, scales_of
 from rubricnb.frames import STATUSES, Items
 from rubricnb.hashing import UInt64Array, hash64, mix64
@@ -282,7 +283,7 @@ def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:
         codes = zip(requests["criterion_ordering"], several, strict=True)
         orders = [decode(code) if asked else (1,) for code, asked in codes]
         size = np.array([len(order) for order in orders])
-        row, slot = np.repeat(row, size), np.concatenate([np.arange(n) for n in size])
+        row, slot = repeated(row, size), np.concatenate([np.arange(n) for n in size])
         texts = items["text_id"].astype(object)
         number = texts.groupby(texts, sort=False).cumcount() + 1
         asked_about = [

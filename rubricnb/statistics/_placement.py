@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rubricnb.counting import binned
+from rubricnb.counting import binned, summed_from
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 
 
@@ -294,6 +294,4 @@ def _pool(
 
 def _sum_sorted(values: FloatArray, owner: IntArray) -> FloatArray:
     starts = np.flatnonzero(np.r_[True, np.diff(owner) > 0])
-    return (
-        values if len(starts) == len(owner) else np.add.reduceat(values, starts, axis=0)
-    )
+    return values if len(starts) == len(owner) else summed_from(values, starts)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rubricnb.counting import binned
+from rubricnb.counting import binned, repeated, summed_from
 from rubricnb.statistics._placement import Block, blocks, read_profiles
 from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
@@ -142,7 +142,7 @@ class _Likelihood:
     def summed(self, rows: FloatArray, axis: int = 0) -> FloatArray:
         """Sum what belongs to rows within each group."""
         starts = np.searchsorted(self.group, np.arange(self.n_groups))
-        return np.asarray(np.add.reduceat(rows, starts, axis=axis))
+        return summed_from(rows, starts, axis)
 
 
 def _together(parts: Sequence[_Likelihood]) -> _Likelihood:
@@ -168,7 +168,7 @@ def _together(parts: Sequence[_Likelihood]) -> _Likelihood:
                 group=np.concatenate([p.group + k for k, p in own]),
             )
         )
-    group = np.repeat(np.arange(len(parts)), np.diff(first_row))
+    group = repeated(np.arange(len(parts)), np.diff(first_row))
     return _Likelihood(
         np.concatenate([part.observed for part in parts]), patterns, group
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rubricnb.counting import binned
+from rubricnb.counting import binned, repeated
 from rubricnb.statistics.reads import FloatArray, IntArray
 from rubricnb.statistics.reasons import Reason
 
@@ -27,7 +27,7 @@ def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
     item, column = (a.ravel() for a in np.indices(x.shape))
     x = (x - x.mean()).ravel()
     cluster = np.unique(cluster, return_inverse=True)[1]
-    found, _ = henderson([item, column, np.arange(n * k)], np.repeat(cluster, k), x)
+    found, _ = henderson([item, column, np.arange(n * k)], repeated(cluster, k), x)
     return found
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from rubricnb.counting import binned
+from rubricnb.counting import binned, repeated
 from rubricnb.permutation import position_counts
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
@@ -470,7 +470,7 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
     is_blind = bool(given.any()) and place(reads).comparable == 0
     blind = _why_uncompared(reads, 0) if is_blind else None
-    cells = zip(np.repeat(given, n), shown.ravel(), strict=True)
+    cells = zip(repeated(given, n), shown.ravel(), strict=True)
     why = [_why_no_share(count, bool(there), blind) for count, there in cells]
     size = np.where(
         shown & (given > 0)[:, None] & (not is_blind), given[:, None], np.nan
@@ -481,10 +481,10 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     sd = np.sqrt(np.maximum([np.diag(placement.variance) for placement in found], 0))
     return pd.DataFrame(
         {
-            "score": np.repeat(reads.scores, n),
+            "score": repeated(reads.scores, n),
             "position": np.tile(np.arange(1, n + 1), n),
             "share": (count / size).ravel(),
-            "n": np.repeat(given, n),
+            "n": repeated(given, n),
             "share_null": (null / size).ravel(),
             "share_null_sd": (sd / size).ravel(),
             **because_each(*why),

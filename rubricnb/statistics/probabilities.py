@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rubricnb.counting import binned
+from rubricnb.counting import binned, repeated
 from rubricnb.frames import score_dtype
 from rubricnb.permutation import code, decode, ranks
 from rubricnb.statistics import reads as arrays
@@ -239,9 +239,8 @@ def _shift(reads: Reads) -> list[dict[str, Any]]:
     arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     order, n = reads.order[item, read], reads.n_options
-    cell = np.ravel_multi_index(
-        (item, order), shape := (len(reads.items), len(reads.orderings))
-    )
+    shape = (len(reads.items), len(reads.orderings))
+    cell = item * shape[1] + order
     logs = _logs(np.asarray(reads.probability)[item, read])
     by_score = np.take_along_axis(
         logs, np.argsort(reads.orderings[order], axis=1), axis=1
@@ -268,7 +267,7 @@ def _shift(reads: Reads) -> list[dict[str, Any]]:
     ]
     table = pd.DataFrame(
         {
-            "ordering": np.repeat(code(reads.orderings), n),
+            "ordering": repeated(code(reads.orderings), n),
             "score": np.tile(np.arange(1, n + 1), len(reads.orderings)),
             "log_preference": moved.mean(axis=0),
             **pd.DataFrame([one.columns(*UNTESTED) for one in found]),

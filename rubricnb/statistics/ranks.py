@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rubricnb.counting import binned
+from rubricnb.counting import binned, repeated
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics.reads import FloatArray, IntArray
 
@@ -210,8 +210,8 @@ def _by_counting(
         item, np.searchsorted(ends, np.arange(_BLOCK, ends[-1], _BLOCK))
     ):
         own = size[cluster[block]]
-        j = np.repeat(block, own)
-        k = np.arange(len(j)) - np.repeat(np.cumsum(own) - own, own) + start[cluster[j]]
+        j = repeated(block, own)
+        k = np.arange(len(j)) - repeated(np.cumsum(own) - own, own) + start[cluster[j]]
         found = sum(
             counts.below(begin, below)
             for begin in (one.left[j], one.right[j])
