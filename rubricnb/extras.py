@@ -6,6 +6,36 @@ from importlib import import_module
 from typing import Any
 
 
+def not_installed(
+    error: ModuleNotFoundError, name: str, what: str, instead: str = ""
+) -> ImportError:
+    """Return the error that names the extra which brings a missing module.
+
+    Parameters
+    ----------
+    error
+        What the import raised.
+    name
+        The extra: ``parquet``, ``plots``, …
+    what
+        What needs the module, for the message.
+    instead
+        What to do without it.
+
+    Examples
+    --------
+    >>> found = ModuleNotFoundError(name="matplotlib.pyplot")
+    >>> print(not_installed(found, "plots", "rubricnb.plots"))
+    rubricnb.plots needs matplotlib, which is not installed: run python -m pip install \
+'rubricnb[plots]'
+    """
+    module = (error.name or "").partition(".")[0]
+    return ImportError(
+        f"{what} needs {module}, which is not installed: {instead}run python -m pip "
+        f"install 'rubricnb[{name}]'"
+    )
+
+
 def extra(module: str, name: str, what: str, instead: str = "") -> Any:
     """Import a module that an extra of the package brings.
 
@@ -13,12 +43,8 @@ def extra(module: str, name: str, what: str, instead: str = "") -> Any:
     ----------
     module
         Its name.
-    name
-        The extra: ``parquet``, ``embedded``, …
-    what
-        What needs it, for the message.
-    instead
-        What to do without it.
+    name, what, instead
+        As in `not_installed`.
 
     Raises
     ------
@@ -40,7 +66,4 @@ CSV, or run python -m pip install 'rubricnb[parquet]'
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
             raise
-        raise ImportError(
-            f"{what} needs {error.name}, which is not installed: {instead}run python -m "
-            f"pip install 'rubricnb[{name}]'"
-        ) from None
+        raise not_installed(error, name, what, instead) from None

@@ -353,7 +353,7 @@ def reading(path: Path, *others: Path) -> Iterator[None]:
     """Turn the errors of a malformed file into one ValueError that names the file."""
     try:
         yield
-    except (FileNotFoundError, PermissionError, ConnectionError):
+    except (FileNotFoundError, PermissionError, ConnectionError, ImportError):
         raise
     except Exception as error:
         names = tuple(file.name for file in (path, *others))
