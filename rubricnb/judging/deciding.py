@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import binned
 from rubricnb.frames import CONDITIONS, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.judge import JudgeLike, judging
@@ -102,7 +103,7 @@ def decide(
         requests = with_readout(requests, described)
         names = [name for name in _OF_ITEM if name in requests]
         unit = requests.groupby(names, observed=True, sort=False).ngroup().to_numpy()
-        planned = np.bincount(unit)
+        planned = binned(unit)
         if planned.min(initial=lead) < lead:
             item = requests["item_id"].iloc[int(np.argmax(unit == planned.argmin()))]
             raise ValueError(
