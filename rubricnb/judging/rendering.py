@@ -101,10 +101,10 @@ def askable(
         layout, wording, template, sampling``). All, and nothing, for a judge without a
         template of its own.
     """
-    own = getattr(judge, "own_prompt", None)
-    if own is None or not len(requests):
+    prompt = getattr(judge, "own_prompt", None)
+    if prompt is None or not len(requests):
         return requests, {}
-    shows = own.shows
+    shows = prompt.shows
     same = (
         requests["ordering"]
         .map(lambda o: list(decode(o)) == sorted(decode(o)))
@@ -112,7 +112,9 @@ def askable(
     )
     several = requests["template"] == "criteria"
     placebo = requests["design"] == "placebo"
-    alone = "criteria" in shows or requests.source["criterion"].nunique() > 1
+    asks_one_of_several = (
+        "criteria" in shows or requests.source["criterion"].nunique() > 1
+    )
     reference = ~requests["reference_score"].isin(["none", "auto"])
     if (requests["reference_score"] == "none").any():
         reference = requests["reference_score"] != "none"
@@ -127,7 +129,7 @@ def askable(
         ("together", several, "criteria", "several criteria in one prompt"),
         (
             "alone",
-            ~several & alone,
+            ~several & asks_one_of_several,
             "criterion definition options",
             "one criterion by itself",
         ),
@@ -147,7 +149,7 @@ def askable(
     )
     kept, refused = np.ones(len(requests), bool), {}
     for kind, rows, slots, what in needs:
-        hidden = kind in own.unseen
+        hidden = kind in prompt.unseen
         if rows.any() and (hidden or not shows & set(slots.split())):
             kept &= ~rows.to_numpy(bool)
             why = (
@@ -156,7 +158,7 @@ def askable(
                 else "has a form of its own"
             )
             why = "does not carry them" if hidden else why
-            refused[kind] = f"{own.name} {why}: {what} cannot be asked"
+            refused[kind] = f"{prompt.name} {why}: {what} cannot be asked"
     return requests[kept], refused
 
 
