@@ -948,7 +948,7 @@ def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
     score = human + error + 0.3
     found = judge_bias_row(_as_reads(cluster, score[:, None]), human)
     yield _covers("judge − people", "jackknife-t", found["low"], found["high"], 0.3)
-    low, high = mean_t(score - human, cluster).ends
+    low, high = _usual_t(score - human, cluster)
     yield _covers("judge − people", "t over prompts", low, high, 0.3)
     sums = by_cluster(moments(score, human), cluster)
     left = correlation(sums.sum(axis=0) - sums)
@@ -957,6 +957,16 @@ def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
     yield _covers("r", "jackknife-t", low, high, float(np.sqrt(0.5)))
     doubted = float(bool({"few_clusters", "few_clusters_alike"} & {*found["codes"]}))
     yield "doubted", "judge − people", "jackknife-t", float("nan"), doubted
+
+
+def _usual_t(x: FloatArray, cluster: IntArray) -> tuple[float, float]:
+    """t interval of a mean, as most software has it: CR1, clusters − 1 degrees."""
+    mean, n = x.mean(), len(np.unique(cluster))
+    sums = by_cluster(x - mean, cluster)
+    half = (
+        special.stdtrit(n - 1, 0.975) * np.sqrt(n / (n - 1) * (sums**2).sum()) / len(x)
+    )
+    return mean - half, mean + half
 
 
 def _do_orders_pay(n: int, rng: np.random.Generator, dear: bool) -> Found:

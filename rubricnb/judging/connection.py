@@ -175,10 +175,9 @@ class Connection(httpx2.AsyncClient):
 
         connecting = httpx2.Timeout(None, connect=min(timeout, 30))
         super().__init__(timeout=connecting, limits=httpx2.Limits(), trust_env=proxies)
-        self._root, self._own_headers = (
-            httpx2.URL(base_url).copy_with(raw_path=b"/"),
-            dict(headers),
-        )
+        address = httpx2.URL(base_url)
+        self._host = (address.scheme, address.netloc)
+        self._own_headers = {"User-Agent": "rubricnb", **headers}
         self._timeout_s, self._redact = timeout, redact
         self._openai = AsyncOpenAI(
             base_url=base_url, api_key="none", max_retries=0, http_client=self
@@ -188,14 +187,15 @@ class Connection(httpx2.AsyncClient):
         """Send a request of the ``openai`` client;
         return the response, up to a size limit.
         """
-        if request.url.copy_with(raw_path=b"/") != self._root:
+        if (request.url.scheme, request.url.netloc) != self._host:
             raise ValueError(
                 f"a call to {request.url.host} was blocked: the judge has a different "
                 "address"
             )
-        for name in set(request.headers) - set(_HEADERS):
-            del request.headers[name]
-        request.headers.update({"User-Agent": "rubricnb"} | self._own_headers)
+        kept = {
+            name: request.headers[name] for name in _HEADERS if name in request.headers
+        }
+        request.headers = httpx2.Headers(kept | self._own_headers)
         response = await super().send(
             request, stream=True, auth=None, follow_redirects=False
         )

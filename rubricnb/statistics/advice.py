@@ -11,20 +11,20 @@ import pandas as pd
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import human_of, rated
-from rubricnb.statistics.budget import will_permuting_help
+from rubricnb.statistics.budget import permuting_row
 from rubricnb.statistics.error_budget import (
     CALLS,
-    design_for,
-    error_budget,
+    budget_of_group,
+    designs,
     require_prices,
     with_left_out,
 )
 from rubricnb.statistics.labels import labels_needed, mean_with_labels
 from rubricnb.statistics.raters import judge_bias
-from rubricnb.statistics.reads import By, Unanswerable
+from rubricnb.statistics.reads import By, Reads, Unanswerable
 from rubricnb.statistics.reasons import Reason, Reasons, Why, because, collect
 from rubricnb.statistics.variance import crossed_variances, noise_ratio
-from rubricnb.statistics.variation import order_effect
+from rubricnb.statistics.variation import _order_effect
 
 ORDERS = 10
 ASK_PEOPLE = "have 20 texts rated, drawn at random"
@@ -128,14 +128,15 @@ def _steps(
         if "design" in part
         else part[:0]
     )
-    budget, people = error_budget(part, by=[]), _against_people(part, labels)
+    budget, people = budget_of_group(part), _against_people(part, labels)
     judge, goes_on = _judge(budget, people)
     yield judge
     if goes_on:
         why = _why_no_order_effect(crossed)
+        reads = None if why else arrays.reads(crossed)
         yield _texts(budget, people, price, precision)
         for (step, chapter, gain_is), answer in _OF_ORDERS.items():
-            found = because(why) if why else answer(crossed, price)
+            found = answer(crossed, reads, price) if reads else because(why)
             yield _row(step, chapter, gain_is) | found
         yield _labels(part, labels, people, price, precision)
 
@@ -270,7 +271,7 @@ def _texts(
 ) -> _Row:
     on_scale = people.agree == "yes"
     slope = people.slope if on_scale else 1.0
-    plan = design_for(budget, precision * slope, price).iloc[0]
+    plan = designs(budget, precision * slope, price)[0]
     about, why = (
         ("texts", "23_error_budget", "prompts for this difference"),
         plan["codes"],
@@ -302,23 +303,22 @@ def _why_no_order_effect(crossed: pd.DataFrame) -> Reason | None:
     """Return why these judgments cannot show an effect of orders; None if they can."""
     if len(crossed) == 0:
         return Reason("no_balanced")
-    if crossed["ordering"].nunique() < 2:
+    if "ordering" not in crossed or crossed["ordering"].nunique() < 2:
         return Reason("one_ordering_so_far")
     return None
 
 
-def _measured(found: pd.Series, name: str) -> _Row:
+def _measured(found: _Row, name: str) -> _Row:
     """A statistic, its interval and its reason."""
     ends = {end: found[f"{name}_{end}"] for end in ("low", "high")}
     return {"gain": found[name], **because(found["codes"]), **ends}
 
 
-def _orders(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
-    found = will_permuting_help(crossed, k=ORDERS, by=[]).iloc[0]
+def _orders(crossed: pd.DataFrame, reads: Reads, price: Mapping[str, float]) -> _Row:
+    found = permuting_row(reads.value, reads.cluster, ORDERS)
     if np.isnan(found["gain"]):
         return _measured(found, "gain")
-    texts = len(crossed.drop_duplicates(arrays.unit_columns(crossed)))
-    cost = (ORDERS - 1) * texts * price.get("call", np.nan)
+    cost = (ORDERS - 1) * len(reads.items) * price.get("call", np.nan)
     do, cost = {
         "go": (f"average {ORDERS} balanced orders of each text", cost),
         "stop": ("ask one order, the same for all that you compare", 0.0),
@@ -330,8 +330,8 @@ def _orders(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
     return _measured(found, "gain") | {"do": do, "cost": cost}
 
 
-def _direction(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
-    row = _measured(order_effect(crossed, by=[]).iloc[0], "ascending_minus_descending")
+def _direction(crossed: pd.DataFrame, reads: Reads, price: Mapping[str, float]) -> _Row:
+    row = _measured(_order_effect(reads), "ascending_minus_descending")
     if np.isnan(row["low"]):
         return row
     moves = row["low"] > 0 or row["high"] < 0
@@ -343,11 +343,11 @@ def _direction(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
     return row | {"do": do, "cost": 0.0}
 
 
-def _readout(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
+def _readout(crossed: pd.DataFrame, score: Reads, price: Mapping[str, float]) -> _Row:
     known = "expected_score" in crossed and arrays.probability_columns(crossed)
     if not known or crossed["expected_score"].isna().all():
         return because(Reason("ask_probabilities"))
-    score, expected = arrays.reads(crossed), arrays.reads(crossed, "expected_score")
+    expected = arrays.reads(crossed, "expected_score")
     used = (score.parsed & expected.parsed).all(axis=1)
     if used.sum() < 3:
         return because(Reason("few_read_fully", n=int(used.sum())))

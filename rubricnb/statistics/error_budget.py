@@ -95,14 +95,27 @@ def error_budget(
     names = arrays.grouping(judgments, by, without=() if by else ("design", *FORMS))
     arrays.require_value(judgments, value)
     judgments = arrays.without_placebo(judgments)
-    found = [
-        arrays.keyed(key, pd.DataFrame(_budget(_asked(part), names, value)))
-        for key, part in arrays.groups(judgments, names)
-    ]
-    table = pd.concat(found, ignore_index=True)
+    return _with_attributes(
+        [
+            {**key, **row}
+            for key, part in arrays.groups(judgments, names)
+            for row in _budget(_asked(part), names, value)
+        ]
+    )
+
+
+def budget_of_group(part: pd.DataFrame) -> pd.DataFrame:
+    """Return the budget of judgments that are one group and hold no read twice."""
+    return _with_attributes([*_budget(_asked(part), [], "score")])
+
+
+def _with_attributes(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Make a budget of its rows."""
     # As text: pandas copies and compares attributes at every step,
     # and writes them to parquet.
-    table.attrs["left"] = {str(row): text for row, text in table.pop("left").items()}
+    left = {str(number): row.pop("left") for number, row in enumerate(rows)}
+    table = pd.DataFrame(rows)
+    table.attrs["left"] = left
     return table
 
 
@@ -324,10 +337,7 @@ def design_for(
     names = list(budget.columns[: budget.columns.get_loc("source")])
     rows: list[dict[str, Any]] = []
     for key, part in arrays.groups(budget, names):
-        found = [row | key for row in _designs(part, difference, price)]
-        rows += sorted(
-            found, key=lambda row: (np.isnan(row["cost"]), row["cost"], row["calls"])
-        )
+        rows += [row | key for row in designs(part, difference, price)]
     table = pd.DataFrame(rows)
     asked = [c for c in table if c in ("reads", *(f"{f}s" for f in _FACETS))]
     table[asked] = table[asked].fillna(1).astype(int)
@@ -336,13 +346,23 @@ def design_for(
     ]
 
 
+def designs(
+    part: pd.DataFrame, difference: float, price: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Rows of `design_for` for the budget of one group, the cheapest first."""
+    return sorted(
+        _designs(part, difference, price),
+        key=lambda row: (np.isnan(row["cost"]), row["cost"], row["calls"]),
+    )
+
+
 def _designs(
     part: pd.DataFrame, difference: float, price: Mapping[str, float]
 ) -> Iterator[dict[str, Any]]:
     sources, variances = with_left_out(part)
     doubtful = _not_shown(part, sources)
     variances[[sources.index(source) for source in doubtful]] = 0.0
-    n_levels = part.set_index("source")["n_levels"]
+    n_levels = dict(zip(part["source"], part["n_levels"], strict=True))
     levels = {f: int(n_levels[f]) for f in _FACETS if f in sources}
     options = [[k for k in _STEPS if k < n] + [n] for n in levels.values()]
     for *ks, reads in product(*options, _STEPS[:4] if _AGAIN in sources else (1,)):
@@ -390,16 +410,11 @@ def _not_shown(
     """Preferences of a form, order or judge for a candidate that may be 0,
     and their intervals.
     """
-    intervals = part[part["source"].isin(sources)].set_index("source")[["low", "high"]]
-    interval_of = {
-        s: (intervals["low"][s], intervals["high"][s])
-        for s in sources
-        if s.endswith(" × candidate")
-    }
+    rows = zip(part["source"], part["low"], part["high"], strict=True)
     return {
-        source: interval
-        for source, interval in interval_of.items()
-        if not interval[0] > 0
+        source: (low, high)
+        for source, low, high in rows
+        if source in sources and source.endswith(" × candidate") and not low > 0
     }
 
 
@@ -416,16 +431,16 @@ def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
     """Sources of one group, and in a row each: its variance,
     then without each cluster if kept.
     """
-    estimated = budget[budget["variance"].notna()]
-    stored = [budget.attrs.get("left", {}).get(str(i), "") for i in estimated.index]
-    with_each_left_out = [np.frombuffer(bytes.fromhex(text)) for text in stored]
-    estimates = estimated["variance"].to_numpy(np.float64)[:, None]
-    whole = len(with_each_left_out) and all(
-        len(v) and v[0] == e for v, e in zip(with_each_left_out, estimates, strict=True)
+    variance = budget["variance"].to_numpy(np.float64)
+    known = np.flatnonzero(~np.isnan(variance))
+    left, names = budget.attrs.get("left", {}), budget["source"].to_numpy()
+    stored = [left.get(str(budget.index[i]), "") for i in known]
+    kept = [np.frombuffer(bytes.fromhex(text)) for text in stored]
+    own = variance[known][:, None]
+    whole = len(kept) and all(
+        len(v) and v[0] == e for v, e in zip(kept, own, strict=True)
     )
-    return estimated["source"].tolist(), np.array(
-        with_each_left_out
-    ) if whole else estimates.copy()
+    return names[known].tolist(), np.array(kept) if whole else own.copy()
 
 
 def variance_of_difference(

@@ -361,7 +361,8 @@ def codes_of(column: pd.Series) -> tuple[IntArray, NDArray[Any]]:
         return column.cat.codes.to_numpy().astype(
             np.int64
         ), column.cat.categories.to_numpy()
-    codes, levels = pd.factorize(column)
+    # Of the array, since a Series would make an Index of its levels at every call.
+    codes, levels = pd.factorize(column.array)
     return np.asarray(codes, dtype=np.int64), np.asarray(levels)
 
 
