@@ -35,7 +35,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book test test-slow test-book test-vllm test-inspect test-all env-vllm bench env lint lock notebooks pdf student clean help
+.PHONY: book browser test test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env lint lock notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
@@ -46,7 +46,7 @@ test: env  ## run the tests: package, doctests, notebooks with small parameters
 test-slow: env  ## run what takes long: the pages' commands, chapters on other data, simulated studies
 	$(PY) -m pytest $(ONCE_MORE) -n 4 --dist worksteal -m slow
 
-test-book: book $(VENV)/browser  ## open every built page in Chromium; read the due ones closely, run their notebooks again
+test-book: browser $(VENV)/browser  ## open every built page in Chromium; read the due ones closely, run their notebooks again
 	$(if $(wildcard notebooks/*.md),chapters="$(CHAPTERS)" && { $(NBVAL) $$chapters || $(NBVAL) --last-failed $$chapters; })
 	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest $(ONCE_MORE) -n 2 $(if $(ALL),,-m 'not slow') tests/book
 
@@ -56,8 +56,11 @@ test-vllm: env-vllm  ## judge with vLLM on the processor, in an environment of i
 test-inspect: $(INSPECT)/installed  ## run the example for inspect_ai with the real package, in an environment of its own
 	$(INSPECT)/bin/python -m pytest $(ONCE_MORE) --show-capture=no tests/inspect_ai
 
+test-wheel: env  ## build the wheel, install it alone, audit scores from an empty folder
+	$(PY) -m pytest $(ONCE_MORE) tests/wheel
+
 test-all: ALL = 1
-test-all: lint test test-slow test-book test-vllm test-inspect  ## run everything, for every page (before an issue is resolved, at night, before a release)
+test-all: lint test test-slow test-book test-vllm test-inspect test-wheel  ## run everything, for every page (before an issue is resolved, at night, before a release)
 
 env-vllm: $(VLLM)/installed  ## install vLLM into .venv-vllm
 
@@ -83,6 +86,9 @@ notebooks: env  ## write each notebook's .ipynb twin from its text
 
 pdf: book $(VENV)/browser  ## print the book into one PDF file
 	CHROMIUM='$(CHROMIUM)' $(PY) -m tools pdf
+
+browser: book  ## add to the built book what the page "Audit here" needs, print how to serve it
+	$(PY) -m tools browser
 
 student: env  ## write the notebooks without their solutions into _build/student
 	$(PY) -m tools student
@@ -131,7 +137,7 @@ $(VLLM)/installed: pyproject.toml constraints-vllm.txt
 $(INSPECT)/installed: pyproject.toml Makefile
 	@test -x $(INSPECT)/bin/python || $(PYTHON) -m venv $(INSPECT)
 	@$(call installer,$(INSPECT)/bin/python); set -ex; \
-	  $$install -e . '$(INSPECT_AI)' pytest pytest-rerunfailures hypothesis
+	  $$install -e '.[parquet]' '$(INSPECT_AI)' pytest pytest-rerunfailures hypothesis
 	@touch $@
 
 # The default judge's weights as vLLM reads them; the tests of vLLM make the same folder.

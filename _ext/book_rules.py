@@ -404,7 +404,7 @@ def drop_vendored(app: Sphinx, config: Config) -> None:
             f
             for f in files
             if not str(f[0] if isinstance(f, tuple) else f).startswith(
-                ("vendor/", "slides/")
+                ("vendor/", "slides/", "browser/")
             )
         ]
 

@@ -48,6 +48,7 @@ NEEDED: dict[str, Callable[[str], bool]] = {
     "searchindex.js": lambda page: 'id="search-results"' in page,
     "mathjax": lambda page: 'class="math' in page,
     "MathJax": lambda page: 'class="math' in page,
+    "audit-here.js": lambda page: 'id="audit-form"' in page,
     "explorables.js": lambda page: bool(
         re.search('class="(?:explorable|picture)"', page)
     ),

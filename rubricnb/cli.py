@@ -2,7 +2,6 @@
 every command calls one function.
 """
 
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rubricnb.options import in_options, named_values
 from rubricnb.outputs import check_outputs
 from rubricnb.settings import yaml_value
 from rubricnb.shown import showing
@@ -55,7 +55,7 @@ def execute(
     with errors():
         texts = {p.name for p in book.parameters(notebook) if p.annotation == "str"}
         values = _parameters(context.args, texts)
-        values |= {"judge_options": options_of(option)} if option else {}
+        values |= {"judge_options": named_values(option)} if option else {}
         target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
         try:
             done = book.execute(notebook, values, target)
@@ -252,14 +252,14 @@ def audit(
             rubric=rubric,
             judgments=judgments,
             scale=scale,
-            columns=options_of(columns.split(",") if columns else None, "columns"),
+            columns=named_values(columns.split(",") if columns else None, "columns"),
             scores=scores,
             failed=failed,
             n_prompts=n_prompts,
             n_items=n_items,
             template=template,
             parser=parser,
-            option=options_of(option),
+            option=named_values(option),
             readout=readout,
             temperature=temperature,
             compare=compare,
@@ -374,7 +374,7 @@ def compile_bundle(
         names = [name.strip() for name in traits.split(",") if name.strip()]
         criteria = ", ".join(names or levels["criterion"].astype(str).unique())
         examples = read_anchors(anchors, levels) if anchors else []
-        asked, settings = configured(judge, options_of(option))
+        asked, settings = configured(judge, named_values(option))
         if settings:
             raise ValueError(
                 "compile accepts options of the engine only: leave out "
@@ -465,61 +465,6 @@ def errors() -> Iterator[None]:
                 err=True,
             )
             raise typer.Exit(130) from None
-
-
-def in_options(message: str) -> str:
-    """Write the advice of an error, which is in Python's terms,
-    as options of the command.
-
-    Examples
-    --------
-    >>> in_options("name it: columns={'value': 'score'}; or give scale=(0, 1), failed=99")
-    'name it: --columns value=score; or give --scale 0 1, --failed 99'
-    """
-    for pattern, option in _OPTIONS_FOR.items():
-        message = re.sub(pattern, option, message)
-    return message
-
-
-def _pairs(found: re.Match[str]) -> str:
-    pairs = re.findall(r"(['\"])(.*?)\1: (['\"])(.*?)\3", found[1])
-    return "--columns " + ",".join(f"{old}={new}" for _, old, _, new in pairs)
-
-
-_OPTIONS_FOR: dict[str, Any] = {
-    r"columns=\{([^{}]*)\}": _pairs,
-    r"scores=\[([^\]]*)\]": lambda found: (
-        "--scores " + found[1].replace("'", "").replace(" ", "")
-    ),
-    r"scale=\(([^(),]*), ([^(),]*)\)": r"--scale \1 \2",
-    r"failed=(-?[\d.]+)": r"--failed \1",
-    r"parser=('[^']*')": r"--parser \1",
-    r"(?:rb\.)?load\('csv', path=…, rubric=…\)": "--path FILE --rubric FILE",
-    r"check_model=False": "--option check_model=false",
-    r"(thinking|effort|server)=['\"](\w+)['\"]": r"--option \1=\2",
-    r"\b(max_tokens|key_variable|concurrency|retries|timeout|patience|extra)"
-    r"=(?=[\s,;.)]|\Z)": r"--option \1=…",
-    r"\b(columns|scores|scale|failed|parser|path|rubric|judgments)=(?=[\s,;.)]|\Z)": r"--\1",
-}
-
-
-def options_of(
-    given: list[str] | None, what: str = "options of a judge"
-) -> dict[str, Any]:
-    """Read ``NAME=VALUE``; values are YAML, but on and off are words.
-
-    >>> options_of(["thinking=off", "max_tokens=512", "check_model=false"])
-    {'thinking': 'off', 'max_tokens': 512, 'check_model': False}
-    """
-    pairs = [text.partition("=") for text in given or ()]
-    if wrong := [name for name, sign, _ in pairs if not (name and sign)]:
-        raise ValueError(f"{wrong[0]!r}: {what} are given as NAME=VALUE")
-    return {
-        name: value.lower()
-        if value.lower() in ("on", "off")
-        else yaml_value(name, value)
-        for name, _, value in pairs
-    }
 
 
 def cost_line(cost: Any) -> str:

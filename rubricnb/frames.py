@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from rubricnb.counting import binned
 from rubricnb.permutation import code
 
 IntArray = NDArray[np.int64]
@@ -76,8 +77,8 @@ def places(item: IntArray, kind: IntArray) -> IntArray:
     Reads of one kind get one number in all items, unless items have kinds of their own.
     """
     kinds, code = np.unique(kind, return_inverse=True)
-    most = np.bincount(item).max(initial=0)
-    if len(kinds) <= most and np.bincount(item * len(kinds) + code).max(initial=0) <= 1:
+    most = binned(item).max(initial=0)
+    if len(kinds) <= most and binned(item * len(kinds) + code).max(initial=0) <= 1:
         return np.asarray(code, dtype=np.int64)
     rows = np.lexsort((code, item))
     _, first, which = np.unique(item[rows], return_index=True, return_inverse=True)

@@ -19,8 +19,8 @@ def report() -> tuple[list[str], bool]:
     Returns
     -------
     lines, usable
-        One line per finding (``ok`` or ``--``, with the way out), and whether the
-        default judge and the bundled data work, which is all that the book needs.
+        One line per finding (``ok`` or ``--``, with the way out), and whether nothing
+        that is installed fails: the default judge, the bundled data and the store.
 
     Examples
     --------
@@ -31,6 +31,8 @@ def report() -> tuple[list[str], bool]:
     for what, probe in _PROBES.items():
         try:
             lines.append(f"ok  {what}: {probe()}")
+        except ImportError as error:  # an optional part that is not installed
+            lines.append(f"--  {what}: {error}")
         except Exception as error:  # the report continues after a failed probe
             lines.append(f"--  {what}: {error}")
             usable = usable and what not in _NEEDED

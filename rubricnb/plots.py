@@ -15,10 +15,16 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from rubricnb.extras import not_installed
+
+try:
+    import matplotlib.pyplot as plt
+except ModuleNotFoundError as error:
+    raise not_installed(error, "plots", "rubricnb.plots") from None
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from rubricnb.cli import JudgeOptions, cost_line, errors, options_of
+from rubricnb.cli import JudgeOptions, cost_line, errors
 from rubricnb.judging import export_batch, import_batch
 from rubricnb.judging.judge import describe
+from rubricnb.options import named_values
 from studies import contribution
 from studies.cost import study_cost
 from studies.gradings import record_gradings
@@ -62,7 +63,7 @@ def run(
 ) -> None:
     """Run a study and record it in results/NAME; resumes where it was stopped."""
     with errors():
-        entry = named(judge, options_of(option), price)
+        entry = named(judge, named_values(option), price)
         content = read_study(name, entry)
         # What leaves this machine may have to be paid.
         if cost or any(describe(one["spec"]).host for one in content["judges"]):
@@ -111,7 +112,7 @@ def write_batch(
     nothing is sent.
     """
     with errors():
-        entry = named(judge, options_of(option), price)
+        entry = named(judge, named_values(option), price)
         endpoint, plans = batch_of(name, entry, server)
         typer.echo(_cost_lines(study_cost(name, entry)))
         typer.echo(
@@ -146,7 +147,7 @@ def read_batch(
 ) -> None:
     """Put the answers of a batch into the store, where `run` finds them."""
     with errors():
-        endpoint, plans = batch_of(name, named(judge, options_of(option)), server)
+        endpoint, plans = batch_of(name, named(judge, named_values(option)), server)
         counts = import_batch(plans, endpoint, paths, release=release)
         typer.echo(
             ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)

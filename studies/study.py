@@ -18,7 +18,7 @@ from rubricnb.data import datasets
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Items, Requests
 from rubricnb.judging import plan, run
-from rubricnb.judging.endpoint import JudgeError
+from rubricnb.judging.contract import JudgeError
 from rubricnb.judging.judge import Judge, describe
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.results import results_folder

@@ -49,6 +49,37 @@ def test_a_name_loads_what_it_needs_and_nothing_else(statement, loads, never):
     assert never & loaded == set()
 
 
+# What a browser does not have, or would load for nothing.
+NOT_IN_A_BROWSER = [
+    "httpx2", "openai", "pooch", "pyarrow", "pydantic", "ssl", "tqdm", "typer",
+]  # fmt: skip
+AUDIT = """
+import sys
+sys.modules |= dict.fromkeys({absent}) if {blocked} else {{}}
+import rubricnb as rb
+rows = [
+    {{"item_id": f"t{{i}}", "read": r, "score": 1 + (i + r % 2) % 5, "human": 1 + i % 5}}
+    for i in range(20) for r in (1, 2)
+]
+table = rb.data.judgments(__import__("pandas").DataFrame(rows), scale=(1, 5))
+print(rb.audit(judgments=table).rows.drop(columns="asked", errors="ignore").to_json())
+"""
+
+
+def test_an_audit_of_scores_needs_nothing_that_a_browser_lacks():
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", AUDIT.format(absent=NOT_IN_A_BROWSER, blocked=b)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()[-1]
+        for b in (True, False)
+    ]
+    assert '"agreement' in found[0]
+    assert found[0] == found[1]
+
+
 def test_every_public_name_exists_and_an_unknown_one_is_an_attribute_error():
     assert {*rb.__all__} <= {*dir(rb)}
     assert [name for name in rb.__all__ if getattr(rb, name) is None] == []

@@ -1,5 +1,6 @@
 """``python -m tools``: build the book and its other forms."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from rubricnb.cli import errors
 from rubricnb.outputs import check_outputs
-from tools import building, carry, printing, recorded, twins
+from tools import browser, building, carry, printing, recorded, twins
 from tools.due import due as due_pages
 
 app = typer.Typer(
@@ -79,6 +80,23 @@ def student(
     with errors():
         written = twins.student(folder)
         typer.echo(f"{len(written)} notebooks without solutions in {written[0].parent}")
+
+
+@app.command("browser")
+def browser_files(
+    port: Annotated[int, typer.Option(help="Port of the printed line.")] = 8000,
+) -> None:
+    """Add the files to the built book that its page "Audit here" needs."""
+    with errors():
+        page, size = browser.add_browser()
+        html = browser.FOLDER.parent
+        typer.echo(
+            f"added: {size / 1e6:.0f} MB in {browser.FOLDER}; serve the book with"
+        )
+        typer.echo(
+            f"  {sys.executable} -m http.server --bind 127.0.0.1 -d {html} {port}"
+        )
+        typer.echo(f"and open http://127.0.0.1:{port}/book/{page.name}")
 
 
 @app.command("carry")

@@ -44,6 +44,7 @@ from rubricnb.book import (
     recorded_numbers,
 )
 from rubricnb.settings import read_yaml, section
+from tools.browser import refresh_browser
 from tools.git import git
 from tools.recorded import differences
 from tools.slides import slides
@@ -215,6 +216,7 @@ def build(params: Path | None = None, *, root: Path | None = None) -> Path:
     _stage(executed, root, stage)
     _render(root, stage)
     slides(executed, root, root / "_build" / "html" / "slides")
+    refresh_browser(root)
     if not params:
         _check_recorded(executed, root)
     page = root / "_build" / "html" / "index.html"

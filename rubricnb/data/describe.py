@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import binned
 from rubricnb.folders import results_folder
 
 _COUNTED = {
@@ -163,11 +164,11 @@ def _cluster_share(items: pd.DataFrame, rated: str) -> float:
     of_criterion = items.groupby("criterion", observed=True)[rated]
     value = (items[rated] - of_criterion.transform("mean")).to_numpy(dtype=np.float64)
     code, names = pd.factorize(items["cluster_id"])
-    size = np.bincount(code)
+    size = binned(code)
     k, total = len(names), len(value)
     if k < 2 or total == k:
         return float("nan")
-    mean = np.bincount(code, weights=value) / size
+    mean = binned(code, weights=value) / size
     between = float((size * (mean - value.mean()) ** 2).sum()) / (k - 1)
     within = float(((value - mean[code]) ** 2).sum()) / (total - k)
     typical = (total - float((size**2).sum()) / total) / (k - 1)
@@ -190,6 +191,6 @@ def _ratings(items: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
             yield str(criterion), f"{column}_sd", float(value.std())
             level = np.clip(np.floor(value + 0.5).astype(int), 1, top)
             for score, count in enumerate(
-                np.bincount(level, minlength=top + 1)[1:], start=1
+                binned(level, minlength=top + 1)[1:], start=1
             ):
                 yield str(criterion), f"{column}_{score}", int(count)

@@ -16,7 +16,7 @@ from functools import cache as cached
 from pathlib import Path
 
 import pandas as pd
-import pooch
+from platformdirs import user_cache_path
 
 SOURCE = "https://raw.githubusercontent.com/"
 _MIRROR_HELP = (
@@ -98,7 +98,7 @@ def cache() -> Path:
     True
     """
     return Path(
-        os.environ.get("RUBRICNB_CACHE") or pooch.os_cache("rubricnb")
+        os.environ.get("RUBRICNB_CACHE") or user_cache_path("rubricnb")
     ).expanduser()
 
 
@@ -117,6 +117,8 @@ def _from_folder(mirror: Path, path: str, sha256: str) -> Path:
             f"RUBRICNB_MIRROR={mirror} lacks the file {path}; add it there, or unset "
             "RUBRICNB_MIRROR to download it from its source"
         )
+    import pooch
+
     if (got := pooch.file_hash(str(file))) != sha256:
         raise ValueError(
             f"{file} has SHA-256 {got}, expected {sha256}, so it is not used; replace "
@@ -129,6 +131,8 @@ def _download(url: str, file: Path, sha256: str) -> None:
     """Download a file unless it is there with the right hash;
     delete it if its hash is wrong.
     """
+    import pooch
+
     # pooch reports to stderr, and a line on stderr would fail the build of the book.
     pooch.get_logger().setLevel(logging.ERROR)
     downloads = pooch.create(

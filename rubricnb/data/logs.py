@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from rubricnb.data.tables import parsed, read_text, reading, refuse_half_characters
+from rubricnb.extras import extra
 
 Row = dict[str, Any]
 # correct, partial, incorrect, no answer
@@ -232,6 +232,12 @@ def _member(archive: zipfile.ZipFile, file: Any, name: str) -> str:
     info = archive.getinfo(name)
     if info.compress_type != _ZSTD:
         return archive.read(info).decode()
+    pa = extra(
+        "pyarrow",
+        "parquet",
+        f"a log compressed by inspect_ai ({Path(archive.filename or '').name})",
+        "write it as JSON (inspect log dump), or ",
+    )
     # where a local header has the lengths of name and extras
     file.seek(info.header_offset + 26)
     file.seek(sum(struct.unpack("<HH", file.read(4))), 1)

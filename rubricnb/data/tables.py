@@ -20,6 +20,7 @@ from charset_normalizer import from_bytes
 
 from rubricnb.data.cells import as_numbers, as_text
 from rubricnb.data.validate import check_text, one_of
+from rubricnb.extras import extra
 from rubricnb.frames import FRAMES, refuse
 
 # Encodings that spreadsheets save, beside UTF-8; cp1252 wins a tie.
@@ -352,7 +353,7 @@ def reading(path: Path, *others: Path) -> Iterator[None]:
     """Turn the errors of a malformed file into one ValueError that names the file."""
     try:
         yield
-    except (FileNotFoundError, PermissionError, ConnectionError):
+    except (FileNotFoundError, PermissionError, ConnectionError, ImportError):
         raise
     except Exception as error:
         names = tuple(file.name for file in (path, *others))
@@ -442,7 +443,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
     A few kilobytes of it may stand for gigabytes: texts are repeated by number.
     """
-    from pyarrow import compute, parquet, types
+    parquet, compute, types = (
+        extra(f"pyarrow.{name}", "parquet", path.name, "save it as CSV, or ")
+        for name in ("parquet", "compute", "types")
+    )
 
     with parquet.ParquetFile(path) as file:
         head, schema = file.metadata, file.schema_arrow

@@ -11,9 +11,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from rubricnb.shown import Told
+
 Readout = Literal["feedback", "score", "logprobs", "json"]
 PromptFormat = Literal["chat", "plain"]
 Finish = Literal["stop", "length", "refusal", "error", "unknown"]
+
+
+class JudgeError(Told, RuntimeError):
+    """The judge cannot continue: wrong key, unknown model,
+    missing readout, or no server.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import binned
 from rubricnb.frames import CONDITIONS, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.judge import JudgeLike, judging
@@ -139,7 +140,7 @@ def decide(
 
 def _planned_reads(requests: Requests, unit: IntArray, lead: int) -> IntArray:
     """Count the reads of each item; refuse a plan with fewer than a lead needs."""
-    planned = np.bincount(unit)
+    planned = binned(unit)
     if planned.min(initial=lead) < lead:
         item = requests["item_id"].iloc[int(np.argmax(unit == planned.argmin()))]
         raise ValueError(

@@ -15,13 +15,12 @@ from typing import Any
 
 from rubricnb.judging.address import OPENAI, TYPESAFE
 from rubricnb.judging.connection import Refused
-from rubricnb.judging.contract import Readout, Request
+from rubricnb.judging.contract import JudgeError, Readout, Request
 from rubricnb.judging.endpoint import (
     MAX_SHOWN_CHARS,
     Call,
     Calls,
     Endpoint,
-    JudgeError,
     count_of,
     part,
 )

@@ -33,10 +33,10 @@ from rubricnb.judging.connection import (
     retry_after,
     way_out,
 )
-from rubricnb.judging.contract import Finish, Reply, Request
+from rubricnb.judging.contract import Finish, JudgeError, Reply, Request
 from rubricnb.judging.redact import redact
 from rubricnb.judging.same_model import same_model
-from rubricnb.shown import Told, one_line
+from rubricnb.shown import one_line
 
 Slots: TypeAlias = tuple[tuple[float, ...], ...]
 """Of each slot, the probability of each label."""
@@ -47,12 +47,6 @@ MAX_SHOWN_CHARS = 200  # characters of an unreadable answer in a message
 # Characters of an answer that cannot be read, as it is kept; of the message.
 _MAX_STORED_CHARS, _SAID = 100_000, 500
 _LONGEST_HOLD_S = 20  # of all calls; a longer pause may be meant for one of them
-
-
-class JudgeError(Told, RuntimeError):
-    """The judge cannot continue: wrong key, unknown model,
-    missing readout, or no server.
-    """
 
 
 class Endpoint:

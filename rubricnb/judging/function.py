@@ -79,7 +79,7 @@ class FunctionJudge:
             yield reply
         if self._is_hopeless():
             # here, since it loads the client
-            from rubricnb.judging.endpoint import JudgeError
+            from rubricnb.judging.contract import JudgeError
 
             failures, self._failures = self._failures, 0
             said = f"all of the first {failures} calls failed; the last: {last}"

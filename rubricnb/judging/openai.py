@@ -13,13 +13,12 @@ from urllib.parse import urlsplit
 
 from rubricnb.judging.address import OPENAI
 from rubricnb.judging.connection import Refused, Unreachable, text_of
-from rubricnb.judging.contract import Finish, Readout, Request
+from rubricnb.judging.contract import Finish, JudgeError, Readout, Request
 from rubricnb.judging.endpoint import (
     MAX_SHOWN_CHARS,
     Call,
     Calls,
     Endpoint,
-    JudgeError,
     Unusable,
     count_of,
     part,

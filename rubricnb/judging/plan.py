@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import repeated
 from rubricnb.data.rubrics import check_length, in_wording
 from rubricnb.frames import (
     CONDITION_COLUMNS,
@@ -475,7 +476,7 @@ def _orderings(design: Design, ids: pd.Series, seed: int, items: Items) -> pd.Da
         codes = code(design.orderings()) * n_ids
     frame = pd.DataFrame(
         {
-            "row": np.repeat(np.arange(n_ids, dtype=np.int32), k),
+            "row": repeated(np.arange(n_ids, dtype=np.int32), k),
             "design": pd.Categorical([design.name]).repeat(n_ids * k),
             "ordering_index": np.tile(np.arange(1, k + 1, dtype=np.int16), n_ids),
             "ordering": pd.Categorical(codes),

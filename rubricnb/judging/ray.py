@@ -10,8 +10,7 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any
 
-from rubricnb.judging.contract import Engine, Reply, Request
-from rubricnb.judging.endpoint import JudgeError
+from rubricnb.judging.contract import Engine, JudgeError, Reply, Request
 from rubricnb.judging.judge import open_judge
 
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory

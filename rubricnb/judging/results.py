@@ -13,6 +13,7 @@ from pathlib import Path, PureWindowsPath
 
 import pandas as pd
 
+from rubricnb.extras import extra
 from rubricnb.folders import results_folder as results_folder
 from rubricnb.frames import Requests
 from rubricnb.judging.judge import Judge
@@ -155,4 +156,5 @@ def _card(folder: Path) -> dict[str, object]:
 
 @lru_cache(maxsize=8)
 def _read(path: Path, modified: int) -> pd.DataFrame:
+    extra("pyarrow", "parquet", f"the recording {path.name}")
     return pd.read_parquet(path)

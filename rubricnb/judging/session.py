@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rubricnb.judging.contract import Reply, Request
-from rubricnb.judging.endpoint import JudgeError
+from rubricnb.judging.contract import JudgeError, Reply, Request
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget, Calls
 from rubricnb.judging.progress import Progress

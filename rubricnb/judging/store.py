@@ -39,6 +39,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_cache_path
+
 from rubricnb.judging.contract import Engine, Reply
 
 Row = tuple[Any, ...]
@@ -137,9 +139,7 @@ def default_path() -> Path:
     """
     if path := os.environ.get("RUBRICNB_STORE"):
         return Path(path)
-    import pooch
-
-    return Path(pooch.os_cache("rubricnb")) / "replies.sqlite"
+    return user_cache_path("rubricnb") / "replies.sqlite"
 
 
 class Store:

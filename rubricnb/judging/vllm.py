@@ -30,8 +30,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rubricnb.judging.contract import Finish, Readout, Reply, Request
-from rubricnb.judging.endpoint import JudgeError, slug
+from rubricnb.judging.contract import Finish, JudgeError, Readout, Reply, Request
+from rubricnb.judging.endpoint import slug
 from rubricnb.judging.label_probabilities import Step, label_probabilities
 from rubricnb.judging.readout import plain_prompt
 from rubricnb.judging.thinking import most_tokens

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rubricnb.counting import binned
 from rubricnb.data.validate import one_of
 from rubricnb.hashing import hash64, mix64
 from rubricnb.rulers.calibration import (
@@ -655,8 +656,8 @@ def _drawn(data: _Set, n: int, seed: int, draw: int = 0) -> NDArray[np.bool_]:
     """
     wanted = min(n, len(data.human) // 2)
     n_clusters = int(data.cluster.max()) + 1
-    size = np.bincount(data.cluster, minlength=n_clusters)
-    label = np.bincount(data.cluster, data.human, minlength=n_clusters) / size
+    size = binned(data.cluster, minlength=n_clusters)
+    label = binned(data.cluster, data.human, minlength=n_clusters) / size
     names = data.cluster_id[np.unique(data.cluster, return_index=True)[1]]
     shuffled = mix64(hash64(names), seed, draw)
     order = np.lexsort((shuffled, label))

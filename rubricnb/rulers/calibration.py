@@ -10,10 +10,15 @@ from typing import Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.isotonic import IsotonicRegression
 
+from rubricnb.extras import not_installed
 from rubricnb.hashing import hash64
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.isotonic import IsotonicRegression
+except ModuleNotFoundError as error:
+    raise not_installed(error, "rulers", "rubricnb.rulers") from None
 
 FloatArray = NDArray[np.float64]
 MIN_ITEMS = 10

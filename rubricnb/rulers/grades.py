@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from rubricnb.extras import extra
 from rubricnb.judging.results import results_folder, slug_of
 from rubricnb.permutation import Design, code
 from rubricnb.rulers.bundle import Bundle
@@ -107,6 +108,7 @@ def recorded_grades(judge: str, dataset: str, design: str | None = None) -> Grad
             f"no recorded grading of {judge!r} on {dataset!r}; there are: "
             f"{', '.join(there) or 'none'}; grade it with rubricnb.rulers.grade"
         )
+    extra("pyarrow", "parquet", f"the recording {folder.name}")
     grades = Grades(*map(pd.read_parquet, paths))
     if design is not None:
         grades = Grades(*(frame[frame["design"] == design] for frame in grades))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import binned
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import row_with_people
@@ -103,9 +104,7 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     n_reads = reads.value.shape[1]
     k = np.arange(1, n_reads + 1)
     sets, size = subsets(n_reads)
-    out = pd.DataFrame(
-        {"k": k, "n_subsets": np.bincount(size, minlength=n_reads + 1)[1:]}
-    )
+    out = pd.DataFrame({"k": k, "n_subsets": binned(size, minlength=n_reads + 1)[1:]})
     rated_items = ~np.isnan(human)
     lost = left_out(reads.value[rated_items], used[rated_items], "rated items")
     cluster = reads.cluster[used]
@@ -205,7 +204,7 @@ def _intervals(
     """Ends of the interval of each r, with its se and df."""
     total, n_reads = gram.sum(axis=0), sets.shape[1]
     sets, size = _some_of_each(sets, size, MOST_WORK // (len(gram) * n_reads))
-    member = (size == np.arange(1, n_reads + 1)[:, None]) / np.bincount(size)[1:, None]
+    member = (size == np.arange(1, n_reads + 1)[:, None]) / binned(size)[1:, None]
     step = max(1, 2_000_000 // len(sets))
     starts = range(0, len(gram), step)
     left = np.concatenate(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
+from rubricnb.counting import binned
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.losses import Mask, left_out, no_equivalence, reads_left_out
@@ -156,10 +157,9 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
         )
     highest = int(part["n_options"].max())
     scored = ~np.isnan(score) & ~np.isnan(place)
-    reads = np.bincount(block[scored], minlength=block.max() + 1)
-    counted = scored & np.isin(
-        score, np.arange(1, highest + 1)
-    )  # others equal no place
+    reads = binned(block[scored], minlength=block.max() + 1)
+    # others equal no place
+    counted = scored & np.isin(score, np.arange(1, highest + 1))
     given = np.zeros((len(reads), highest))
     np.add.at(given, (block[counted], score[counted].astype(np.int64) - 1), 1.0)
     kept = scored & (place <= highest)
@@ -219,7 +219,7 @@ def _reads_left_out(block: IntArray, scores: FloatArray, complete: Mask) -> Reas
     """
     n = len(complete)
     counts = [
-        np.bincount(block[known], minlength=n)
+        binned(block[known], minlength=n)
         for known in (np.isnan(scores), ~np.isnan(scores))
     ]
     mean = arrays.cell_means(block, np.zeros_like(block), scores, (n, 1))[:, 0]

@@ -432,15 +432,16 @@ def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
     then without each cluster if kept.
     """
     variance = budget["variance"].to_numpy(np.float64)
-    known = np.flatnonzero(~np.isnan(variance))
+    estimated = np.flatnonzero(~np.isnan(variance))
     left, names = budget.attrs.get("left", {}), budget["source"].to_numpy()
-    stored = [left.get(str(budget.index[i]), "") for i in known]
-    kept = [np.frombuffer(bytes.fromhex(text)) for text in stored]
-    own = variance[known][:, None]
-    whole = len(kept) and all(
-        len(v) and v[0] == e for v, e in zip(kept, own, strict=True)
+    stored = [left.get(str(budget.index[i]), "") for i in estimated]
+    with_each_left_out = [np.frombuffer(bytes.fromhex(text)) for text in stored]
+    estimates = variance[estimated][:, None]
+    whole = len(stored) and all(
+        len(v) and v[0] == e for v, e in zip(with_each_left_out, estimates, strict=True)
     )
-    return names[known].tolist(), np.array(kept) if whole else own.copy()
+    found = np.array(with_each_left_out) if whole else estimates.copy()
+    return names[estimated].tolist(), found
 
 
 def variance_of_difference(

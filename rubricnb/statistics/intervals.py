@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, special, stats
 
+from rubricnb.counting import binned
 from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
 from rubricnb.statistics.reasons import Reason, Reasons
 
@@ -242,14 +243,14 @@ def mean_t(
     weight = np.ones(len(values)) if weight is None else weight
     mean = mean_of(values * weight) / mean_of(weight)
     number = np.unique(cluster, return_inverse=True)[1]
-    size, total = np.bincount(number, weights=weight), weight.sum()
+    size, total = binned(number, weights=weight), weight.sum()
     n = len(size)
     if n < 2:
         return Estimate(mean)
     # CR3: var = (n − 1)/n Σ (e_g / (1 − m_g/N))² / N², of clusters of m_g items whose
     # residuals add up to e_g. (MacKinnon, Nielsen & Webb 2023, J. Econometrics 232, eq.
     # 13.)
-    rest = np.bincount(number, weights=weight * (values - mean)) / (1 - size / total)
+    rest = binned(number, weights=weight * (values - mean)) / (1 - size / total)
     se = float(np.sqrt((n - 1) / n * (rest**2).sum()) / total)
     found = t_estimate(mean, se, float(freedom(rest)), level)
     if bounds is None:
@@ -417,7 +418,7 @@ def bootstrap_weights(
         rows = min(chunk, resamples - start)
         drawn = rng.integers(0, n, size=(rows, n))
         drawn += (np.arange(rows) * n)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=rows * n)
+        counts = binned(drawn.ravel(), minlength=rows * n)
         yield counts.reshape(rows, n).astype(np.float64)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from rubricnb.counting import binned
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import row_with_people, unscored
 from rubricnb.statistics.intervals import (
@@ -253,8 +254,8 @@ def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
     for name, of in units.items():
         if of is not None and labelled.any() and _mostly_whole(of, labelled):
             return name
-    taken = np.bincount(units["clusters"][labelled])
-    several = np.bincount(units["clusters"]).max(initial=0) > 1
+    taken = binned(units["clusters"][labelled])
+    several = binned(units["clusters"]).max(initial=0) > 1
     if several and taken.max(initial=0) == 1 and "candidate" in items:
         each = items["candidate"][labelled].value_counts()
         each = each.reindex(items["candidate"].unique(), fill_value=0)
@@ -268,8 +269,8 @@ def _mostly_whole(of: IntArray, labelled: NDArray[np.bool_]) -> bool:
     of several items than to a random draw.
     """
     size, taken = (
-        np.bincount(of),
-        np.bincount(of[labelled], minlength=int(of.max()) + 1),
+        binned(of),
+        binned(of[labelled], minlength=int(of.max()) + 1),
     )
     beside = (taken * (size - 1)).sum()  # items that share a unit with a labelled one
     together, share = (taken * (taken - 1)).sum(), labelled.mean()
@@ -360,8 +361,8 @@ def sampling_variance(
         free[0] = effective_clusters(codes[0]) - 1
     if min(df[0], free[0]) <= 0:
         return Sampling(np.nan, np.nan, names[0])
-    size = np.stack([np.full(n, n), *(np.bincount(code)[code] for code in codes)])
-    sums = np.stack([np.zeros(n), *(np.bincount(c, weights=error)[c] for c in codes)])
+    size = np.stack([np.full(n, n), *(binned(code)[code] for code in codes)])
+    sums = np.stack([np.zeros(n), *(binned(c, weights=error)[c] for c in codes)])
     square = np.diff(((sums / size) ** 2).sum(axis=1)) / df
     # What a variance between the units of a column adds to the sum of squares of a row.
     adds = np.stack([np.minimum(size[1:] / own, 1).sum(axis=1) for own in size])
@@ -391,8 +392,8 @@ def _levels(
     for name, code in (("texts", text), ("clusters", items["cluster"].to_numpy())):
         if code is None:
             continue
-        taken = np.bincount(code[labelled], minlength=int(code.max()) + 1) / n
-        apart = float(((taken - np.bincount(code) / len(code)) ** 2).sum())
+        taken = binned(code[labelled], minlength=int(code.max()) + 1) / n
+        apart = float(((taken - binned(code) / len(code)) ** 2).sum())
         if text is None:  # whole texts may hide in a cluster
             apart = float((taken**2).sum()) * (1 - n / len(code))
         own = np.unique(code[known], return_inverse=True)[1]
@@ -402,7 +403,7 @@ def _levels(
 
 
 def _strata_means(x: FloatArray, strata: IntArray) -> FloatArray:
-    return np.asarray((arrays.by_cluster(x, strata) / np.bincount(strata))[strata])
+    return np.asarray((arrays.by_cluster(x, strata) / binned(strata))[strata])
 
 
 def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:
@@ -639,8 +640,8 @@ def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
         rated[is_named],
     )
     system, names = pd.factorize(items["candidate"])
-    count = np.bincount(system[~np.isnan(rated)], minlength=len(names))
-    total = np.bincount(system, weights=np.nan_to_num(rated))
+    count = binned(system[~np.isnan(rated)], minlength=len(names))
+    total = binned(system, weights=np.nan_to_num(rated))
     out = pd.DataFrame(
         {
             "candidate": names,
@@ -650,7 +651,7 @@ def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
             "se": np.nan,
             "df": np.nan,
             "labels_only": np.where(count > 0, total / np.maximum(count, 1), np.nan),
-            "judge_mean": np.bincount(system, weights=score) / np.bincount(system),
+            "judge_mean": binned(system, weights=score) / binned(system),
             "shrinkage": np.nan,
             "off_line": np.nan,
             "off_line_p": np.nan,
@@ -694,10 +695,10 @@ def estimate_systems(
     """
     labelled = ~np.isnan(rated)
     of, y, f = system[labelled], rated[labelled], score[labelled]
-    count, size = np.bincount(of), np.bincount(system)
+    count, size = binned(of), binned(system)
     fit = _regression(y, np.zeros_like(f) if np.median(count) <= 2 else f, of)
-    mean_rating, judge_of_rated = (np.bincount(of, weights=x) / count for x in (y, f))
-    judge_of_all = np.bincount(system, weights=score) / size
+    mean_rating, judge_of_rated = (binned(of, weights=x) / count for x in (y, f))
+    judge_of_all = binned(system, weights=score) / size
     direct = mean_rating + fit.slope * (judge_of_all - judge_of_rated)
     df = len(y) - 1 - fit.lost
     sampling = float(fit.error @ fit.error) / df * (1 / count - 1 / size)
@@ -730,10 +731,7 @@ def _shared_variance(
     cell = system * shape[1] + cluster
 
     def table(cells: IntArray, values: FloatArray | None = None) -> FloatArray:
-        return (
-            np.bincount(cells, values, minlength=shape[0] * shape[1]).reshape(shape)
-            * 1.0
-        )
+        return binned(cells, values, minlength=shape[0] * shape[1]).reshape(shape) * 1.0
 
     errors, taken, there = (
         table(cell[labelled], error),

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rubricnb.counting import binned, summed_from
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 
 
@@ -189,17 +190,14 @@ def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> 
     n_items, n_slots = len(reads.items), shown.shape[1]
     item, read = np.nonzero((cell >= 0) & reads.parsed)
     flat = item * n_slots + cell[item, read]
-    count = np.bincount(flat, minlength=n_items * n_slots).reshape(n_items, n_slots)
+    count = binned(flat, minlength=n_items * n_slots).reshape(n_items, n_slots)
     answers = read_profiles(reads)[item, read]
     if count.max(initial=0) <= 1:
         total = np.zeros((n_items * n_slots, reads.n_options))
         total[flat] = answers
     else:
         total = np.stack(
-            [
-                np.bincount(flat, weights=a, minlength=n_items * n_slots)
-                for a in answers.T
-            ],
+            [binned(flat, weights=a, minlength=n_items * n_slots) for a in answers.T],
             axis=1,
         )
     if score is not None:
@@ -300,6 +298,4 @@ def _pool(
 
 def _sum_sorted(values: FloatArray, owner: IntArray) -> FloatArray:
     starts = np.flatnonzero(np.r_[True, np.diff(owner) > 0])
-    return (
-        values if len(starts) == len(owner) else np.add.reduceat(values, starts, axis=0)
-    )
+    return values if len(starts) == len(owner) else summed_from(values, starts)

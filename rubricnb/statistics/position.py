@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
+from rubricnb.counting import binned, repeated
 from rubricnb.permutation import position_counts
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
@@ -431,7 +432,7 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
         ("v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"), np.nan
     )
     cluster = np.unique(cluster, return_inverse=True)[1]
-    size = np.bincount(cluster).astype(np.float64)
+    size = binned(cluster).astype(np.float64)
     n_pairs = size.sum() ** 2 - (size**2).sum()
     if n_pairs == 0:
         return undefined
@@ -491,7 +492,7 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
     is_blind = bool(given.any()) and place(reads).comparable == 0
     blind = _why_uncompared(reads, 0) if is_blind else None
-    cells = zip(np.repeat(given, n), shown.ravel(), strict=True)
+    cells = zip(repeated(given, n), shown.ravel(), strict=True)
     why = [_why_no_share(count, bool(is_shown), blind) for count, is_shown in cells]
     size = np.where(
         shown & (given > 0)[:, None] & (not is_blind), given[:, None], np.nan
@@ -504,10 +505,10 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     )
     return pd.DataFrame(
         {
-            "score": np.repeat(reads.scores, n),
+            "score": repeated(reads.scores, n),
             "position": np.tile(np.arange(1, n + 1), n),
             "share": (count / size).ravel(),
-            "n": np.repeat(given, n),
+            "n": repeated(given, n),
             "share_null": (null / size).ravel(),
             "share_null_sd": (sd / size).ravel(),
             **because_each(*why),

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rubricnb.counting import binned, repeated, summed_from
 from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
 from rubricnb.statistics.placement import Block, read_profiles
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
@@ -143,7 +144,7 @@ class _Likelihood:
     def summed(self, rows: FloatArray, axis: int = 0) -> FloatArray:
         """Sum what belongs to rows within each group."""
         starts = np.searchsorted(self.group, np.arange(self.n_groups))
-        return np.asarray(np.add.reduceat(rows, starts, axis=axis))
+        return summed_from(rows, starts, axis)
 
 
 def _together(parts: Sequence[_Likelihood]) -> _Likelihood:
@@ -169,7 +170,7 @@ def _together(parts: Sequence[_Likelihood]) -> _Likelihood:
                 group=np.concatenate([p.group + k for k, p in own]),
             )
         )
-    group = np.repeat(np.arange(len(parts)), np.diff(first_row))
+    group = repeated(np.arange(len(parts)), np.diff(first_row))
     return _Likelihood(
         np.concatenate([part.observed for part in parts]), patterns, group
     )
@@ -206,7 +207,7 @@ def _likelihood(rows: IntArray, orderings: IntArray) -> _Likelihood:
     given = score > 0
     at = position_of[order, np.maximum(score - 1, 0)]
     index = np.nonzero(given)
-    observed = np.bincount(index[0] * n + at[index], minlength=len(rows) * n)
+    observed = binned(index[0] * n + at[index], minlength=len(rows) * n)
     # (rows, n): of each score
     count = (score[..., None] == np.arange(1, n + 1)).sum(axis=1)
     by_frequency = np.argsort(-count, axis=1, kind="stable")
@@ -272,7 +273,7 @@ def _permanents(
     )
     chosen *= w / z
     cell = np.tile(pattern.position, several) + n * np.arange(several * n_cases)
-    weighted = np.bincount(
+    weighted = binned(
         cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n
     )
     expected = np.asarray(weighted, np.float64)
@@ -386,7 +387,7 @@ def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:
         step[active[has_lost]] /= 2
         theta[active[has_lost]] -= step[active[has_lost]]
         best[active] = np.maximum(best[active], value)
-        is_flat = np.abs(score).max(axis=1) <= _FLAT * np.bincount(likelihood.group)
+        is_flat = np.abs(score).max(axis=1) <= _FLAT * binned(likelihood.group)
         goes_on = ~has_lost & ~is_flat & (np.abs(gamma).max(axis=1) <= _LARGEST)
         moving = active[goes_on]
         if len(moving):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import binned, repeated
 from rubricnb.frames import score_dtype
 from rubricnb.permutation import code, decode, ranks
 from rubricnb.statistics import reads as arrays
@@ -238,16 +239,15 @@ def _shift(reads: Reads) -> list[dict[str, Any]]:
     arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     order, n = reads.order[item, read], reads.n_options
-    cell = np.ravel_multi_index(
-        (item, order), shape := (len(reads.items), len(reads.orderings))
-    )
+    shape = (len(reads.items), len(reads.orderings))
+    cell = item * shape[1] + order
     logs = _logs(np.asarray(reads.probability)[item, read])
     by_score = np.take_along_axis(
         logs, np.argsort(reads.orderings[order], axis=1), axis=1
     )
-    count = np.bincount(cell, minlength=np.prod(shape)).reshape(shape)
+    count = binned(cell, minlength=np.prod(shape)).reshape(shape)
     sums = np.stack(
-        [np.bincount(cell, one, count.size).reshape(shape) for one in by_score.T], -1
+        [binned(cell, one, count.size).reshape(shape) for one in by_score.T], -1
     )
     whole = (count > 0).all(axis=1)
     if len(reads.orderings) < 2 or not whole.any():
@@ -267,7 +267,7 @@ def _shift(reads: Reads) -> list[dict[str, Any]]:
     ]
     table = pd.DataFrame(
         {
-            "ordering": np.repeat(code(reads.orderings), n),
+            "ordering": repeated(code(reads.orderings), n),
             "score": np.tile(np.arange(1, n + 1), len(reads.orderings)),
             "log_preference": moved.mean(axis=0),
             **pd.DataFrame([one.columns(*UNTESTED) for one in found]),
@@ -327,7 +327,7 @@ def sums_by_cell(logs: FloatArray, shown: IntArray, cluster: IntArray) -> FloatA
     _, code = np.unique(cluster, return_inverse=True)
     size = int(code.max(initial=-1)) + 1
     cell = (code[:, None] * n + np.arange(n)) * n + shown - 1
-    sums = [np.bincount(cell.ravel(), w, size * n * n) for w in (logs.ravel(), None)]
+    sums = [binned(cell.ravel(), w, size * n * n) for w in (logs.ravel(), None)]
     return np.stack([one.reshape(size, n, n) for one in sums], axis=1).astype(
         np.float64
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import binned
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items, sides
@@ -288,7 +289,7 @@ def _lost_candidates(a: Reads, b: Reads | None, found: pd.DataFrame) -> Reasons:
     n = int(prompt.max()) + 1
     best = pd.DataFrame(scores).groupby(prompt).transform("max").to_numpy()
     winner = lost & (scores == best).any(axis=1)
-    lacking = np.bincount(prompt[lost], minlength=n) > 0
+    lacking = binned(prompt[lost], minlength=n) > 0
     first = items.iloc[np.unique(prompt, return_index=True)[1]]
     names = pd.MultiIndex.from_frame(first[columns].astype(object))
     whole = found["flip_strict"].reindex(names[~lacking]).dropna()

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from rubricnb.counting import binned, repeated
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics.reads import FloatArray, IntArray
 
@@ -54,11 +55,11 @@ def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> Float
     cluster = np.unique(np.asarray(cluster)[order], return_inverse=True)[1]
     sides = [_Side.of(np.asarray(v)[order], cluster) for v in (x, y)]
     one, other = sides
-    size = np.bincount(cluster)
+    size = binned(cluster)
     kept = len(cluster) - size
-    within = np.bincount(cluster, (one.rank - one.above) * (other.rank - other.above))
+    within = binned(cluster, (one.rank - one.above) * (other.rank - other.above))
     cross = (one.rank * other.rank).sum() - within + _sum_of_shifts(one, other, cluster)
-    cross -= np.bincount(cluster, one.sum_above(other.rank) + other.sum_above(one.rank))
+    cross -= binned(cluster, one.sum_above(other.rank) + other.sum_above(one.rank))
     # ranks without a cluster have a mean of minus half its size
     cross -= kept * (size / 2) ** 2
     variances = [side.variance_without(cluster) for side in sides]
@@ -102,18 +103,16 @@ class _Side:
 
     def variance_without(self, cluster: IntArray) -> FloatArray:
         """Sum of squares of the ranks without each cluster; 0 if they are all equal."""
-        n, size = len(cluster), np.bincount(cluster)
+        n, size = len(cluster), binned(cluster)
         cell, first, there = np.unique(
             cluster * n + self.left, return_index=True, return_counts=True
         )
         tied = (self.right - self.left)[first]
         owner = cell // n
-        gone = np.bincount(
-            owner, _cube(tied) - _cube(tied - there), minlength=len(size)
-        )
+        gone = binned(owner, _cube(tied) - _cube(tied - there), minlength=len(size))
         levels = np.unique(self.left)
-        total = _cube(np.bincount(self.left)).sum()
-        left_over = len(levels) - np.bincount(owner, tied == there, minlength=len(size))
+        total = _cube(binned(self.left)).sum()
+        left_over = len(levels) - binned(owner, tied == there, minlength=len(size))
         return np.where(left_over > 1, (_cube(n - size) - (total - gone)) / 12, 0.0)
 
 
@@ -139,7 +138,7 @@ def _sum_of_shifts(one: _Side, other: _Side, cluster: IntArray) -> FloatArray:
     of a large one the products are added up, over the distinct pairs of values that
     there are.
     """
-    size = np.bincount(cluster)
+    size = binned(cluster)
     pairs = np.unique(
         one.left * len(cluster) + other.left, return_index=True, return_counts=True
     )
@@ -183,9 +182,9 @@ def _by_products(
         for place, begin, end in sides:
             at = np.concatenate([begin[inside], end[inside]])
             cell = np.tile((row[inside] - start) * (n_pairs + 1), 2) + at
-            falls = np.bincount(cell, np.full(len(cell), -0.5), n * (n_pairs + 1))
+            falls = binned(cell, np.full(len(cell), -0.5), n * (n_pairs + 1))
             falls = falls.reshape(n, -1)
-            falls[:, 0] += np.bincount(row[inside] - start, minlength=n)
+            falls[:, 0] += binned(row[inside] - start, minlength=n)
             moved.append(np.cumsum(falls, axis=1, out=falls).take(place, axis=1))
         moved[0] *= count
         parts.append(np.einsum("gp,gp->g", *moved))
@@ -202,7 +201,7 @@ def _by_counting(
     if levels[0].max() < levels[1].max():  # few levels are counted in few steps
         return _by_counting(other, one, cluster, chosen)
     counts, level = _Counts(levels[1][one.order]), levels[1]
-    size = np.bincount(cluster)
+    size = binned(cluster)
     start = np.cumsum(size) - size
     item = np.flatnonzero(chosen[cluster])
     last_pair = np.cumsum(size[cluster[item]])
@@ -211,10 +210,10 @@ def _by_counting(
         item, np.searchsorted(last_pair, np.arange(_BLOCK, last_pair[-1], _BLOCK))
     ):
         partners = size[cluster[block]]
-        j = np.repeat(block, partners)
+        j = repeated(block, partners)
         k = (
             np.arange(len(j))
-            - np.repeat(np.cumsum(partners) - partners, partners)
+            - repeated(np.cumsum(partners) - partners, partners)
             + start[cluster[j]]
         )
         n_below = sum(
@@ -222,7 +221,7 @@ def _by_counting(
             for begin in (one.left[j], one.right[j])
             for below in (level[k], level[k] + 1)
         )
-        out += np.bincount(cluster[j], n_below / 4, minlength=len(size))
+        out += binned(cluster[j], n_below / 4, minlength=len(size))
     return out
 
 

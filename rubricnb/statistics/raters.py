@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from rubricnb.counting import binned
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import shared_items
@@ -439,8 +440,8 @@ def shift_of_systems(
     used = ~np.isnan(before + after) & pd.notna(system)
     code, names = pd.factorize(np.asarray(system)[used])
     n = len(names)
-    size = np.bincount(code, minlength=n)
-    sums = [np.bincount(code, side[used], n) for side in (before, after)]
+    size = binned(code, minlength=n)
+    sums = [binned(code, side[used], n) for side in (before, after)]
     means = np.stack([size, *sums], axis=-1).astype(np.float64)
     own = (sums[1] - sums[0]) / np.maximum(size, 1)
     row: dict[str, Any] = {"n_systems": n, "n_items": int(size.sum())}

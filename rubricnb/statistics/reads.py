@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rubricnb.counting import binned
 from rubricnb.frames import CONDITIONS, places
 from rubricnb.permutation import decode, levels_above, ranks
 from rubricnb.statistics.reasons import Reason, because
@@ -179,7 +180,7 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
         code = combine([pd.Series(code), judgments[name].reset_index(drop=True)])
         if len(code) == 0 or code.max() + 1 == len(code):
             return
-    same = np.flatnonzero(code == np.flatnonzero(np.bincount(code) > 1)[0])
+    same = np.flatnonzero(code == np.flatnonzero(binned(code) > 1)[0])
     row = judgments.iloc[same[0]]
     said = ", ".join(f"{name} {row[name]}" for name in first)
     raise ValueError(
@@ -553,8 +554,8 @@ def cell_means(
     """Mean of the numbers in each cell of a table; NaN in empty ones."""
     parsed = ~np.isnan(values)
     cell, size = (row * shape[1] + column)[parsed], shape[0] * shape[1]
-    count = np.bincount(cell, minlength=size)
-    total = np.bincount(cell, weights=values[parsed], minlength=size)
+    count = binned(cell, minlength=size)
+    total = binned(cell, weights=values[parsed], minlength=size)
     return np.asarray(
         np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(shape)
     )
@@ -636,7 +637,7 @@ def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
     if "ordering_index" in part:
         kind = np.unique(part["ordering_index"].to_numpy(), return_inverse=True)[1]
         cell = unit * (kind.max() + 1) + kind
-        if np.bincount(cell).max() <= 1:
+        if binned(cell).max() <= 1:
             return np.asarray(kind, dtype=np.int64)
     elif "ordering" in part:
         codes, names = codes_of(part["ordering"])

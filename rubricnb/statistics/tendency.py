@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rubricnb.counting import binned
 from rubricnb.permutation import levels_above
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
@@ -386,7 +387,7 @@ def _shares(
     numbers, weights, _ = _weighted(given)
     values, code = np.unique(numbers, return_inverse=True)
     nearest = np.floor(levels_above(values, levels) + 0.5)
-    mean = np.bincount(code, weights, len(values)) / len(given)
+    mean = binned(code, weights, len(values)) / len(given)
     off = float(mean[~np.isin(nearest, np.arange(len(levels)))].sum())
     if off > 0:
         what = "scores" if name == "share" else "ratings"
@@ -436,10 +437,8 @@ def _cumulated(
     n = len(grid) - 1
     part = np.minimum(np.searchsorted(grid, numbers, side="right") - 1, n - 1)
     cell = group * n + part
-    own = np.bincount(cell, weights * (grid[part + 1] - numbers), n_groups * n)
-    count = (
-        np.bincount(cell, weights, n_groups * n).reshape(n_groups, n).astype(np.float64)
-    )
+    own = binned(cell, weights * (grid[part + 1] - numbers), n_groups * n)
+    count = binned(cell, weights, n_groups * n).reshape(n_groups, n).astype(np.float64)
     below = np.cumsum(count, axis=1) - count
     below *= np.diff(grid)
     below += own.reshape(n_groups, n)
@@ -451,7 +450,7 @@ def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimat
     every item weighing the same.
     """
     cluster = np.unique(cluster, return_inverse=True)[1]
-    size = np.bincount(cluster).astype(np.float64)
+    size = binned(cluster).astype(np.float64)
     if not len(size):
         return Estimate()
     grid = _grid(given, other)
@@ -510,7 +509,7 @@ def _of_each_read(
             )
             - before
         )
-        counts.append(np.bincount(group, minlength=n_clusters).astype(np.float64))
+        counts.append(binned(group, minlength=n_clusters).astype(np.float64))
     return _distance(np.stack(sums, axis=1), np.stack(counts, axis=1)[..., None], level)
 
 

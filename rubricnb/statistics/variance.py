@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rubricnb.counting import binned, repeated
 from rubricnb.statistics.reads import FloatArray, IntArray
 from rubricnb.statistics.reasons import Reason
 
@@ -26,7 +27,7 @@ def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
     item, column = (a.ravel() for a in np.indices(x.shape))
     x = (x - x.mean()).ravel()
     cluster = np.unique(cluster, return_inverse=True)[1]
-    found, _ = henderson([item, column, np.arange(n * k)], np.repeat(cluster, k), x)
+    found, _ = henderson([item, column, np.arange(n * k)], repeated(cluster, k), x)
     return found
 
 
@@ -82,24 +83,24 @@ def _squares(
 
     def without(row: IntArray, column: IntArray, weight: Any = None) -> FloatArray:
         width = int(column.max()) + 1
-        table = np.bincount(row * width + column, weight, g * width).reshape(g, width)
+        table = binned(row * width + column, weight, g * width).reshape(g, width)
         return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
 
     local = [_pairs(code, cluster)[1].max() == code.max() for code in codes]
     for a, code in enumerate(codes):
         if local[a]:  # each level within a cluster: a sum over clusters
             size, home = (
-                np.bincount(code),
+                binned(code),
                 cluster[np.unique(code, return_index=True)[1]],
             )
             zero = np.zeros_like(home)
-            square[:, [a]] = without(home, zero, np.bincount(code, x) ** 2 / size)
+            square[:, [a]] = without(home, zero, binned(code, x) ** 2 / size)
         else:
             sizes = np.maximum(without(cluster, code), 1)
             square[:, a] = (without(cluster, code, x) ** 2 / sizes).sum(axis=1)
         for b, other in enumerate(codes[1:]):
             first, pair = _pairs(code, other)
-            of, n = code[first], np.bincount(pair)
+            of, n = code[first], binned(pair)
             if local[a]:
                 expected[:, a, [b]] = without(cluster[first], 0 * of, n**2 / size[of])
             elif local[b + 1]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import binned
 from rubricnb.frames import CONDITIONS, Items, Judgments
 from rubricnb.statistics import reads as arrays
 
@@ -101,7 +102,7 @@ def _means(frame: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFr
     group = (
         frame.groupby(keys, observed=True, sort=False, dropna=False).ngroup().to_numpy()
     )
-    lacking = np.bincount(group) != frame["criterion"].nunique()
+    lacking = binned(group) != frame["criterion"].nunique()
     if lacking.any():
         raise ValueError(
             f"text {frame['item_id'].iloc[int(np.argmax(lacking[group]))]!r} does not "
@@ -109,11 +110,9 @@ def _means(frame: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFr
             "this text, or complete it"
         )
     weight = arrays.floats(frame["weight"])
-    total = np.bincount(group, weight)
+    total = binned(group, weight)
     found = [c for c in values if c in frame]
-    means = {
-        c: np.bincount(group, weight * arrays.floats(frame[c])) / total for c in found
-    }
+    means = {c: binned(group, weight * arrays.floats(frame[c])) / total for c in found}
     # A criterion without a score is the row that is kept:
     # its status is that of the whole.
     order = np.argsort(

@@ -15,9 +15,8 @@ from openai import OpenAI
 from openai.types.decision import Decision
 
 import rubricnb as rb
-from rubricnb.judging.contract import Message, Reply, Request
+from rubricnb.judging.contract import JudgeError, Message, Reply, Request
 from rubricnb.judging.decision import DecisionJudge
-from rubricnb.judging.endpoint import JudgeError
 from rubricnb.judging.judge import describe
 from rubricnb.judging.readout import read
 from rubricnb.judging.rendering import askable, rendered

@@ -11,8 +11,7 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.frames import conform
-from rubricnb.judging.contract import Reply
-from rubricnb.judging.endpoint import JudgeError
+from rubricnb.judging.contract import JudgeError, Reply
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.simulated import SimulatedJudge

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.counting import repeated
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
 from rubricnb.data.tables import read_records
@@ -37,7 +38,7 @@ def load() -> Judgments:
         for part in _arms(name, read_records(file))
     ]
     cells = pd.concat([part.pop("cells") for part in parts], ignore_index=True)
-    rows = np.repeat(np.arange(len(cells)), _READS)
+    rows = repeated(np.arange(len(cells)), _READS)
     frame = cells.astype("category").iloc[rows].reset_index(drop=True)
     frame["temperature"] = frame["temperature"].astype(np.float64)
     frame["read"] = np.tile(np.arange(1.0, _READS + 1), len(cells))
@@ -62,7 +63,7 @@ def _arms(name: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         cells = pd.DataFrame(
             {
                 "item_id": [f"{p}/{r}" for p in prompts for r in range(_RESPONSES)],
-                "group_id": np.repeat(prompts, _RESPONSES),
+                "group_id": repeated(prompts, _RESPONSES),
                 "candidate": ["right", "wrong-1", "wrong-2", "wrong-3"] * len(prompts),
             }
         )

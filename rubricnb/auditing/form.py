@@ -1,0 +1,110 @@
+"""An audit from a form: a folder of files and the fields of a page, without a server.
+
+The page "Audit here" of the book runs this in the reader's browser. The fields are named
+as the options of ``python -m rubricnb audit``, and the audit is the command's.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from rubricnb.auditing.command import AuditOptions
+from rubricnb.options import in_options, named_values
+from rubricnb.shown import one_line
+
+FILES = ("judgments", "path", "rubric")
+"""Fields that hold a file: a folder of that name has it."""
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)")
+
+
+def audit_form(folder: str | Path, fields: str) -> str:
+    """Audit the files of a form; delete them.
+
+    Parameters
+    ----------
+    folder
+        Has a folder for each of `FILES` that was given, with one file in it.
+    fields
+        JSON: the other options as they were typed. ``scale`` is ``1 5``, ``failed`` is
+        ``-1, 99``, ``columns`` is ``value=score,traceId=item_id``; an empty one was not
+        given.
+
+    Returns
+    -------
+    str
+        JSON with ``notes`` and ``lines`` (what the command prints while it reads, and
+        of what it finds), ``failures``, ``page`` (HTML) and ``numbers`` (JSON); or with
+        ``error``, one line.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> (folder / "judgments").mkdir()
+    >>> _ = (folder / "judgments" / "mine.csv").write_text("item_id,score\\na,3\\n")
+    >>> print(json.loads(audit_form(folder, "{}"))["error"])
+    judgments need --scale lowest highest, or items with rubrics (--scale 0 3)
+    """
+    folder = Path(folder)
+    printed = io.StringIO()
+    try:
+        with redirect_stdout(printed):
+            given = _options(folder, json.loads(fields))
+            given.refuse_contradictions()
+            (found,) = given.audits(lambda cost: None)
+        said = [line for line in printed.getvalue().splitlines() if line.strip()]
+        answer: dict[str, Any] = {
+            "notes": said,
+            "lines": [found.sentence, *found.top["sentence"]],
+            "failures": found.failures(),
+            "page": given.page.read_text("utf-8"),
+            "numbers": given.page.with_suffix(".json").read_text("utf-8"),
+        }
+    except MemoryError:
+        answer = {
+            "error": "not enough memory: keep the columns and rows that are needed"
+        }
+    except (ValueError, OSError, RuntimeError, ImportError) as error:
+        answer = {"error": one_line(in_options(str(error)))}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return json.dumps(answer)
+
+
+def _options(folder: Path, fields: Mapping[str, str]) -> AuditOptions:
+    """Read the fields as the command reads its options."""
+    typed = {name: text.strip() for name, text in fields.items()}
+    judgments, path, rubric = (next(folder.glob(f"{n}/*"), None) for n in FILES)
+    if judgments is None:
+        raise ValueError("no file of scores: choose one for --judgments")
+    scale = _numbers("scale", typed.get("scale", ""))
+    if scale and len(scale) != 2:
+        raise ValueError("--scale is the lowest and the highest score, such as 1 5")
+    columns = typed.get("columns", "")
+    return AuditOptions(
+        judgments=judgments,
+        path=path,
+        rubric=rubric,
+        judge=typed.get("judge", ""),
+        scale=(scale[0], scale[1]) if scale else None,
+        columns=named_values(columns.split(",") if columns else None, "columns"),
+        scores=typed.get("scores", ""),
+        failed=_numbers("failed", typed.get("failed", "")) or None,
+        parser=typed.get("parser", ""),
+        output=folder / "audit.html",
+    )
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    """Read numbers that are separated by spaces, commas or semicolons."""
+    parts = re.split(r"[\s,;]+", text) if text else []
+    if wrong := [part for part in parts if not _NUMBER.fullmatch(part)]:
+        raise ValueError(f"--{name} takes numbers, such as 1 5, not {wrong[0]!r}")
+    return [float(part) for part in parts]
