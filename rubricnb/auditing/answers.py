@@ -172,13 +172,13 @@ def lost_to_both(
     `row`: about the mean difference of the two, divided by `per`.
     """
     a, b = (side.to_numpy("float64") for side in one.align(other, join="inner"))
-    found = lost_scores(a, b, names)
-    if row is None or not found:
-        return found
+    lost = lost_scores(a, b, names)
+    if row is None or not lost:
+        return lost
     given = np.concatenate([a, b])
-    ends = float(np.nanmin(given)), float(np.nanmax(given))
-    return found + open_sign(
-        a, b, ends, (per * row["low"], per * row["high"]), row["question"]
+    extremes = float(np.nanmin(given)), float(np.nanmax(given))
+    return lost + open_sign(
+        a, b, extremes, (per * row["low"], per * row["high"]), row["question"]
     )
 
 

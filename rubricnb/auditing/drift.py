@@ -93,8 +93,8 @@ def _agreement_rows(
     then: pd.Series, now: pd.Series, human: pd.Series
 ) -> list[dict[str, Any]]:
     """Rows about the difference of the agreements with people, over the same texts."""
-    known = {"human": human, "then": then, "now": now}
-    both = where_both_vary(pd.concat(known, axis=1))
+    sides = {"human": human, "then": then, "now": now}
+    both = where_both_vary(pd.concat(sides, axis=1))
     if len(both) <= 2:
         return []
     is_rated = human.notna()
@@ -105,10 +105,12 @@ def _agreement_rows(
         ("agreement", inference.moments, inference.correlation),
         ("kappa", kappa_sums, kappa_of_sums),
     ):
-        found, ends = mean_over_criteria(
+        change, then_and_now = mean_over_criteria(
             sums_of, statistic, both["human"], both["then"], both["now"]
         )
-        row = new_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1])
+        row = new_row(
+            f"drift_{name}", name, n, change, a=then_and_now[0], b=then_and_now[1]
+        )
         row["codes"] += lost
         rows.append(row)
     return rows

@@ -111,18 +111,19 @@ def ask_in_looks(
     named = [purposes(part) for part in planned]
     is_first = [about(part, first_items) for part in planned]
     at_once = [
-        own | (name == PLAIN_PROMPT) for own, name in zip(is_first, named, strict=True)
+        mask | (name == PLAIN_PROMPT)
+        for mask, name in zip(is_first, named, strict=True)
     ]
-    now = [part[own.to_numpy()] for part, own in zip(planned, at_once, strict=True)]
+    now = [part[mask.to_numpy()] for part, mask in zip(planned, at_once, strict=True)]
     answers = [ask(part) for part in now]
     first = _counted(answers, now, named)
-    if all(own.all() for own in at_once):
+    if all(mask.all() for mask in at_once):
         return Asked(answers, first, {})
-    seen = [
-        found[found["request_id"].isin(part["request_id"][own.to_numpy()])]
-        for found, part, own in zip(answers, planned, is_first, strict=True)
+    first_answers = [
+        judged[judged["request_id"].isin(part["request_id"][mask.to_numpy()])]
+        for judged, part, mask in zip(answers, planned, is_first, strict=True)
     ]
-    needed = still_open(rows_of(seen, first_items))
+    needed = still_open(rows_of(first_answers, first_items))
     second: Counter[str] = Counter()
     for k, (part, name) in enumerate(zip(planned, named, strict=True)):
         later = part[(~at_once[k] & name.isin(needed)).to_numpy()]

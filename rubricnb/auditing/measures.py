@@ -159,18 +159,20 @@ def moved_rows(answers: Answers) -> list[dict[str, Any]]:
         "Roman numerals": "labels",
         FULL_MARK: "full_mark",
     }
-    own = {
+    reads_of = {
         name: judgments[judgments["condition"] == name]
         for name in moves
         if name in cells
     }
     rows = []
-    if own:
+    if reads_of:
         table = stability(judgments.assign(ordering=np.nan), by=[], value=answers.value)
-        found = dict(zip(condition_names(table), table.to_dict("records"), strict=True))
+        row_of = dict(
+            zip(condition_names(table), table.to_dict("records"), strict=True)
+        )
         name = "shift_excess" if table["shift_excess"].notna().any() else "shift"
-    for condition, reads in own.items():
-        moved = found[condition]
+    for condition, reads in reads_of.items():
+        moved = row_of[condition]
         shift = Estimate(
             moved[name], **{k: moved[f"{name}_{k}"] for k in inference.PARTS}
         )
@@ -224,27 +226,27 @@ def position_rows(answers: Answers) -> list[dict[str, Any]]:
         return []
     rows = []
     table = position_bias(rotated, by=["n_options"], value=answers.value)
-    for found in table.to_dict("records"):
-        n, clusters = int(found["n_options"]), int(found["n_clusters"])
-        shares = np.array([found.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
+    for bias in table.to_dict("records"):
+        n, clusters = int(bias["n_options"]), int(bias["n_clusters"])
+        shares = np.array([bias.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
         most = (
             int(np.nanargmax(np.abs(shares - 1 / n))) + 1
             if np.isfinite(shares).any()
             else 1
         )
         share, se, df = (
-            found.get(f"share_{most}{e}", np.nan) for e in ("", "_se", "_df")
+            bias.get(f"share_{most}{e}", np.nan) for e in ("", "_se", "_df")
         )
         points = Estimate(100 * (share - 1 / n), se=100 * se, df=df)
-        ends = (-100 / n, 100 - 100 / n)
+        bounds = (-100 / n, 100 - 100 / n)
         rows.append(
             new_row(
                 "position",
                 f"position {most}{f' of {n}' if len(table) > 1 else ''}",
                 clusters,
-                of_largest(points, clusters, n, ends, answers.looks),
-                why=without(found["codes"], "chi2", "log_preference"),
-                p_equivalent=found.get("p_equivalent", np.nan),
+                of_largest(points, clusters, n, bounds, answers.looks),
+                why=without(bias["codes"], "chi2", "log_preference"),
+                p_equivalent=bias.get("p_equivalent", np.nan),
                 places=shares.tolist(),
                 looks=answers.looks,
                 **answers.flips(rotated[rotated["n_options"] == n]),
@@ -262,14 +264,14 @@ def criteria_rows(answers: Answers) -> list[dict[str, Any]]:
     check_answered(answers.judgments)
     rotated = answers.judgments[answers.judgments["design"] == "balanced"]
     rows = []
-    for found in criterion_order(rotated).to_dict("records"):
-        own = rotated[rotated["criterion"] == found["criterion"]]
-        cells = own.pivot_table(
+    for effect in criterion_order(rotated).to_dict("records"):
+        of_criterion = rotated[rotated["criterion"] == effect["criterion"]]
+        cells = of_criterion.pivot_table(
             "score", KEYS, "criterion_position", observed=True
         ).dropna()
         means = cells.mean()
         gap = cells[means.idxmax()] - cells[means.idxmin()]
-        row = mean_row("criteria", str(found["criterion"]), gap, looks=answers.looks)
+        row = mean_row("criteria", str(effect["criterion"]), gap, looks=answers.looks)
         pairs = len(means) * (len(means) - 1) // 2
         one = Estimate(row["effect"], se=row["se"], df=row["df"])
         whole = of_largest(one, row["n_clusters"], pairs, looks=answers.looks)
@@ -277,10 +279,10 @@ def criteria_rows(answers: Answers) -> list[dict[str, Any]]:
             row
             | whole.columns("low", "high", "p")
             | {
-                "p_equivalent": found["p_equivalent"],
-                "placebo": found["delta_pos_null"],
-                "codes": found["codes"],
+                "p_equivalent": effect["p_equivalent"],
+                "placebo": effect["delta_pos_null"],
+                "codes": effect["codes"],
             }
-            | answers.flips(own)
+            | answers.flips(of_criterion)
         )
     return rows

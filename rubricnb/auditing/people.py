@@ -37,33 +37,36 @@ def people_rows(answers: Answers) -> list[dict[str, Any]]:
     every, names = (
         {*part.index.get_level_values("criterion")} for part in (cells, sides)
     )
-    own = given["judgments"][given["judgments"]["criterion"].isin(names or every)]
-    found = agreement(**given | {"judgments": own}).iloc[0]
-    n, r, kappa = int(found["n_clusters"]), found["r_macro"], Estimate()
-    why = without(found["codes"], "rho", "r_macro")
+    judgments = given["judgments"][given["judgments"]["criterion"].isin(names or every)]
+    agreed = agreement(**given | {"judgments": judgments}).iloc[0]
+    n, r, kappa = int(agreed["n_clusters"]), agreed["r_macro"], Estimate()
+    why = without(agreed["codes"], "rho", "r_macro")
     notes: list[Why] = [same or why or Reason("constant_criteria")]
     if names:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
-        reads = own.set_index(KEYS)[["value"]].join(cells["human"]).dropna()
+        reads = judgments.set_index(KEYS)[["value"]].join(cells["human"]).dropna()
         left = ", ".join(sorted(every - names))
         lacking = Reason("criteria_left_out", criteria=left) if left else None
-        shares = _mostly("scores", own["whole"]), _mostly("ratings", sides["human"])
+        shares = (
+            _mostly("scores", judgments["whole"]),
+            _mostly("ratings", sides["human"]),
+        )
         notes = [lacking, why, *shares, _of_one_read(reads, r)]
-    known = {"constant": same is not None}
-    of_r, ends = (
-        (found["r_macro_low"], found["r_macro_high"]),
+    facts = {"constant": same is not None}
+    of_r, of_kappa = (
+        (agreed["r_macro_low"], agreed["r_macro_high"]),
         np.clip(kappa.ends, -1, 1).tolist(),
     )
     gap = None if names else notes[0]
     rows = [
-        correlation_row("agreement", "agreement", n, r, of_r, collect(*notes)) | known,
-        correlation_row("kappa", "agreement in level", n, kappa.value, ends, gap)
-        | known,
+        correlation_row("agreement", "agreement", n, r, of_r, collect(*notes)) | facts,
+        correlation_row("kappa", "agreement in level", n, kappa.value, of_kappa, gap)
+        | facts,
     ]
     rows.append(_bias(answers, sides, rows[0]))
-    if np.isfinite(found["ceiling"]) and not answers.criteria:
-        rows.append(new_row("ceiling", "people among themselves", n, found["ceiling"]))
+    if np.isfinite(agreed["ceiling"]) and not answers.criteria:
+        rows.append(new_row("ceiling", "people among themselves", n, agreed["ceiling"]))
     return rows
 
 
@@ -71,9 +74,9 @@ def _bias(
     answers: Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Mean score minus mean rating; unknown if `ranks`, the agreement, is reversed."""
-    found = judge_bias(**answers.rated).iloc[0]
-    bias = Estimate(found["bias"], **found[[*inference.PARTS]])
-    row = new_row("bias", "mean score", int(found["n_clusters"]), bias)
+    compared = judge_bias(**answers.rated).iloc[0]
+    bias = Estimate(compared["bias"], **compared[[*inference.PARTS]])
+    row = new_row("bias", "mean score", int(compared["n_clusters"]), bias)
     if (
         correlation_verdict("agreement", ranks["effect"], ranks["low"], ranks["high"])
         == REVERSED
@@ -82,12 +85,12 @@ def _bias(
         return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = with_sign_test(row)
     span, _ = span_and_step(answers.judgments)
-    if ranks["effect"] >= MODERATE_LEVEL and abs(found["bias"]) > span / 4:
-        ends = [
+    if ranks["effect"] >= MODERATE_LEVEL and abs(compared["bias"]) > span / 4:
+        ranges = [
             f"{sides[side].min():g} to {sides[side].max():g}"
             for side in (PLAIN, "human")
         ]
-        row["codes"] = (Reason("one_scale", scores=ends[0], ratings=ends[1]),)
+        row["codes"] = (Reason("one_scale", scores=ranges[0], ratings=ranges[1]),)
     return row
 
 

@@ -63,21 +63,22 @@ def findings(
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
     value: Value = "expected_score" if read else "score"
     asked = settings is not None
-    alone, *together = (
+    single, *together = (
         Answers(with_conditions(p, items, value), items, value, asked, looks)
         for p in answers
     )
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    rows, why = _rows(alone, together, parsed_row(status, unread(answers[0], items)))
+    status = parsed_row(status, unread(answers[0], items))
+    rows, why = _rows(single, together, status)
     places = {row["question"]: row.pop("places") for row in rows if "places" in row}
-    design = _design(alone, int(status.sum())) | {
+    design = _design(single, int(status.sum())) | {
         "settings": None if settings is None else dict(settings),
         "looks": looks,
     }
-    table = with_verdicts(rows, _effective_clusters(alone), design["span"])
+    table = with_verdicts(rows, _effective_clusters(single), design["span"])
     unseen = {
-        name: refused.get(known.get("asks", ""), why.get(name, known["lacking"]))
-        for name, known in MEASURES.items()
+        name: refused.get(measure.get("asks", ""), why.get(name, measure["lacking"]))
+        for name, measure in MEASURES.items()
         if name not in set(table["measure"])
     }
     return Audit(
@@ -88,8 +89,8 @@ def findings(
         {str(name): int(n) for name, n in status.items()},
         table,
         unseen,
-        _every_item(alone).reset_index().rename_axis(columns=None),
-        {"places": places, **_charts(alone, design["step"])},
+        _every_item(single).reset_index().rename_axis(columns=None),
+        {"places": places, **_charts(single, design["step"])},
         {"model": {"identity": identity}},
     )
 

@@ -91,8 +91,8 @@ def correlation_row(
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
         low, high = inference.perfect_ends(r, n, level_of(looks))
         why = collect(without(collect(why), "no_interval"), Reason("no_exception", n=n))
-    found = Estimate(r, low, high)
-    return new_row(measure, question, n, found, why=why, looks=looks)
+    estimate = Estimate(r, low, high)
+    return new_row(measure, question, n, estimate, why=why, looks=looks)
 
 
 def with_sign_test(row: dict[str, Any]) -> dict[str, Any]:

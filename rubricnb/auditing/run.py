@@ -260,22 +260,24 @@ def _check_same(before: Audit | None, parts: Mapping[str, Any]) -> None:
 def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
     """Pick the judgments of one judge, template and temperature, by name."""
     names = ("judge", "template", "temperature")
-    known = judgments[[*names]].astype("object").fillna("unknown").astype("str")
-    own = (known == str(name)).any(axis=1) if name is not None else known["judge"] != ""
-    several = [f"{c} {v}" for c in names for v in known[c][own].unique()]
+    named = judgments[[*names]].astype("object").fillna("unknown").astype("str")
+    chosen = (
+        (named == str(name)).any(axis=1) if name is not None else named["judge"] != ""
+    )
+    several = [f"{c} {v}" for c in names for v in named[c][chosen].unique()]
     if len(several) != len(names):
         absent = "" if several else f"nothing in the judgments is named {name!r}; "
-        several = several or [f"{c} {v}" for c in names for v in known[c].unique()]
+        several = several or [f"{c} {v}" for c in names for v in named[c].unique()]
         raise ValueError(
             f"{absent}an audit is about one judge, template and temperature, and the "
             f"judgments have {', '.join(several)}: name one (--judge NAME), or two to "
             "compare (--compare A B)"
         )
-    judgments = judgments[own]
+    judgments = judgments[chosen]
     shown = judgments.groupby(["dataset", "criterion"], observed=True)["n_options"]
     if (shown.nunique() > 1).any():
         (_, criterion), lengths = next(
-            (k, own.unique()) for k, own in shown if own.nunique() > 1
+            (k, sizes.unique()) for k, sizes in shown if sizes.nunique() > 1
         )
         raise ValueError(
             "an audit is about one scale for each criterion, but the orderings of "

@@ -76,16 +76,16 @@ def with_verdicts(
     steady = table["looks"] * [_equivalent(row) for row in table.to_dict("records")]
     table["p_equivalent"] = np.minimum(1.0, steady)
     # A row may have fewer clusters than the audit: of few texts people rated.
-    own = np.minimum(few, table["n_clusters"].replace(0, np.inf))
+    clusters = np.minimum(few, table["n_clusters"].replace(0, np.inf))
     table["verdict"] = [
         _verdict(row, n >= TOO_FEW)
-        for row, n in zip(table.to_dict("records"), own, strict=True)
+        for row, n in zip(table.to_dict("records"), clusters, strict=True)
     ]
     tested = [*inference.PARTS, "p_adjusted", "p_equivalent"]
-    table.loc[own < TOO_FEW, tested] = np.nan
+    table.loc[clusters < TOO_FEW, tested] = np.nan
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
-    known = zip(table["codes"], own, bare, strict=True)
-    table = table.assign(**because_each(*(_doubted(*row) for row in known)))
+    doubts = zip(table["codes"], clusters, bare, strict=True)
+    table = table.assign(**because_each(*(_doubted(*row) for row in doubts)))
     table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
     act, calm = (
         table.pop("own_act").astype("object").fillna(table.pop("act")),
@@ -113,10 +113,10 @@ def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
 def _sentence(row: Mapping[str, Any]) -> str:
     """Say a row's result, and after it what it is not about."""
     lost = losses_of(row["codes"])
-    known = [code for code in row["codes"] if code not in lost]
-    said = words.sentence({**row, "reason": join(known)})
+    reasons = [code for code in row["codes"] if code not in lost]
+    sentence = words.sentence({**row, "reason": join(reasons)})
     return " ".join(
-        [said, *(f"{c.sentence[0].upper()}{c.sentence[1:]}." for c in lost)]
+        [sentence, *(f"{c.sentence[0].upper()}{c.sentence[1:]}." for c in lost)]
     )
 
 

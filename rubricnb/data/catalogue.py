@@ -126,11 +126,11 @@ def _facts() -> pd.DataFrame:
 def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
     """Load own data, or a set of ``sets.yml``, with what it takes."""
     takes = facts["takes"].split()
-    known = [*takes, "columns"] if name == "csv" else takes
+    allowed = [*takes, "columns"] if name == "csv" else takes
     for key in given:
-        if key not in known:
-            said = " and ".join(f"{one}=" for one in known) or "no file of yours"
-            raise ValueError(f"{key}= does not apply to {name!r}, which takes {said}")
+        if key not in allowed:
+            listed = " and ".join(f"{one}=" for one in allowed) or "no file of yours"
+            raise ValueError(f"{key}= does not apply to {name!r}, which takes {listed}")
     if "path" in takes and not set(takes) <= set(given):
         files = ", ".join(f"{one}='…'" for one in takes)
         raise ValueError(

@@ -190,8 +190,8 @@ def _read_numbers_as_labels(
     out: pd.Series, labels: Labels, ids: NDArray[Any], column: str
 ) -> None:
     """Turn numbers into the scores of the labels that they are, where these differ."""
-    for rubric_id, own in labels.items():
-        numbers = _numeric(own)
+    for rubric_id, levels in labels.items():
+        numbers = _numeric(levels)
         if all(number == score for number, score in numbers.items()):
             continue
         rows = np.flatnonzero((ids == rubric_id) & out.notna())
@@ -201,7 +201,7 @@ def _read_numbers_as_labels(
         points = sorted(numbers)
         scores = [numbers[point] for point in points]
         steps = np.sign(np.diff(scores))
-        if len(numbers) == len(own) and (steps == steps[0]).all():
+        if len(numbers) == len(levels) and (steps == steps[0]).all():
             read = np.interp(given, points, scores, np.nan, np.nan)  # a mean of grades
         else:
             read = np.array([numbers.get(one, np.nan) for one in given])
@@ -210,8 +210,8 @@ def _read_numbers_as_labels(
         # so that it is counted or refused.
         read[is_off] = np.where(np.isfinite(given[is_off]), np.inf, given[is_off])
         out.iloc[rows] = read
-        said = ", ".join(f"{point:g} = {numbers[point]:g}" for point in points)
-        print(f"{column}: the numbers are labels of rubric {rubric_id!r}: {said}")
+        listed = ", ".join(f"{point:g} = {numbers[point]:g}" for point in points)
+        print(f"{column}: the numbers are labels of rubric {rubric_id!r}: {listed}")
 
 
 def word_labels(labels: Labels | None) -> Labels | None:
@@ -428,17 +428,17 @@ _OFF_SCALE = (
 
 def _is_text(cells: pd.Series, labels: Labels | None, ids: NDArray[Any]) -> bool:
     """Whether no cell of a column is a number, a label or a list."""
-    known = set().union(*map(set, (labels or {}).values()))
-    there = cells[~is_missing(cells, labels, ids)]
+    label_names = set().union(*map(set, (labels or {}).values()))
+    written = cells[~is_missing(cells, labels, ids)]
     if (
-        there.map(_is_several).any()
-        or not len(there)
-        or not there.map(type).eq(str).all()
+        written.map(_is_several).any()
+        or not len(written)
+        or not written.map(type).eq(str).all()
     ):
         return False
-    words = there.str.strip().str.casefold()
+    words = written.str.strip().str.casefold()
     return not (
-        as_numbers(there).notna() | words.isin(known) | words.str.contains("/")
+        as_numbers(written).notna() | words.isin(label_names) | words.str.contains("/")
     ).any()
 
 

@@ -306,9 +306,11 @@ def _with_ratings(
     """Read the ratings that came with the table;
     those of loaded items have been read already.
     """
-    known = [] if items is None or labels is None else [*items.columns]
+    item_columns = [] if items is None or labels is None else [*items.columns]
     raw = [
-        c for c in ("human", "human_ratings", "gold") if c in rated and c not in known
+        c
+        for c in ("human", "human_ratings", "gold")
+        if c in rated and c not in item_columns
     ]
     if not raw:
         return rated
@@ -321,10 +323,10 @@ def _with_ratings(
         )
     rated = _without_foreign_ratings(rated, ends)
     about = [c for c in ("item_id", "rubric_id") if c in rated]
-    own = pd.DataFrame(rated[[*about, *raw]]).set_axis(rated["item_id"])
-    read = read_ratings(own, *ends, labels, "judgments", separator, failed).drop(
-        columns=about
-    )
+    raw_ratings = pd.DataFrame(rated[[*about, *raw]]).set_axis(rated["item_id"])
+    read = read_ratings(
+        raw_ratings, *ends, labels, "judgments", separator, failed
+    ).drop(columns=about)
     out = rated.drop(columns=raw)
     for name in read:
         out[name] = read[name].to_numpy()
@@ -399,12 +401,12 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
             "them all. If they are judges: table.melt([…], var_name='judge', "
             "value_name='score')"
         )
-    kept = [c for c in frame if c not in names]
-    long = frame.melt(kept, names, "criterion", "score", ignore_index=False)
+    other_columns = [c for c in frame if c not in names]
+    long = frame.melt(other_columns, names, "criterion", "score", ignore_index=False)
     for name in names:
         if f"human_{name}" in frame:
-            own = long["criterion"] == name
-            long.loc[own, "human"] = long.loc[own, f"human_{name}"]
+            of_name = long["criterion"] == name
+            long.loc[of_name, "human"] = long.loc[of_name, f"human_{name}"]
     return long
 
 
@@ -451,14 +453,14 @@ _ONE_ROW = (
 def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Rename columns that only have the name of a condition; a line says so."""
     names = {}
-    for name, known in _CONDITION_VALUES.items():
+    for name, pattern in _CONDITION_VALUES.items():
         if name not in frame:
             continue
-        there = frame[name].astype("object").dropna().map(as_text).drop_duplicates()
-        if not len(there):
+        written = frame[name].astype("object").dropna().map(as_text).drop_duplicates()
+        if not len(written):
             continue
-        values = texts_of(there).str.strip().str.casefold()
-        strange = values[~values.str.fullmatch(known)]
+        values = texts_of(written).str.strip().str.casefold()
+        strange = values[~values.str.fullmatch(pattern)]
         if len(strange):
             names[name] = (
                 f"holds {strange.iloc[0][:40]!r}, and no value of this condition"
@@ -494,14 +496,14 @@ def _names(values: pd.Series) -> pd.Series:
             lambda v: "/".join(map(str, v)) if isinstance(v, list) else as_text(v),
             na_action="ignore",
         )
-    found = pd.Categorical(values)
-    texts = [as_text(name) for name in found.categories]
+    given = pd.Categorical(values)
+    texts = [as_text(name) for name in given.categories]
     if str(values.name).endswith("_id"):
         texts = as_ids(texts, str(values.name), "judgments")
     else:
         texts = without_spaces(texts, str(values.name), "judgments")
-    codes, known = pd.factorize(np.array(texts, dtype=object))
-    names = pd.Categorical.from_codes(np.append(codes, -1)[found.codes], known)
+    codes, distinct = pd.factorize(np.array(texts, dtype=object))
+    names = pd.Categorical.from_codes(np.append(codes, -1)[given.codes], distinct)
     return pd.Series(names, values.index, name=values.name)
 
 
@@ -563,34 +565,34 @@ def _among(
     keys: list[str],
 ) -> tuple[pd.DataFrame, Items, IntArray]:
     wanted = pd.MultiIndex.from_frame(own[keys].astype("str"))
-    known = max(_item_keys(items, keys), key=lambda known: known.isin(wanted).any())
-    place = np.flatnonzero(known.isin(wanted))
+    item_keys = max(_item_keys(items, keys), key=lambda known: known.isin(wanted).any())
+    place = np.flatnonzero(item_keys.isin(wanted))
     if len(place) == 0:
         raise ValueError(
             f"none of the {len(own)} judged items (the first: {', '.join(wanted[0])}) "
-            f"is among the items (the first: {', '.join(known[0])}), matched on "
+            f"is among the items (the first: {', '.join(item_keys[0])}), matched on "
             f"{', '.join(keys)}; pass the items that were judged"
         )
-    known = known[place]
-    if (twice := known.duplicated()).any():
+    item_keys = item_keys[place]
+    if (twice := item_keys.duplicated()).any():
         raise ValueError(
             f"items: {twice.sum()} appear twice under {', '.join(keys)} (the first: "
-            f"{', '.join(known[twice][0])}); drop them, or name dataset and criterion "
+            f"{', '.join(item_keys[twice][0])}); drop them, or name dataset and criterion "
             "in both tables"
         )
-    nearest = known.get_indexer(wanted)
-    found = nearest >= 0
-    if not found.all():
-        lost = [", ".join(key) for key in wanted[~found][:3]]
+    nearest = item_keys.get_indexer(wanted)
+    has_item = nearest >= 0
+    if not has_item.all():
+        lost = [", ".join(key) for key in wanted[~has_item][:3]]
         print(
-            f"judgments: {int((~found[item]).sum()):,} of {len(frame):,} rows have no "
+            f"judgments: {int((~has_item[item]).sum()):,} of {len(frame):,} rows have no "
             "item and are dropped: "
-            f"{'; '.join(lost)}{' …' if (~found).sum() > 3 else ''}"
+            f"{'; '.join(lost)}{' …' if (~has_item).sum() > 3 else ''}"
         )
-    rated = items.iloc[place[nearest[found]]].reset_index(drop=True)
+    rated = items.iloc[place[nearest[has_item]]].reset_index(drop=True)
     rated = rated if isinstance(rated, Items) else Items(rated)
     for name in own.columns.difference(rated.columns):
-        rated[name] = own[name].to_numpy()[found]
+        rated[name] = own[name].to_numpy()[has_item]
     for name, other in (
         ("dataset", "own"),
         ("criterion", "overall"),
@@ -598,8 +600,12 @@ def _among(
     ):
         if name not in rated:
             rated[name] = rated.get(other, other)
-    kept = found[item]
-    return frame[kept].copy(), rated, (np.cumsum(found) - 1)[item[kept]]
+    row_has_item = has_item[item]
+    return (
+        frame[row_has_item].copy(),
+        rated,
+        (np.cumsum(has_item) - 1)[item[row_has_item]],
+    )
 
 
 def _item_keys(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
@@ -688,14 +694,14 @@ def _read_scores(
     codes = np.select([is_none | is_marked, is_off], [1, 2], 0)
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
-        known = (
+        allowed = (
             f"{', '.join(STATUSES)}; if it means something else: columns={{'status': "
             f"'other'}}"
         )
         _refuse(
             frame["status"],
             frame["status"].notna() & (given < 0),
-            f"is not one of {known}",
+            f"is not one of {allowed}",
         )
         codes, why[given > 0] = np.where(given > 0, given, codes), ""
         if blanked := int((~is_none & (given > 0)).sum()):
@@ -728,8 +734,8 @@ def _read_scores(
         )
         frame["reason"] = noted.where(noted != "", why)
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
-    kept = pd.Series(np.where(ok, score, np.nan), frame.index)
-    frame["score"] = kept.astype(score_dtype(kept, "Int8"))
+    scores = pd.Series(np.where(ok, score, np.nan), frame.index)
+    frame["score"] = scores.astype(score_dtype(scores, "Int8"))
 
 
 def _refuse_shares(
@@ -869,11 +875,11 @@ def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     )
     usual = usual.rename(columns={"first": "item"})[["arm", "item", "share"]]
     names = frame["ordering"].cat.categories
-    found = {
-        number: _design(names[own["order"]], own["share"].iloc[0])
-        for number, own in shown.merge(usual, on=["arm", "item"]).groupby("arm")
+    design_of = {
+        number: _design(names[of_arm["order"]], of_arm["share"].iloc[0])
+        for number, of_arm in shown.merge(usual, on=["arm", "item"]).groupby("arm")
     }
-    design[rows] = pd.Series(found).sort_index().to_numpy()[arm]
+    design[rows] = pd.Series(design_of).sort_index().to_numpy()[arm]
     return design
 
 

@@ -298,22 +298,22 @@ def _with_references_by_score(
         for name, own in items[column].groupby(rubric.map(by_score).to_numpy()):
             if name not in out:
                 out[name] = ""
-            there = own[own != ""]
-            twice = out[name].loc[there.index] != ""
+            written = own[own != ""]
+            twice = out[name].loc[written.index] != ""
             if twice.any():
                 raise ValueError(
                     f"{file}: the column {column!r} and another one both hold the "
                     f"reference of score {name.removeprefix('reference_')}; leave out "
                     "one of them"
                 )
-            out.loc[there.index, name] = there
+            out.loc[written.index, name] = written
             if name != column:
                 renamed[column] = str(name)
     if renamed:
-        said = ", ".join(f"{old} = {new}" for old, new in renamed.items())
+        listed = ", ".join(f"{old} = {new}" for old, new in renamed.items())
         print(
             f"{file}: references are named by the labels of levels; by their scores: "
-            f"{said}"
+            f"{listed}"
         )
     return out
 

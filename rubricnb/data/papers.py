@@ -60,21 +60,21 @@ def published(table: str | None = None) -> pd.DataFrame:
     if table is None:
         return index.astype({"number": "int64"})
     names = list(index["table"])
-    found = (
+    matching = (
         [table]
         if table in names
         else [name for name in names if name.startswith(table)]
     )
-    if len(found) != 1:
-        said = (
+    if len(matching) != 1:
+        problem = (
             f"several tables begin with {table!r}"
-            if found
+            if matching
             else f"there is no table {table!r}"
         )
         raise ValueError(
-            f"{said}{nearest(table, names)} There are: {', '.join(found or names)}"
+            f"{problem}{nearest(table, names)} There are: {', '.join(matching or names)}"
         )
-    return pd.read_csv(_FOLDER / f"{found[0]}.csv")
+    return pd.read_csv(_FOLDER / f"{matching[0]}.csv")
 
 
 def paper_judges(papers: Iterable[str] | None = None) -> list[str]:

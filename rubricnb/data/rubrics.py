@@ -186,21 +186,21 @@ def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
 def _usual_scores(labels: list[str], where: str) -> dict[str, float]:
     """Return the scores of labels that are words or letters, and say what they are."""
     folded = {label.casefold(): label for label in labels}
-    known = next((own for own in _WORDS if set(folded) == set(own)), None)
-    known = _YES_NO if known is None and set(folded) <= set(_YES_NO) else known
+    score_of = next((words for words in _WORDS if set(folded) == set(words)), None)
+    score_of = _YES_NO if score_of is None and set(folded) <= set(_YES_NO) else score_of
     worst_first = "".join(sorted(folded, key=_GRADES.find))
-    if known is None and len(folded) > 1 and worst_first in _RUNS:
-        known = {letter: score for score, letter in enumerate(worst_first, 1)}
-    if known is None:
+    if score_of is None and len(folded) > 1 and worst_first in _RUNS:
+        score_of = {letter: score for score, letter in enumerate(worst_first, 1)}
+    if score_of is None:
         blanks = ", ".join(f"{label}: …" for label in labels)
         raise ValueError(
             f"{where}: no score is known for the levels {', '.join(labels)}: add a "
             f"line such as values: {{{blanks}}} with a number for each, the highest "
             "for the best; in a CSV write the labels in a column 'label'"
         )
-    scores = {folded[word]: score for word, score in known.items() if word in folded}
-    said = ", ".join(f"{label} = {score:g}" for label, score in scores.items())
-    print(f"{where}: {said} ('values' in the rubric file sets other scores)")
+    scores = {folded[word]: score for word, score in score_of.items() if word in folded}
+    listed = ", ".join(f"{label} = {score:g}" for label, score in scores.items())
+    print(f"{where}: {listed} ('values' in the rubric file sets other scores)")
     return scores
 
 

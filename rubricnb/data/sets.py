@@ -60,9 +60,9 @@ def load(
     ...     load("dress", file).human.tolist()
     [3.5, 3.0, 4.0]
     """
-    facts, found = sets()[name], rows(name, path)
-    if own := facts.get("rubric"):
-        judged, rubrics = _own_rubrics(name, found, own)
+    facts, records = sets()[name], rows(name, path)
+    if own_rubric := facts.get("rubric"):
+        judged, rubrics = _own_rubrics(name, records, own_rubric)
     else:
         place = {criterion: n for n, criterion in enumerate(facts["criteria"], 1)}
         if rubrics is None:
@@ -88,13 +88,13 @@ def load(
                 criterion.lower(),
                 rubric_id,
             )
-            for row in found
+            for row in records
             for criterion, rubric_id in pairs.itertuples(index=False)
         ]
     items = pd.DataFrame([_item(name, facts, *one) for one in judged])
     graded = items.filter(regex="^reference_").dropna(axis="columns", how="all")
     items = items.drop(columns=items.filter(regex="^reference_")).join(graded)
-    return check_items(items, rubrics, allow_unrated=bool(own))
+    return check_items(items, rubrics, allow_unrated=bool(own_rubric))
 
 
 @cache
@@ -147,10 +147,10 @@ def _own_rubrics(
         if None in wording:
             lost = parts[wording.index(None)]
             raise ValueError(f"{name}: the rubric {rubric_id!r} lacks {lost!r}")
-        known = wordings.setdefault(rubric_id, [])
-        if wording not in known:
-            known.append(wording)
-        if number := known.index(wording):
+        wordings_of_id = wordings.setdefault(rubric_id, [])
+        if wording not in wordings_of_id:
+            wordings_of_id.append(wording)
+        if number := wordings_of_id.index(wording):
             rubric_id += f"-{number + 1}"
         judged.append(
             (row, criterion, "" if criterion == "overall" else criterion, rubric_id)

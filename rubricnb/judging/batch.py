@@ -265,8 +265,8 @@ def _requests(
     seen: set[str] = set()
     for part in [requests] if isinstance(requests, Requests) else requests:
         part = with_readout(part, judge)
-        if not recorded and len(known := recorded_judgments(describe(judge), part)):
-            part = part[~part["request_id"].isin(known["request_id"])]
+        if not recorded and len(answered := recorded_judgments(describe(judge), part)):
+            part = part[~part["request_id"].isin(answered["request_id"])]
         for request in rendered(part, judge):
             if request.key not in seen:
                 seen.add(request.key)

@@ -103,14 +103,7 @@ def decide(
         requests = with_readout(requests, described)
         names = [name for name in _OF_ITEM if name in requests]
         unit = requests.groupby(names, observed=True, sort=False).ngroup().to_numpy()
-        planned = binned(unit)
-        if planned.min(initial=lead) < lead:
-            item = requests["item_id"].iloc[int(np.argmax(unit == planned.argmin()))]
-            raise ValueError(
-                f"item {item!r} is planned with {planned.min()} reads, but lead = "
-                f"{lead} needs {lead}: use a design with more reads, such as "
-                f"balanced({requests['n_options'].iloc[0]})"
-            )
+        planned = _planned_reads(requests, unit, lead)
         drawn = pd.Series(
             mix64(requests["request_id"].to_numpy(np.uint64), hash64([0]))
         )
@@ -143,6 +136,19 @@ def decide(
         invalid=asked - votes,
         calls=asked,
     )
+
+
+def _planned_reads(requests: Requests, unit: IntArray, lead: int) -> IntArray:
+    """Count the reads of each item; refuse a plan with fewer than a lead needs."""
+    planned = binned(unit)
+    if planned.min(initial=lead) < lead:
+        item = requests["item_id"].iloc[int(np.argmax(unit == planned.argmin()))]
+        raise ValueError(
+            f"item {item!r} is planned with {planned.min()} reads, but lead = "
+            f"{lead} needs {lead}: use a design with more reads, such as "
+            f"balanced({requests['n_options'].iloc[0]})"
+        )
+    return planned
 
 
 def _check(requests: Requests, cut: int, lead: int, most: int) -> None:

@@ -359,14 +359,16 @@ def labels_there_are(items: Items, labels: OneOrMore[str], n: int) -> list[str]:
     kinds, kept = [labels] if isinstance(labels, str) else list(labels), []
     if len(kinds) < 2 or not hasattr(items, "rubrics"):
         return kinds
-    own = set(level_labels(items.rubrics))
+    rubric_labels = set(level_labels(items.rubrics))
     for kind in kinds:
         if n > MOST_LEVELS.get(kind, n):
             print(
                 f"labels {kind!r} name at most {MOST_LEVELS[kind]} levels, and the "
                 f"scale has {n}: skipped"
             )
-        elif kind == "letter" and own == {*labels_of(range(n), kind).values()}:
+        elif kind == "letter" and rubric_labels == {
+            *labels_of(range(n), kind).values()
+        }:
             print("labels 'letter' are the rubric's own labels: skipped")
         else:
             kept.append(kind)

@@ -49,28 +49,29 @@ def redact(text: str, key: str | None) -> str:
     >>> redact("your key: s k - p r o j - 0 1 2 3, or 3210-jorp-ks", "sk-proj-0123")
     'your key: …, or …'
     """
-    found: dict[bool, str] = {}  # the text's letters: all of them, or those of ASCII
-    for known in (key, *map(os.environ.get, KEYS.values())):
-        known = (known or "").strip()
-        if len(known) < MIN_KEY_CHARS:
+    # The text's letters: all of them, or those of ASCII.
+    letters_of: dict[bool, str] = {}
+    for secret in (key, *map(os.environ.get, KEYS.values())):
+        secret = (secret or "").strip()
+        if len(secret) < MIN_KEY_CHARS:
             continue
-        if known in text:
-            text, found = text.replace(known, "…"), {}
-        ascii_only = known.isascii()
+        if secret in text:
+            text, letters_of = text.replace(secret, "…"), {}
+        ascii_only = secret.isascii()
         gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
         # Its own letters, and those of a key that looks escaped itself (…%41…),
         # either way round.
-        plain, read = gaps.sub("", known), _letters(known, ascii_only)
-        back = _letters(known[::-1], ascii_only)
+        plain, read = gaps.sub("", secret), _letters(secret, ascii_only)
+        back = _letters(secret[::-1], ascii_only)
         for form in dict.fromkeys((plain, read, plain[::-1], read[::-1], back)):
             if len(form) < MIN_KEY_CHARS:
                 continue
-            if ascii_only not in found:
-                found[ascii_only] = _letters(text, ascii_only)
-            if form in found[ascii_only]:
+            if ascii_only not in letters_of:
+                letters_of[ascii_only] = _letters(text, ascii_only)
+            if form in letters_of[ascii_only]:
                 if len(text) > _LONGEST_CLEANED:
                     return f"… ({len(text):,} characters that repeat a key)"
-                text, found = _without(text, form, ascii_only), {}
+                text, letters_of = _without(text, form, ascii_only), {}
     return text
 
 
@@ -134,7 +135,7 @@ def _without(text: str, form: str, ascii_only: bool) -> str:
     for place in range(at, len(text)):
         take(text[place], place, place + 1)
     kept, last = [], 0
-    for found in re.finditer(re.escape(form), "".join(letters)):
-        kept.append(text[last : starts[found.start()]])
-        last = ends[found.end() - 1]
+    for match in re.finditer(re.escape(form), "".join(letters)):
+        kept.append(text[last : starts[match.start()]])
+        last = ends[match.end() - 1]
     return "…".join([*kept, text[last:]])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
@@ -101,10 +101,28 @@ def askable(
         layout, wording, template, sampling``). All, and nothing, for a judge without a
         template of its own.
     """
-    own = getattr(judge, "own_prompt", None)
-    if own is None or not len(requests):
+    prompt = getattr(judge, "own_prompt", None)
+    if prompt is None or not len(requests):
         return requests, {}
-    shows = own.shows
+    kept, refused = np.ones(len(requests), bool), {}
+    for kind, rows, slots, what in _needs(requests, prompt.shows):
+        hidden = kind in prompt.unseen
+        if rows.any() and (hidden or not prompt.shows & set(slots.split())):
+            kept &= ~rows.to_numpy(bool)
+            why = (
+                f"has no slot {' or '.join(slots.split())}"
+                if slots
+                else "has a form of its own"
+            )
+            why = "does not carry them" if hidden else why
+            refused[kind] = f"{prompt.name} {why}: {what} cannot be asked"
+    return requests[kept], refused
+
+
+def _needs(
+    requests: Requests, shows: Set[str]
+) -> tuple[tuple[str, pd.Series, str, str], ...]:
+    """Kinds of requests: name, rows, the slots of which one must be there, in words."""
     same = (
         requests["ordering"]
         .map(lambda o: list(decode(o)) == sorted(decode(o)))
@@ -112,7 +130,9 @@ def askable(
     )
     several = requests["template"] == "criteria"
     placebo = requests["design"] == "placebo"
-    alone = "criteria" in shows or requests.source["criterion"].nunique() > 1
+    asks_one_of_several = (
+        "criteria" in shows or requests.source["criterion"].nunique() > 1
+    )
     reference = ~requests["reference_score"].isin(["none", "auto"])
     if (requests["reference_score"] == "none").any():
         reference = requests["reference_score"] != "none"
@@ -121,13 +141,12 @@ def askable(
     sampled = (requests["temperature"] > 0) | (requests["max_tokens"] > 0)
     for name in ("effort", "thinking"):
         sampled |= requests[name] != "default"
-    # kind, its rows, the slots of which one must be there, and what cannot be asked
-    needs = (
+    return (
         ("orders", ~several & ~same, "options", "other orders of the options"),
         ("together", several, "criteria", "several criteria in one prompt"),
         (
             "alone",
-            ~several & alone,
+            ~several & asks_one_of_several,
             "criterion definition options",
             "one criterion by itself",
         ),
@@ -145,19 +164,6 @@ def askable(
             "a temperature, an effort or a limit of tokens",
         ),
     )
-    kept, refused = np.ones(len(requests), bool), {}
-    for kind, rows, slots, what in needs:
-        hidden = kind in own.unseen
-        if rows.any() and (hidden or not shows & set(slots.split())):
-            kept &= ~rows.to_numpy(bool)
-            why = (
-                f"has no slot {' or '.join(slots.split())}"
-                if slots
-                else "has a form of its own"
-            )
-            why = "does not carry them" if hidden else why
-            refused[kind] = f"{own.name} {why}: {what} cannot be asked"
-    return requests[kept], refused
 
 
 class _Source:

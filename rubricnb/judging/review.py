@@ -31,6 +31,19 @@ from rubricnb.prompts.render import render_writing
 _WRITING_TOKENS = 300
 _REVIEW_TOKENS = 1024
 
+_COLUMNS = [
+    "item_id",
+    "cluster_id",
+    "target",
+    "round",
+    "writer",
+    "reviewer",
+    "text",
+    "status",
+    "score",
+    "accepted",
+]
+
 
 def write_references(
     items: Items,
@@ -123,19 +136,7 @@ def write_references(
             open_ = [
                 c for c, done in zip(open_, part["accepted"], strict=True) if not done
             ]
-    columns = [
-        "item_id",
-        "cluster_id",
-        "target",
-        "round",
-        "writer",
-        "reviewer",
-        "text",
-        "status",
-        "score",
-        "accepted",
-    ]
-    return pd.concat(parts, ignore_index=True)[columns]
+    return pd.concat(parts, ignore_index=True)[_COLUMNS]
 
 
 def with_references(items: Items, attempts: pd.DataFrame) -> Items:

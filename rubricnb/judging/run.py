@@ -109,20 +109,23 @@ def run(
         )
     with judging(judge, price) as described:
         requests = with_readout(requests, described)
-        known, to_ask = _recorded(described, requests, fresh)
+        recorded_rows, to_ask = _recorded(described, requests, fresh)
         if len(to_ask):
             identity, described = described.identity, described.opened()
             # now one sees which recorded answers are its own
             if described.identity != identity:
-                known, to_ask = _recorded(described, requests, fresh)
+                recorded_rows, to_ask = _recorded(described, requests, fresh)
         live = pd.DataFrame()
         if len(to_ask):
             rows = Rows(to_ask, described.engine)
-            with open_store(store) as kept:
+            with open_store(store) as opened_store:
                 session = Session(
-                    described, kept, fresh, budget or Budget(max_calls, max_cost)
+                    described,
+                    opened_store,
+                    fresh,
+                    budget or Budget(max_calls, max_cost),
                 )
-                if len(known):
+                if len(recorded_rows):
                     session.vouch()
                 part, scale = sample(to_ask)
                 session.announce(rendered(part, session.engine), scale)
@@ -138,7 +141,7 @@ def run(
             if getattr(described.engine, "closed", False):
                 for why in unread(live, requests.source):
                     print(f"{described.slug}: {why.sentence}", flush=True)
-    return join(requests, known, live)
+    return join(requests, recorded_rows, live)
 
 
 def _recorded(
