@@ -764,23 +764,34 @@ def actions_are_pinned(clone: Clone) -> Iterator[str]:
 
 @rule
 def only_deploying_may_write(clone: Clone) -> Iterator[str]:
-    """Only the job that deploys may write, and it runs no code of the repository."""
+    """Only a job that deploys may write, and it runs no code of the repository."""
     for path, text in clone.texts(".github/workflows/*.yml").items():
         workflow = yaml.safe_load(text)
         if workflow["permissions"] != {"contents": "read"}:
             yield f"{path}: {workflow['permissions']}"
         for name, job in workflow["jobs"].items():
             steps = job.get("steps", [])
-            deploys = (
-                (path, name, job.get("needs"))
-                == (".github/workflows/book.yml", "deploy", "build")
-                and job["permissions"] == {"pages": "write", "id-token": "write"}
-                and [step.get("uses", "").split("@")[0] for step in steps]
-                == ["actions/deploy-pages"]
-                and "run" not in steps[0]
+            used = [step.get("uses", "").split("@")[0] for step in steps]
+            publishes = (
+                job.get("needs") == "build"
+                and (job.get("permissions"), used) == _PUBLISHES.get((path, name))
+                and not any("run" in step for step in steps)
             )
-            if "permissions" in job and not deploys:
+            if "permissions" in job and not publishes:
                 yield f"{path}: {name}"
+
+
+# What a job that publishes may write, and the actions that it runs.
+_PUBLISHES = {
+    (".github/workflows/book.yml", "deploy"): (
+        {"pages": "write", "id-token": "write"},
+        ["actions/deploy-pages"],
+    ),
+    (".github/workflows/publish.yml", "publish"): (
+        {"id-token": "write"},
+        ["actions/download-artifact", "pypa/gh-action-pypi-publish"],
+    ),
+}
 
 
 @rule
@@ -821,9 +832,11 @@ def lock_is_whole(clone: Clone) -> Iterator[str]:
         line for line in clone.text("constraints.txt").splitlines() if "==" in line
     ]
     asked += project["dependencies"]
-    for extra in ("embedded", "book", "ray", "test"):
+    for extra in ("parquet", "plots", "rulers", "embedded", "book", "ray", "test"):
         asked += project["optional-dependencies"][extra]
     for requirement in map(Requirement, asked):
+        if requirement.name == project["name"]:  # an extra that takes others
+            continue
         version = locked.get(canonicalize_name(requirement.name))
         if version is None or not requirement.specifier.contains(
             version, prereleases=True

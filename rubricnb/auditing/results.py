@@ -68,8 +68,8 @@ def findings(
         for p in answers
     )
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    status = parsed_row(status, unread(answers[0], items))
-    rows, why = _rows(single, together, status)
+    parsed = parsed_row(status, unread(answers[0], items))
+    rows, why = _rows(single, together, parsed)
     places = {row["question"]: row.pop("places") for row in rows if "places" in row}
     design = _design(single, int(status.sum())) | {
         "settings": None if settings is None else dict(settings),

@@ -9,14 +9,14 @@ prompts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from rubricnb.frames import Requests
+from rubricnb.frames import Items, Requests
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.cost import sample
 from rubricnb.judging.judge import Judge, JudgeLike, judging
@@ -132,16 +132,19 @@ def run(
                 walked = partial(rendered, to_ask, session.engine, walked=True)
                 session.fill(walked, len(to_ask), rows.add)
             live = rows.frame()
-            if (live["status"] == "unparsed").all():
-                none = (
-                    f"no score in any of {len(live):,} answers, such as "
-                    f"{rows.example!r}"
-                )
-                print(f"{described.slug}: {none}", flush=True)
-            if getattr(described.engine, "closed", False):
-                for why in unread(live, requests.source):
-                    print(f"{described.slug}: {why.sentence}", flush=True)
+            for why in _doubts(live, rows, described, requests.source):
+                print(f"{described.slug}: {why}", flush=True)
     return join(requests, recorded_rows, live)
+
+
+def _doubts(
+    live: pd.DataFrame, rows: Rows, judge: Judge, items: Items
+) -> Iterator[str]:
+    """Yield what is wrong with the answers as a whole."""
+    if (live["status"] == "unparsed").all():
+        yield f"no score in any of {len(live):,} answers, such as {rows.example!r}"
+    if getattr(judge.engine, "closed", False):
+        yield from (why.sentence for why in unread(live, items))
 
 
 def _recorded(
