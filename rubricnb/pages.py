@@ -48,13 +48,12 @@ def say(
     --------
     >>> say({"27B-ratio": 1.8}, n_items=30)  # prints nothing
     """
-    from myst_nb import glue
-
     dashed = {name.replace("_", "-"): value for name, value in named.items()}
     for name, value in {**(values or {}), **dashed}.items():
         # not "np.int64(3)"
         value = value.item() if isinstance(value, np.generic) else value
-        glue(name, _missing(needs) if is_unknown(str(value)) else value, display=False)
+        shown = _missing(needs) if is_unknown(str(value)) else value
+        _glue(name, shown, display=False)
 
 
 def tell(name: str, text: str, needs: str = "") -> None:
@@ -75,10 +74,22 @@ def tell(name: str, text: str, needs: str = "") -> None:
     >>> tell("gain", "Ten orders pick better texts." if low > 0 else "That is inconclusive.")
     """
     from IPython.display import Markdown
-    from myst_nb import glue
 
     markdown: Any = Markdown
-    glue(name, markdown(_missing(needs) if is_unknown(text) else text), display=False)
+    _glue(name, markdown(_missing(needs) if is_unknown(text) else text), display=False)
+
+
+def _glue(name: str, value: Any, display: bool = True) -> None:
+    """Keep a value for the book's pages, and show it; without MyST-NB, show it only."""
+    try:
+        from myst_nb import glue
+    except ModuleNotFoundError:  # a class: nobody builds a page of what runs there
+        if display:
+            from IPython.display import display as show
+
+            show(value)  # type: ignore[no-untyped-call, unused-ignore]
+    else:
+        glue(name, value, display=display)
 
 
 def is_unknown(text: str) -> bool:
@@ -132,7 +143,6 @@ def show(
     from matplotlib import pyplot
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from myst_nb import glue
 
     if isinstance(what, Axes):
         what = what.figure
@@ -140,7 +150,7 @@ def show(
         what.set_size_inches(size)
     if isinstance(what, pd.DataFrame):
         what = _laid_out(what, formats)
-    glue(name, what)
+    _glue(name, what)
     if isinstance(what, Figure):
         pyplot.close(what)
 

@@ -1,7 +1,7 @@
 """Ask a scorer of inspect_ai under every balanced order of the rubric,
 and read the log.
 
-    pip install -e . inspect-ai
+    pip install -e '.[parquet]' inspect-ai
     inspect eval examples/inspect_ai/rubric_orders.py --model openai/gpt-4o-mini
     python examples/inspect_ai/rubric_orders.py logs/THE_NEW_LOG.eval
 

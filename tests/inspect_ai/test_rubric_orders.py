@@ -88,3 +88,13 @@ def test_an_answer_without_a_level_is_no_score(answer, tmp_path):
         "1-5-4-3-2",
     }
     assert reads["score"].dropna().eq(3).all()
+
+
+def test_the_record_for_the_list_of_extensions_is_whole():
+    """Its fields are those of the list (docs/extensions/extensions.yml there)."""
+    import yaml
+
+    (record,) = yaml.safe_load(EXAMPLE.with_name("extensions.yml").read_text("utf-8"))
+    assert set(record) == {"name", "description", "author", "categories"}
+    assert re.fullmatch(r"\[rubricnb\]\(https://\S+\)", record["name"])
+    assert record["categories"] == ["Analysis"]
