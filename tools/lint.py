@@ -27,7 +27,7 @@ import rubricnb
 from rubricnb.book import RECORDED_FILE, RECORDED_ROLE, find_root, parameters
 from tools import ratchet
 from tools.clone import CELL, Clone
-from tools.doors import private_imports
+from tools.doors import private_imports, unused_dependencies
 from tools.engine_code import FILES, fingerprint
 
 FENCE = re.compile(
@@ -737,6 +737,19 @@ def private_names_stay_at_home(clone: Clone) -> Iterator[str]:
 
 
 @rule
+def dependencies_are_imported(clone: Clone) -> Iterator[str]:
+    """A dependency of the package is imported there, in the part that declares it."""
+    project = tomllib.loads(clone.text("pyproject.toml"))["project"]
+    declared = {"dependencies": project["dependencies"]}
+    declared |= project["optional-dependencies"]
+    of_the_clone = ("book", "class", "test")  # with commands, kernels and plugins
+    parts = {part: d for part, d in declared.items() if part not in of_the_clone}
+    modules = clone.texts("rubricnb/**/*.py").values()
+    for part, name in unused_dependencies(parts, modules):
+        yield f"pyproject.toml, {part}: no module of rubricnb imports {name}"
+
+
+@rule
 def rooms_do_not_grow_unnoticed(clone: Clone) -> Iterator[str]:
     """No number of the ratchet rises without its row."""
     now = ratchet.counts(clone)
@@ -764,23 +777,34 @@ def actions_are_pinned(clone: Clone) -> Iterator[str]:
 
 @rule
 def only_deploying_may_write(clone: Clone) -> Iterator[str]:
-    """Only the job that deploys may write, and it runs no code of the repository."""
+    """Only a job that deploys may write, and it runs no code of the repository."""
     for path, text in clone.texts(".github/workflows/*.yml").items():
         workflow = yaml.safe_load(text)
         if workflow["permissions"] != {"contents": "read"}:
             yield f"{path}: {workflow['permissions']}"
         for name, job in workflow["jobs"].items():
             steps = job.get("steps", [])
-            deploys = (
-                (path, name, job.get("needs"))
-                == (".github/workflows/book.yml", "deploy", "build")
-                and job["permissions"] == {"pages": "write", "id-token": "write"}
-                and [step.get("uses", "").split("@")[0] for step in steps]
-                == ["actions/deploy-pages"]
-                and "run" not in steps[0]
+            used = [step.get("uses", "").split("@")[0] for step in steps]
+            publishes = (
+                job.get("needs") == "build"
+                and (job.get("permissions"), used) == _PUBLISHES.get((path, name))
+                and not any("run" in step for step in steps)
             )
-            if "permissions" in job and not deploys:
+            if "permissions" in job and not publishes:
                 yield f"{path}: {name}"
+
+
+# What a job that publishes may write, and the actions that it runs.
+_PUBLISHES = {
+    (".github/workflows/book.yml", "deploy"): (
+        {"pages": "write", "id-token": "write"},
+        ["actions/deploy-pages"],
+    ),
+    (".github/workflows/publish.yml", "publish"): (
+        {"id-token": "write"},
+        ["actions/download-artifact", "pypa/gh-action-pypi-publish"],
+    ),
+}
 
 
 @rule
@@ -821,9 +845,11 @@ def lock_is_whole(clone: Clone) -> Iterator[str]:
         line for line in clone.text("constraints.txt").splitlines() if "==" in line
     ]
     asked += project["dependencies"]
-    for extra in ("embedded", "book", "ray", "test"):
+    for extra in ("parquet", "plots", "rulers", "embedded", "book", "ray", "test"):
         asked += project["optional-dependencies"][extra]
     for requirement in map(Requirement, asked):
+        if requirement.name == project["name"]:  # an extra that takes others
+            continue
         version = locked.get(canonicalize_name(requirement.name))
         if version is None or not requirement.specifier.contains(
             version, prereleases=True
