@@ -511,6 +511,7 @@ def pair_kinds(orders: IntArray) -> dict[str, list[tuple[int, ...]]]:
     mirrored, apart = opposite(orders), rotated(orders, 2)
     return {
         "one": [(i,) for i in range(len(orders))],
+        "any two": [*combinations(range(len(orders)), 2)],
         "opposite": [*mirrored],
         "rotations": [*rotated(orders, 1)],
         "rotations, two apart": [*apart],
@@ -519,10 +520,17 @@ def pair_kinds(orders: IntArray) -> dict[str, list[tuple[int, ...]]]:
     }
 
 
+THAN = {
+    "opposite": "rotations",
+    "rotations, two apart": "opposite",
+    "ascending, descending": "ascending, turned by two",
+}  # which reads a kind is compared with; every other one: any two
+
+
 def pairs(of: list[Cell]) -> pd.DataFrame:
     """Two recorded reads against the other eight, and one read against the other nine.
 
-    ``less`` is the mean square error of two neighbouring rotations minus that of these
+    ``less`` is the mean square error of the reads named by ``than`` minus that of these
     reads, with its interval ``low, high`` over clusters: above 0 where these come
     nearer.
     """
@@ -541,11 +549,14 @@ def pairs(of: list[Cell]) -> pd.DataFrame:
             )
             square[kind], means[kind] = (off**2).mean(axis=0), off.mean(axis=1)
         for kind, own in square.items():
-            less = mean_row(square["rotations"] - own, c.cluster, name="less")
-            rmse, mean = np.sqrt(own.mean()), np.sqrt((means[kind] ** 2).mean())
-            rows.append(
-                c.names | {"reads": kind, "rmse": rmse, "mean_error": mean, **less}
-            )
+            for than in dict.fromkeys((THAN.get(kind, "any two"), "any two")):
+                less = mean_row(square[than] - own, c.cluster, name="less")
+                rmse, mean = np.sqrt(own.mean()), np.sqrt((means[kind] ** 2).mean())
+                rows.append(
+                    c.names
+                    | {"reads": kind, "rmse": rmse, "mean_error": mean, "than": than}
+                    | less
+                )
     return pd.DataFrame(rows)
 
 

@@ -196,6 +196,7 @@ def estimates(
 # ---------------------------------------------------------------------------
 
 CONTRASTS = (
+    ("A10", "A1"),
     ("E1", "A1"),
     ("E10", "E1"),
     ("E1 free", "E1"),
@@ -275,7 +276,9 @@ def corrections(
     ``left``: variance of a text's expected score over orders (or over averages of
     orders), by that of single uncorrected reads. ``flips``: share of pairs of reads
     with unequal most probable scores (for averages: rounded), minus that of uncorrected
-    reads. ``r``: change of the correlation with people. Intervals are over clusters.
+    reads. ``r``: change of the correlation with people. ``stretch``: variance between
+    texts of the mean expected score, by that of uncorrected reads. Intervals are over
+    clusters, with the pilots as they were drawn.
     """
     n, group = len(of.p), pd.factorize(of.items["group_id"])[0]
     options = np.arange(1, of.p.shape[-1] + 1)
@@ -325,7 +328,11 @@ def corrections(
             "flips": mean_row(flips[way] - flips["none"], cluster, name="flips"),
             "r": jackknife_row(r[way] - r["none"], "r"),
         }
-        row = {"way": way, "flips_before": flips["none"].mean()}
+        row = {
+            "way": way,
+            "flips_before": flips["none"].mean(),
+            "stretch": score[way].mean(axis=1).var() / ten.mean(axis=1).var(),
+        }
         for name, own in found.items():
             row |= {
                 name: own[name],
@@ -397,7 +404,7 @@ def planted_corrections(seeds: int = 10, n: int = 200) -> pd.DataFrame:
             cell = Cell("simulated", kind, by_place, BALANCED, human, items)
             null = effect("score × place", n, rng)
             rows += corrections(cell, rng, null, draws=3)
-    kept = ["left", "flips_before", "flips", "r"]
+    kept = ["left", "stretch", "flips_before", "flips", "r"]
     mean = pd.DataFrame(rows).groupby(["dataset", "way"], sort=False)[kept].mean()
     return mean.reset_index().rename(columns={"dataset": "effect"})
 

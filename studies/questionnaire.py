@@ -29,6 +29,7 @@ RESPONDENTS, QUESTIONS = 200, 20  # of a simulated group, and of the people besi
 ALARMS, PRIMACY, HURRIED = 0.05, 0.025, 0.1
 FRACTIONS = (0.0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 STUDIES, SHEETS, PERSONS = 1_000, 300, 1_000
+BASE = ("Llama-2 7B", "Llama-2 13B", "Llama-2 70B")  # without tuning to instructions
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,7 @@ def positions(of: list[Model]) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for model in of:
-        first = (model.up[..., 0] + model.down[..., -1]) / 2
-        last = (model.up[..., -1] + model.down[..., 0]) / 2
+        first, last = _first_and_last(model)
         halves = first - last  # of which each has half of the answers
         effect = halves.mean(axis=0)
         variance = np.cov(halves)[0, 1]
@@ -166,6 +166,33 @@ def positions(of: list[Model]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def _first_and_last(model: Model) -> tuple[FloatArray, FloatArray]:
+    """Shares of the options shown first and last (halves × questions)."""
+    return (
+        (model.up[..., 0] + model.down[..., -1]) / 2,
+        (model.up[..., -1] + model.down[..., 0]) / 2,
+    )
+
+
+def kinds(of: list[Model]) -> pd.DataFrame:
+    """First minus last, the mean of the base models and of the tuned ones,
+    and the difference of these two: over waves, for these models.
+    """
+    effect = {m.name: np.subtract(*_first_and_last(m)).mean(axis=0) for m in of}
+    base = np.mean([effect[name] for name in effect if name in BASE], axis=0)
+    tuned = np.mean([effect[name] for name in effect if name not in BASE], axis=0)
+    return pd.DataFrame(
+        [
+            {"models": name, **bounded("difference", over_waves(of[0].wave, values))}
+            for name, values in (
+                ("base", base),
+                ("tuned", tuned),
+                ("base − tuned", base - tuned),
+            )
+        ]
+    )
 
 
 def changes(of: list[Model]) -> pd.DataFrame:
@@ -421,6 +448,7 @@ def compute(of: list[Model] | None = None) -> dict[str, pd.DataFrame]:
     of = models(load_recording("pew-order")) if of is None else of
     return {
         "questionnaire_positions": positions(of),
+        "questionnaire_kinds": kinds(of),
         "questionnaire_changes": changes(of),
         "questionnaire_moments": moments(of),
         "questionnaire_likeness": likeness(of),

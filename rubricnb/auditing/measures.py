@@ -38,14 +38,18 @@ from rubricnb.statistics import criterion_order, position_bias, stability
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.losses import losses_of
-from rubricnb.statistics.reasons import Reason, without
+from rubricnb.statistics.reasons import Reason, Reasons, without
 
 
-def parsed_row(status: pd.Series) -> dict[str, Any]:
-    """Share of answers with a score, and the commonest reason for one without."""
+def parsed_row(status: pd.Series, unread: Reasons = ()) -> dict[str, Any]:
+    """Share of answers with a score, and the commonest reason for one without.
+
+    `unread`: texts that the judge did not read to their end.
+    """
     errors = status.drop("ok", errors="ignore")
     why = [Reason("commonest_error", status=k, n=n) for k, n in errors.head(1).items()]
     why += [Reason("right_scale")] * ([*errors.index[:1]] == ["out_of_range"])
+    why += unread
     return new_row(
         "parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), why=why
     )

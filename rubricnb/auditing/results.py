@@ -33,6 +33,7 @@ from rubricnb.auditing.terms import MEASURES
 from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.pages import check_answered, truth_of
 from rubricnb.statistics import intervals as inference
+from rubricnb.statistics.losses import unread
 from rubricnb.statistics.reads import Value, matched
 
 
@@ -67,6 +68,7 @@ def findings(
         for p in answers
     )
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
+    status = parsed_row(status, unread(answers[0], items))
     rows, why = _rows(single, together, status)
     places = {row["question"]: row.pop("places") for row in rows if "places" in row}
     design = _design(single, int(status.sum())) | {
@@ -94,11 +96,11 @@ def findings(
 
 
 def _rows(
-    alone: Answers, together: Sequence[Answers], status: pd.Series
+    alone: Answers, together: Sequence[Answers], parsed: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Rows of all questions, and measure → why these scores cannot answer it."""
     rows = [
-        parsed_row(status),
+        parsed,
         *on_each_criterion(people_rows, alone),
         *on_each_criterion(discrimination_rows, alone),
         *noise_rows(alone),

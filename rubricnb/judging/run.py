@@ -27,6 +27,7 @@ from rubricnb.judging.rendering import inert_for, key_of, rendered
 from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.session import RunInterrupted, Session
 from rubricnb.judging.store import Store, open_store
+from rubricnb.statistics.losses import unread
 
 __all__ = ["RunInterrupted", "ask", "rendered", "run"]
 
@@ -137,6 +138,9 @@ def run(
                     f"{rows.example!r}"
                 )
                 print(f"{described.slug}: {none}", flush=True)
+            if getattr(described.engine, "closed", False):
+                for why in unread(live, requests.source):
+                    print(f"{described.slug}: {why.sentence}", flush=True)
     return join(requests, recorded_rows, live)
 
 

@@ -10,7 +10,8 @@ bounds between which it lies wherever the lost scores would be.
 
 Two losses do not show in the items that both sides were asked about: rows that a table
 does not have, often because failed answers were dropped (`absent`), and some of an
-item's reads (`lost_reads`).
+item's reads (`lost_reads`). A third loss is inside a read: a server that cuts a long
+text answers about what is left of it (`unread`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.statistics._sides import shared_items
@@ -352,3 +354,52 @@ def share_lost(codes: Iterable[str]) -> float:
                 lost.get(what, 0.0) + code.numbers["lost"] / code.numbers["asked"]
             )
     return max(lost.values(), default=0.0)
+
+
+# columns of a text or of its answer; every other one is a condition of the read
+_OF_A_TEXT = frozenset({
+    *("request_id", "item_id", "key", "dataset", "group_id", "cluster_id", "candidate"),
+    *("source", "status", "score", "position", "expected_score", "label_mass"),
+    *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
+})  # fmt: skip
+
+
+def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
+    """Return how many texts a decision model did not tell from others.
+
+    A decision model answers with probabilities and nothing else, so a server that cuts
+    a long text is not seen in any one answer. It is seen in several: texts of one
+    instruction that differ only in what was cut have equal probabilities in every
+    read. Rounding can make probabilities equal, too; but then they are equal between
+    texts of different instructions as well, and nothing is returned. Nor is it if the
+    texts differ in white space or case alone, or for one instruction only.
+
+    A text that was cut behind the first difference to every other text is not found.
+
+    Parameters
+    ----------
+    judgments
+        Of these only closed probabilities, without a `label_mass`, are looked at.
+    items
+        The texts: ``instruction`` and ``response``.
+    """
+    shares = [name for name in judgments if str(name).startswith("probability_")]
+    texts = {"instruction", "response"}
+    is_closed = judgments.get("label_mass", pd.Series(dtype=float)).isna().all()
+    if not shares or not texts <= set(items) or not is_closed:
+        return ()
+    by = "text_id" if "criterion_ordering" in judgments else "item_id"
+    read = judgments[judgments[shares[0]].notna()]
+    conditions = [name for name in read if name not in _OF_A_TEXT]
+    row = pd.util.hash_pandas_object(read[conditions], index=False)
+    answers = row.groupby(read["item_id"].astype(str)).sum()
+    known = items.drop_duplicates(by).set_index(by)[[*texts]].reindex(answers.index)
+    folded = known.apply(lambda text: text.str.split().str.join(" ").str.casefold())
+    table = folded.assign(answers=answers).drop_duplicates()
+    own = table.groupby("answers")
+    twins = table[own["response"].transform("nunique") > 1]
+    apart = twins.groupby("answers")["instruction"].nunique()
+    if twins["instruction"].nunique() < 2 or (apart > 1).any():
+        return ()
+    n, asked = (len(t[[*texts]].drop_duplicates()) for t in (twins, table))
+    return (Reason("unread", n=n, asked=asked),)

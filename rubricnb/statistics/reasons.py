@@ -92,6 +92,11 @@ SENTENCES: dict[str, str] = {
     "no_equivalence.lost": (
         "no verdict of equivalence, as more than {most:.0%} of the {what} are lost"
     ),
+    "unread": (
+        "{n} of {asked} texts have the same probabilities as a different text of their "
+        "instruction in every read: the server may cut long texts. Shorten them, or "
+        "use a server with a longer context"
+    ),
     # What was read
     "no_read": "no read was parsed",
     "no_scores": "no scores",

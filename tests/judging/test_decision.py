@@ -2,6 +2,7 @@
 OpenAI's own types for the other, and faults.
 """
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from rubricnb.judging.decision import DecisionJudge
 from rubricnb.judging.judge import describe
 from rubricnb.judging.readout import read
 from rubricnb.judging.rendering import askable, rendered
+from rubricnb.statistics.losses import unread
 
 SPARROW = "sparrow-nano-general-v1.1"
 
@@ -512,6 +514,90 @@ def test_refused_and_empty_slots_are_told_apart():
 def two_of_each_prompt():
     items = rb.load("minibench")
     return items[(items.criterion == "helpfulness") & items.candidate.isin(["A", "C"])]
+
+
+def reads_up_to(limit, digits=4, sharpness=1.0):
+    """A server that answers about the first characters of a text."""
+
+    def answer(body, headers):
+        text = (body.get("state") or body["input"]).strip()[:limit]
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+        logits = sharpness * np.random.default_rng(seed).normal(size=5)
+        by_level = np.exp(logits) / np.exp(logits).sum()
+        number = [int(name.removeprefix("level ")) for name, _ in levels(body)]
+        told = by_level[np.array(number) - 1].round(digits).tolist()
+        return 200, decided(body, told), {}
+
+    return answer
+
+
+def long_texts():
+    """Texts of a long instruction, which comes first."""
+    items = two_of_each_prompt().copy()
+    items["instruction"] = items["instruction"].str.pad(2_000, "right", "~")
+    return items
+
+
+@pytest.mark.parametrize(
+    ("limit", "digits", "sharpness", "said"),
+    [(1_500, 4, 1, True), (9_000, 4, 1, False), (1_500, 2, 99, False),
+     (9_000, 0, 99, False)],
+)  # fmt: skip
+def test_texts_that_a_server_cuts_are_noticed_by_their_twins(
+    limit, digits, sharpness, said, capsys
+):
+    """Not where a server reads all, nor where answers are equal because they are
+    rounded: then they are equal between instructions, too.
+    """
+    items = long_texts()
+    requests = rb.plan(items, rb.balanced(5))
+    with endpoint(reads_up_to(limit, digits, sharpness)) as (url, _):
+        live = rb.run(requests, judge(url, kind="choice"), store=":memory:")
+    [*found] = unread(live, items)
+    assert bool(found) == said
+    out = capsys.readouterr().out
+    assert ("the server may cut long texts" in out) == said
+    if said:
+        assert found[0].numbers == {"n": len(items), "asked": len(items)}
+
+
+def test_equal_answers_about_equal_texts_are_no_sign_of_a_cut():
+    """Copies of a response, and responses that differ in case and white space."""
+    items = long_texts()
+    items["response"] = items.groupby("group_id").response.transform("first")
+    items["response"] += [" " * k for k in range(len(items))]
+    with endpoint(reads_up_to(9_000)) as (url, _):
+        live = rb.run(rb.plan(items, rb.balanced(5)), judge(url, kind="choice"))
+    assert not unread(live, items)
+
+
+def test_sparrow_s_recorded_answers_show_the_texts_that_its_server_cut():
+    """By its own tokenizer: texts that share their first 512 tokens."""
+    from sparrow_decider import Decider
+
+    items = rb.load("summeval")
+    news = rb.recorded(f"{SPARROW}-score", "summeval", "decisions")
+    items = items[items["item_id"].isin(news["item_id"].astype(str).unique())]
+    texts = items.drop_duplicates("text_id")
+    token = Decider.load().static.tok
+    seen = [
+        tuple(token.encode(f"Instruction:\n{i}\n\nResponse:\n{r}", 512))
+        for i, r in zip(texts["instruction"], texts["response"], strict=True)
+    ]
+    (found,) = unread(news, items)
+    twins = sum(seen.count(one) > 1 for one in seen)
+    assert found.numbers == {"n": twins, "asked": len(texts)}
+    assert 0 < twins < len(texts)
+    brief = rb.recorded(f"{SPARROW}-score", "minibench", "decisions")
+    assert not unread(brief, rb.load("minibench"))
+
+
+@pytest.mark.in_turn
+def test_an_audit_keeps_what_its_judge_did_not_read():
+    with endpoint(reads_up_to(1_500)) as (url, _):
+        report = rb.audit(judge(url, kind="choice"), long_texts())
+    (parsed,) = report.rows.query("measure == 'parsed'").itertuples()
+    assert "the server may cut long texts" in parsed.reason
 
 
 @pytest.mark.in_turn

@@ -17,6 +17,8 @@ def chapter():
     for code in code_of("30_decision_models"):
         if "import matplotlib" in code or code.lstrip().startswith("def by_text"):
             exec(code, names)
+        if code.lstrip().startswith("def named_by_position"):
+            exec(code.split("numbered = (")[0], names)
     return names
 
 
@@ -50,3 +52,32 @@ def test_the_shares_of_positions_are_those_of_the_reads(chapter, reads):
     counted = pd.Series(reads.position).value_counts(normalize=True).sort_index()
     assert shares[:, 0] == pytest.approx(counted.to_numpy(float))
     assert shares[0, 0] == max(shares[:, 0])  # this judge prefers the first position
+
+
+def test_levels_named_by_position_change_where_the_name_decides(chapter, monkeypatch):
+    """A model that picks a name, and one that picks a description."""
+    import sparrow_decider
+
+    items = rb.load("minibench", n_items=5)
+    rubrics = items.rubrics.query("variant == 'standard' and score == 4")
+    fours = set(rubrics["description"])
+
+    class Model:
+        @staticmethod
+        def ask(state, questions):
+            levels = questions["q"]["criteria"]
+            assert [*levels] == ["0", "1", "2", "3", "4"]
+            by_text = next((k for k, text in levels.items() if text in fours), None)
+            return {"q": {"choice": "0" if picks_name else by_text}}
+
+    monkeypatch.setattr(sparrow_decider.Decider, "load", lambda: Model)
+    picks_name = False
+    assert chapter["named_by_position"](items).tolist() == [0] * 5
+    picks_name = True  # every level is first in two of the ten orders
+    assert chapter["named_by_position"](items) == pytest.approx(1 - 5 / 45)
+
+
+def test_the_best_level_and_the_expected_score_are_compared_in_points(chapter, reads):
+    spread, _ = chapter["spread"](reads, "score")
+    by_item = reads.groupby("item_id", observed=True).score.std()
+    assert sorted(spread) == pytest.approx(sorted(by_item.astype(float)))

@@ -100,7 +100,7 @@ def test_the_rule_hardly_ever_says_the_opposite():
 def test_pairs_of_orders_are_what_their_names_say():
     orders = rb.balanced(5).orderings()
     pairs = need_ten.pair_kinds(orders)
-    assert [len(found) for found in pairs.values()] == [10, 5, 10, 10, 1, 2]
+    assert [len(found) for found in pairs.values()] == [10, 45, 5, 10, 10, 1, 2]
     for i, j in pairs["opposite"]:
         assert orders[i][::-1].tolist() == orders[j].tolist()
     for by, name in ((1, "rotations"), (2, "rotations, two apart")):
@@ -130,10 +130,20 @@ def test_opposite_orders_cancel_what_turns_round_with_the_list():
         by_place[:, order, shown[order]] = moved
     items = pd.DataFrame({"cluster_id": range(40)})
     cell = Cell("planted", "none", by_place, orders, np.zeros(40), items)
-    found = need_ten.pairs([cell]).set_index("reads")
-    assert found.rmse["opposite"] == pytest.approx(0, abs=1e-9)
-    assert found.rmse["one"] > 0.05
-    assert found.less["opposite"] > 0
+    found = need_ten.pairs([cell]).set_index(["reads", "than"])
+    assert found.rmse["opposite"].to_numpy() == pytest.approx(0, abs=1e-9)
+    assert found.rmse["one", "any two"] > 0.05
+    assert (found.less["opposite"] > 0).all()
+    two = need_ten.expected(by_place, orders)
+    for name, than in need_ten.THAN.items():
+        off = {
+            kind: np.mean([
+                (two[:, pair].mean(axis=1) - np.delete(two, pair, 1).mean(axis=1)) ** 2
+                for pair in map(list, need_ten.pair_kinds(orders)[kind])
+            ])
+            for kind in (name, than)
+        }  # fmt: skip
+        assert found.less[name, than] == pytest.approx(off[than] - off[name])
 
 
 def test_a_decision_where_ten_reads_are_split_evenly_is_half_wrong():

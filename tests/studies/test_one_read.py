@@ -195,6 +195,43 @@ def test_an_empty_texts_own_effect_is_added_to_every_text():
     assert abs(found.flips["order"]) < 0.03
 
 
+def test_averages_leave_what_chance_alone_would_or_less():
+    """Texts with effects of their own: any two orders leave half, any five a fifth."""
+    rng = np.random.default_rng(6)
+    human = one_read.qualities(400, rng)
+    fair = one_read.ask(one_read.strengthened(CALM, 0), human, one_read.BALANCED, 1)
+    p = one_read.softmax(one_read.logs(fair) + rng.normal(0, 0.3, fair.shape))
+    items = pd.DataFrame({"cluster_id": range(400), "group_id": range(400)})
+    cell = one_read.Cell("j", "s", p, one_read.BALANCED, human, items)
+    found = pd.DataFrame(one_read.corrections(cell, rng, draws=3)).set_index("way")
+    assert found.left["mirror"] == pytest.approx(0.5, abs=0.05)
+    assert found.left["cyclic"] == pytest.approx(0.2, abs=0.04)
+    assert found.stretch["mirror"] == pytest.approx(1)
+
+
+def test_two_causes_make_a_number_for_each_position_fail():
+    """An effect without the shape of positions, and effects of each text's own."""
+    shared = recorded("one_read_shared").pivot(
+        index=["judge", "dataset"], columns="quantity", values="value"
+    )
+    left = recorded("one_read_corrections").query("way == 'position'")
+    left = left.set_index(["judge", "dataset"]).left
+    fails = shared[left.reindex(shared.index) > 0.9]
+    assert len(fails) == 4
+    # of each, one of the two is below half
+    assert (fails.min(axis=1) < 0.5).all()
+    worse = shared[left.reindex(shared.index) > 1]
+    assert (worse["all texts alike"] < 0.5).all()
+    assert set(worse.index) == {("SmolLM2", "mt-bench"), ("SmolLM2", "vicuna")}
+    by_name = recorded("one_read_corrections").query("way == 'name'")
+    assert (by_name.left / by_name.stretch).median() == pytest.approx(1, abs=0.1)
+    keys = ["judge", "dataset", "orders"]
+    mean = recorded("one_read_systems").set_index(keys).sort_index()["mean"]
+    mean = mean["Qwen 1.5B", "minibench"]
+    fifth = mean["rotated over prompts"] / mean["one order for all"]
+    assert fifth == pytest.approx(0.2, abs=0.02)
+
+
 def test_pairs_of_reads_that_differ_are_counted():
     levels = np.array([[1, 1, 2], [3, 3, 3], [1, 2, 3]])
     assert one_read.differ(levels) == pytest.approx([2 / 3, 0, 1])

@@ -74,6 +74,24 @@ def test_a_position_is_where_an_option_was_shown():
     assert row["first"] == row["last"] == 0.5
 
 
+def test_kinds_of_models_are_compared_by_their_difference():
+    """Base models that prefer the first option, tuned ones that prefer the last."""
+    up = np.tile([0.6, 0.2, 0.2], (60, 1))
+    down = np.tile([0.2, 0.2, 0.6], (60, 1))  # the first shown keeps its 0.6
+    frames = [
+        asked(q.BASE[:2], 60, shares=[up, down]),
+        asked(["x", "y"], 60, seed=1, shares=[up[:, ::-1], down[:, ::-1]]),
+    ]
+    each = [[*table.groupby("judge", sort=False)] for table in frames]
+    of = [q.models(own)[0] for group in each for _, own in group]
+    found = q.kinds(of).set_index("models")
+    assert found.difference["base"] == pytest.approx(0.4, abs=0.03)
+    assert found.difference["tuned"] == pytest.approx(-0.4, abs=0.03)
+    assert found.low["base − tuned"] < 0.8 < found.high["base − tuned"] + 0.05
+    total = found.difference["base"] - found.difference["tuned"]
+    assert found.difference["base − tuned"] == pytest.approx(total)
+
+
 def test_weights_of_one_half_and_answers_of_the_other_have_no_mean_by_chance():
     """Without an effect of order the mean score is 0 on average;
     with one half alone it is not.
