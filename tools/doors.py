@@ -1,10 +1,14 @@
-"""Who imports what: a name that begins with an underscore stays in its own folder."""
+"""Who imports what: private names stay in their folder, dependencies are imported."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import packages_distributions
 from pathlib import PurePosixPath
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tools.clone import parsed
 
@@ -85,3 +89,49 @@ def _private_home(name: str, homes: Mapping[str, str]) -> str | None:
         if part.startswith("_") and not part.startswith("__"):
             return homes.get(".".join(parts[:k]))
     return None
+
+
+def unused_dependencies(
+    declared: Mapping[str, Sequence[str]], texts: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield every declared dependency that no module imports: part, name.
+
+    Parameters
+    ----------
+    declared
+        Part of the project → its requirements, as in pyproject.toml.
+    texts
+        Content of the modules that the parts are declared for. A module is imported by
+        a statement, or with ``extra("module", …)`` where it may be lacking.
+
+    Examples
+    --------
+    >>> declared = {"dependencies": ["PyYAML>=6", "pandas>=2"], "parquet": ["pyarrow>=17"]}
+    >>> [*unused_dependencies(declared, ["import yaml", "extra('pyarrow.csv', 'parquet')"])]
+    [('dependencies', 'pandas')]
+    """
+    imported = {name.split(".")[0] for text in texts for name in _imported(text)}
+    modules_of: dict[str, set[str]] = {}
+    for module, distributions in packages_distributions().items():
+        for distribution in distributions:
+            modules_of.setdefault(canonicalize_name(distribution), set()).add(module)
+    for part, requirements in declared.items():
+        for requirement in map(Requirement, requirements):
+            name = canonicalize_name(requirement.name)
+            # What is not installed here has the name of its module, as vllm has.
+            if not modules_of.get(name, {name.replace("-", "_")}) & imported:
+                yield part, requirement.name
+
+
+def _imported(text: str) -> Iterator[str]:
+    """Yield the modules that a text imports, wherever it does."""
+    for node in ast.walk(parsed(text)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module)):
+                yield module
+            case ast.Call(
+                func=ast.Name(id="extra"), args=[ast.Constant(str(name)), *_]
+            ):
+                yield name

@@ -27,7 +27,7 @@ import rubricnb
 from rubricnb.book import RECORDED_FILE, RECORDED_ROLE, find_root, parameters
 from tools import ratchet
 from tools.clone import CELL, Clone
-from tools.doors import private_imports
+from tools.doors import private_imports, unused_dependencies
 from tools.engine_code import FILES, fingerprint
 
 FENCE = re.compile(
@@ -734,6 +734,19 @@ def private_names_stay_at_home(clone: Clone) -> Iterator[str]:
     for path, line, name in private_imports(modules):
         if not path.startswith("tests/"):  # how many do is in the ratchet
             yield f"{path}, line {line}: {name}"
+
+
+@rule
+def dependencies_are_imported(clone: Clone) -> Iterator[str]:
+    """A dependency of the package is imported there, in the part that declares it."""
+    project = tomllib.loads(clone.text("pyproject.toml"))["project"]
+    declared = {"dependencies": project["dependencies"]}
+    declared |= project["optional-dependencies"]
+    of_the_clone = ("book", "class", "test")  # with commands, kernels and plugins
+    parts = {part: d for part, d in declared.items() if part not in of_the_clone}
+    modules = clone.texts("rubricnb/**/*.py").values()
+    for part, name in unused_dependencies(parts, modules):
+        yield f"pyproject.toml, {part}: no module of rubricnb imports {name}"
 
 
 @rule
