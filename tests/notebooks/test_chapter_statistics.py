@@ -286,28 +286,3 @@ def test_equal_scores_missing_ratings_or_one_prompt_have_no_rank_or_no_interval(
     )
     assert np.isfinite(alone[0])
     assert np.isnan(alone[1:]).all()
-
-
-def test_what_the_first_orders_leave_of_a_preference_for_places():
-    """Oracle: a loop over orders and places, for a judge without an opinion."""
-    gamma = np.array([0.9, 0.2, -0.1, -0.4, -0.6])
-    (remainder,) = defined(
-        "26_do_you_need_ten", "remainder", preference=gamma - gamma.mean()
-    )
-    for k in (1, 2, 4):
-        means = []
-        for order in rb.Design("first", 5, k).orderings():
-            chosen = np.exp(gamma) / np.exp(gamma).sum()
-            means.append(
-                sum(share * score for share, score in zip(chosen, order, strict=True))
-            )
-        assert remainder(k)["shift"] == pytest.approx(np.mean(means) - 3)
-    left = [remainder(k)["left"] for k in (1, 2, 4, 5)]
-    assert left == sorted(left, reverse=True)
-    assert left[0] == pytest.approx(1)
-    assert left[-1] == pytest.approx(0)
-    # A preference that falls evenly cancels in any opposite pair.
-    (even,) = defined(
-        "26_do_you_need_ten", "remainder", preference=np.arange(2.0, -3, -1)
-    )
-    assert even(2)["left"] == pytest.approx(0)
