@@ -274,10 +274,11 @@ def scales_of(items: pd.DataFrame) -> Scales:
     rubrics = getattr(items, "rubrics", None)
     if rubrics is None:
         return Scales(np.zeros(len(items), np.int64), [np.arange(1.0, 6.0)])
-    levels = zip(rubrics["score"], level_labels(rubrics), strict=True)
-    own = rubrics.assign(level=list(levels)).groupby("rubric_id", observed=True)
-    scale_of = own["level"].agg(lambda level: frozenset(level))
-    scale_of.index = scale_of.index.astype(object)
+    levels_of: dict[str, set[tuple[float, str]]] = {}
+    columns = rubrics["rubric_id"], rubrics["score"], level_labels(rubrics)
+    for rubric, score, label in zip(*columns, strict=True):
+        levels_of.setdefault(rubric, set()).add((score, label))
+    scale_of = {rubric: frozenset(levels) for rubric, levels in levels_of.items()}
     which, scales = pd.factorize(items["rubric_id"].astype(object).map(scale_of))
     scores = [np.unique([float(score) for score, _ in scale]) for scale in scales]
     return Scales(which, scores)

@@ -123,6 +123,7 @@ def test_pairs_are_asked_in_both_orders(mirror, load):
     assert rb.position_bias(no_ties, by="judge")["n_reads"].tolist() == [len(no_ties)]
 
 
+@pytest.mark.in_turn
 def test_six_judges_share_items_and_experts_with_the_others(mirror, load):
     six, gpt = load("summeval-six"), load("summeval-gpt")
     assert six["judge"].nunique() == 6

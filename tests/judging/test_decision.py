@@ -165,6 +165,7 @@ def test_probabilities_are_closed_so_their_mass_is_missing(items):
     assert live.filter(like="probability_").sum(axis=1).to_numpy() == pytest.approx(1)
 
 
+@pytest.mark.in_turn
 def test_ties_favour_no_position(items):
     """Rounded probabilities are often equal;
     the first of them would look like primacy.
@@ -456,6 +457,7 @@ def preferring(body, gamma):
     return (np.exp(logits) / np.exp(logits).sum()).tolist()
 
 
+@pytest.mark.in_turn
 def test_a_planted_preference_for_positions_is_found_and_none_where_there_is_none():
     requests = rb.plan(rb.load("minibench"), rb.balanced(5))
     found = {}

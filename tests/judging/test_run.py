@@ -124,6 +124,7 @@ def test_every_part_of_a_request_that_changes_the_answer_changes_its_key(items):
     assert next(rendered(plain, other)).key not in keys
 
 
+@pytest.mark.in_turn
 def test_max_calls_stops_cleanly_and_the_next_run_goes_on(plan):
     judge = Counting()
     with pytest.raises(RunInterrupted, match=r"stopped after 50 calls.*run it again"):
@@ -145,6 +146,7 @@ class Abroad(Counting):
             yield replace(reply, prompt_tokens=1000, completion_tokens=100)
 
 
+@pytest.mark.in_turn
 def test_max_cost_stops_before_it_is_passed_and_the_next_run_goes_on(plan):
     judge = Abroad()
     with pytest.raises(
@@ -248,6 +250,7 @@ def test_copies_of_a_failed_read_do_not_keep_it_from_being_asked_again(items):
     assert sorted(judge.asked.values()) == [1, 2]
 
 
+@pytest.mark.in_turn
 def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):
     judge = Counting(stop_after=40)
     with pytest.raises(RunInterrupted, match=r"Ctrl-C.*\.sqlite.*run it again"):
@@ -276,6 +279,7 @@ def test_a_signal_ends_the_wait_for_another_run(plan, tmp_path, monkeypatch):
     assert not judge.asked
 
 
+@pytest.mark.in_turn
 def test_what_is_answered_is_read_while_another_run_asks(plan, tmp_path, capsys):
     rb.run(plan, Counting(), tmp_path / "s.sqlite")
     with Store(tmp_path / "s.sqlite") as store, store.alone_with(Counting()):
@@ -298,6 +302,7 @@ class Silent(Counting):
                 yield reply
 
 
+@pytest.mark.in_turn
 def test_a_request_without_a_reply_is_asked_again_and_never_lost(plan):
     judge = Silent([plan.request_id.iloc[3]], 1)
     found = rb.run(plan, judge)

@@ -323,6 +323,7 @@ NULLS = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "null",
     [

@@ -205,6 +205,7 @@ def test_the_shift_of_systems_is_that_of_their_means():
     assert rb.statistics.system_shift(before, shuffled).iloc[0]["shift"] == row["shift"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("n_systems", [3, 5, 8])
 def test_the_interval_covers_a_new_system_and_one_over_texts_does_not(n_systems):
     rng, covers, over_texts = np.random.default_rng(n_systems), [], []

@@ -20,6 +20,7 @@ def now():
     return ratchet.counts(Clone(ROOT))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("path", "planted", "more"),
     [
@@ -68,6 +69,7 @@ def test_the_table_falls_and_never_rises(now):
     assert ratchet.limits(tight)[key] == now[key] - 9
 
 
+@pytest.mark.in_turn
 def test_the_command_prints_every_number(now):
     done = CliRunner().invoke(app, ["ratchet"])
     assert done.exit_code == 0
