@@ -16,6 +16,11 @@ ROOT = Path(__file__).parents[1]
 # Where most tests start processes, endpoints or studies;
 # elsewhere a long test is marked in_turn.
 LONG = ("tests/faults/", "tests/studies/", "tests/rulers/")
+# What every page's scripts and figures do in a browser; whole where the site changes.
+IN_BROWSER = tuple(
+    f"tests/book/test_{name}.py" for name in ("explorables", "pictures", "weight")
+)
+SITE = ("_static/", "_ext/", "_config.yml", "tests/book/conftest.py")
 # These machines are slow and noisy: hypothesis must judge results, not times.
 settings.register_profile(
     "rubricnb",
@@ -33,13 +38,18 @@ def pytest_collection_modifyitems(items):
     """
     files = {item: item.path.relative_to(ROOT).as_posix() for item in items}
     long = [
-        i for i in items if files[i].startswith(LONG) or i.get_closest_marker("in_turn")
+        i
+        for i in items
+        if files[i].startswith((*LONG, *IN_BROWSER)) or i.get_closest_marker("in_turn")
     ]
     if not long:  # as in the environments that have no Jupyter
         return
     from tools.due import due
 
+    site_changes = any(name.startswith(SITE) for name in due().touched)
     for item in long:
+        if site_changes and files[item].startswith(IN_BROWSER):
+            continue
         if not due().takes(files[item], item.nodeid.partition("::")[2]):
             item.add_marker(pytest.mark.slow)
 
