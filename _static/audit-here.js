@@ -28,7 +28,7 @@ document.addEventListener("DOMContentLoaded", () => {
   /* Say what this copy of the book can do, and what stopped before a reload. */
   async function prepare() {
     if (location.protocol === "file:") {
-      say("A browser opens this page only over http. In a clone, run make browser, and open the address that it prints.");
+      say("A browser runs this page only over http. In a clone, run make browser, and open the address that it prints.");
       return;
     }
     manifest = await (await fetch(`${base}manifest.json`)).json();
