@@ -295,18 +295,19 @@ def _with_references_by_score(
         by_score = {
             r: _reference_name(own.get(label), column) for r, own in labels.items()
         }
-        for name, own in items[column].groupby(rubric.map(by_score).to_numpy()):
+        # A text under several criteria has as many rows of one index: masks, not labels.
+        names = rubric.map(by_score)
+        for name in sorted(names.unique()):
             if name not in out:
                 out[name] = ""
-            written = own[own != ""]
-            twice = out[name].loc[written.index] != ""
-            if twice.any():
+            written = (names == name) & (items[column] != "")
+            if (out.loc[written, name] != "").any():
                 raise ValueError(
                     f"{file}: the column {column!r} and another one both hold the "
                     f"reference of score {name.removeprefix('reference_')}; leave out "
                     "one of them"
                 )
-            out.loc[written.index, name] = written
+            out.loc[written, name] = items.loc[written, column]
             if name != column:
                 renamed[column] = str(name)
     if renamed:

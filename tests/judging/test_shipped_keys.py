@@ -20,7 +20,7 @@ from rubricnb.judging.rendering import rendered
 PACKAGE = Path(rb.__file__).parent
 SHIPPED = sorted(path.stem for path in (PACKAGE / "data/rubrics").glob("*.yml"))
 PINNED = {
-    "asap": "0211dc2455b2f10025b53992ec372f5034c714d44a294658ad5078074eebe8b9",
+    "asap": "a9f4c6c882d4204a2566b88ded6da8759f39cb47d6f9f59c8b4bb0c36545e470",
     "dress": "65521c045ad8aa187b41cc21d75652e795e23d5c0099ae515f18543c67eefb60",
     "hanna": "68290074d451958d5f9b2882d350b62d7428dd7f4bf9ee5c7f4c7e6da07399da",
     "minibench": "b27552b03501cba6aa5416026916471ff27cdea41dcaa455d347f6d531123baa",
