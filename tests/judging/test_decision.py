@@ -11,7 +11,7 @@ import urllib.request
 
 import numpy as np
 import pytest
-from endpoint import endpoint
+from endpoint import decided, endpoint, levels
 from openai import OpenAI
 from openai.types.decision import Decision
 
@@ -52,58 +52,6 @@ def sparrow():
 @pytest.fixture(scope="module")
 def items():
     return rb.load("minibench", n_items=15)
-
-
-def levels(body):
-    """The levels of a body's first question:
-    their names and texts, in the order sent.
-    """
-    if "state" in body:
-        (question, *_) = body["questions"].values()
-        asked = question["criteria"]
-        return (
-            list(asked.items()) if isinstance(asked, dict) else list(enumerate(asked))
-        )
-    question = body["questions"][0]
-    if question["type"] == "score":
-        return [(one["label"], one["description"]) for one in question["levels"]]
-    return [(one["value"], one["description"]) for one in question["choices"]]
-
-
-def decided(body, probabilities, model=None):
-    """What a server of either shape answers: the same probabilities,
-    by position, everywhere.
-    """
-    names = [name for name, _ in levels(body)]
-    pairs = list(zip(names, probabilities, strict=True))
-    model = model or body["model"]
-    if "state" in body:
-        answers = {
-            name: {
-                "type": question["type"],
-                "probabilities": {str(n): p for n, p in pairs},
-            }
-            for name, question in body["questions"].items()
-        }
-        return {"model": model, "answers": answers, "usage": {"input_tokens": 90}}
-    answers = []
-    for question in body["questions"]:
-        rest = {"type": question["type"], "name": question["name"], "confidence": 0.1}
-        if question["type"] == "score":
-            told = [
-                {"value": k, "label": n, "probability": p}
-                for k, (n, p) in enumerate(pairs)
-            ]
-            answers.append(rest | {"score": 1.0, "probabilities": told})
-        else:
-            told = [{"value": n, "probability": p} for n, p in pairs]
-            answers.append(rest | {"choice": names[0], "probabilities": told})
-    usage = {
-        "input_tokens": 100, "output_tokens": 0, "total_tokens": 100,
-        "input_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 0},
-        "output_tokens_details": {"reasoning_tokens": 0},
-    }  # fmt: skip
-    return {"model": model, "answers": answers, "usage": usage}
 
 
 def always(probabilities, **more):

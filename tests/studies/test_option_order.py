@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from endpoint import completion, endpoint, sent
+from endpoint import completion, decided, endpoint, sent
 from typer.testing import CliRunner
 
 import rubricnb as rb
@@ -48,14 +48,20 @@ def small(tmp_path, monkeypatch, mirror):
         for part, n in zip(content["plans"], (minibench, hanna), strict=True):
             part["n_items"] = n
         (tmp_path / "params/option_order.yml").write_text(yaml.safe_dump(content))
+        content = yaml.safe_load((ROOT / "params/decision_order.yml").read_text())
+        for part in content["plans"]:
+            part["n_items"] = minibench
+        (tmp_path / "params/decision_order.yml").write_text(yaml.safe_dump(content))
 
     return write
 
 
 def takes_the_first(payload, headers):
     """A judge whose score is mostly the one that the rubric lists first,
-    whatever the text.
+    whatever the text; asked typed questions, a decision model that does the same.
     """
+    if "questions" in payload:
+        return 200, decided(payload, [0.6, 0.1, 0.1, 0.1, 0.1]), {}
     prompt = payload["messages"][-1]["content"]
     scores = SCORE.findall(prompt)
     said = f"Fine. [RESULT] {scores[zlib.crc32(prompt.encode()) % 8 == 0]}"
@@ -174,6 +180,11 @@ def test_a_batch_goes_there_and_back_with_the_price_first_and_a_part_missing(
     done = cli("batch", "import", "option_order", output, error, *judge)
     assert done.output.splitlines()[-1] == "800 answered, 3 failed, 96 missing"
     received.clear()
+    done = cli("run", "option_order", *judge)
+    assert done.exit_code == 1 and "96 requests are in" in done.output
+    assert "--release" in done.output and len(received) <= 3  # those that failed
+    again = cli("batch", "import", "option_order", output, error, *judge, "--release")
+    assert again.exit_code == 0, again.output
     done = cli("run", "option_order", *judge, "--max-calls", "50")
     assert done.exit_code == 1
     assert "stopped after 50 calls" in done.output
@@ -226,6 +237,7 @@ def test_every_command_of_the_page_runs_in_its_order(small, hosted):
         if words[3:5] == ["batch", "export"]:
             sent(Path("batch.jsonl"), url)
         done.append(" ".join(words[3:5]))
-    assert {"run option_order", "batch export", "batch import"} <= set(done)
+    assert {"run option_order", "run decision_order"} < set(done)
+    assert {"batch export", "batch import"} < set(done)
     assert done[-1].startswith("check ")
     assert len(rb.recorded("openai:gpt-4.1", "minibench", "option_order")) == 5 * 30
