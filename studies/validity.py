@@ -465,12 +465,12 @@ def _rejects(reads: Reads) -> float:
 
 def _itemwise(reads: Reads) -> float:
     """The same test where every item is taken for a cluster of its own."""
-    return _rejects(replace(reads, items=_items(len(reads.items), 1)))
+    return _rejects(replace(reads, cluster=_clusters(len(reads.value), 1)))
 
 
 @cache
-def _items(n_clusters: int, per_cluster: int | tuple[int, ...]) -> pd.DataFrame:
-    return pd.DataFrame({"cluster": np.repeat(np.arange(n_clusters), per_cluster)})
+def _clusters(n_clusters: int, per_cluster: int | tuple[int, ...]) -> IntArray:
+    return np.repeat(np.arange(n_clusters), per_cluster)
 
 
 def _answers(
@@ -484,8 +484,18 @@ def _answers(
     score = (utility + rng.gumbel(size=utility.shape)).argmax(axis=2) + 1
     orderings, _ = _orderings(len(judge.gamma))
     order = np.broadcast_to(np.arange(len(orderings)), score.shape)
-    items = _items(n_clusters, per_cluster)
-    return Reads(items, score.astype(np.float64), order, orderings, None, None)
+    cluster = _clusters(n_clusters, per_cluster)
+    return _unnamed(cluster, score.astype(np.float64), order, orderings)
+
+
+def _unnamed(
+    cluster: IntArray, value: FloatArray, order: IntArray, orderings: IntArray
+) -> Reads:
+    """Reads of items that no judgment names."""
+    none = pd.DataFrame(index=np.arange(len(cluster)))
+    return Reads(
+        none, np.arange(len(cluster)), cluster, value, order, orderings, None, None
+    )
 
 
 def _utility(
@@ -706,9 +716,7 @@ def _graded(
 
 def _as_reads(cluster: IntArray, value: FloatArray) -> Reads:
     order = np.broadcast_to(np.arange(value.shape[1]), value.shape)
-    return Reads(
-        pd.DataFrame({"cluster": cluster}), value, order, _orderings(5)[0], None, None
-    )
+    return _unnamed(cluster, value, order, _orderings(5)[0])
 
 
 @cache
@@ -854,7 +862,7 @@ def _shared_labels(g: int, rng: np.random.Generator, dear: bool) -> Found:
     yield from _labelled(known, human, whole, "prompts rated whole")
     yield from _labelled(known, human, whole[1:], "one rating missing")
     yield from _labelled(known, human, whole[2 * g :], "a third of the ratings missing")
-    singly = replace(known, items=_items(len(cluster), 1))
+    singly = replace(known, cluster=_clusters(len(cluster), 1))
     yield from _labelled(singly, human, whole[1:], "one missing, labels taken singly")
     text, human, reads = _graded("even", (4,) * 96, rng)
     known = _as_reads(text // 4, reads[:, :1])  # four texts a prompt

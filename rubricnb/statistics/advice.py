@@ -14,10 +14,11 @@ from rubricnb.statistics.agreement import human_of, rated
 from rubricnb.statistics.budget import permuting_row
 from rubricnb.statistics.error_budget import (
     CALLS,
+    Rows,
     budget_of_group,
     designs,
+    left_out,
     require_prices,
-    with_left_out,
 )
 from rubricnb.statistics.labels import labels_needed, mean_with_labels
 from rubricnb.statistics.raters import judge_bias
@@ -211,7 +212,7 @@ def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     )
 
 
-def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
+def _judge(budget: Rows, people: _People) -> tuple[_Row, bool]:
     """Whether the judge is worth using, and whether there is a basis to plan on."""
     if people.agree != "unknown":
         do = {
@@ -245,13 +246,13 @@ def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
     return _row(*about, share, ends, collect(people.why, told), do=do), apart == "yes"
 
 
-def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
+def _share_of_texts(budget: Rows) -> tuple[float, tuple[float, float]]:
     """Share of a read's variance that lies between texts,
     and its interval over clusters.
 
     NaN where no text was read twice: then noise is part of what looks like texts.
     """
-    found = dict(zip(*with_left_out(budget), strict=True))
+    found = dict(zip(*left_out(budget), strict=True))
     noise = [v for name, v in found.items() if name == "re-read" or " × " in name]
     texts = [v for name, v in found.items() if name in ("item", "candidate", "prompt")]
     if not noise or not texts:
@@ -260,18 +261,18 @@ def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
     total = np.maximum(between, 0) + np.maximum(within, 0)
     share = between / np.where(total > 0, total, np.nan)
     if (share > 1 - 1e-9).all():  # no answer changes
-        n = int(budget["n_clusters"].max())
+        n = max(int(row["n_clusters"]) for row in budget)
         return 1.0, infer.perfect_ends(1.0, n) if n > 1 else (np.nan, np.nan)
     low, high = infer.jackknife_t(float(share[0]), share[1:]).ends
     return float(share[0]), (low, min(high, 1.0))
 
 
 def _texts(
-    budget: pd.DataFrame, people: _People, price: Mapping[str, float], precision: float
+    budget: Rows, people: _People, price: Mapping[str, float], precision: float
 ) -> _Row:
     on_scale = people.agree == "yes"
     slope = people.slope if on_scale else 1.0
-    plan = designs(budget, precision * slope, price)[0]
+    plan = next(designs(budget, precision * slope, price))
     about, why = (
         ("texts", "23_error_budget", "prompts for this difference"),
         plan["codes"],
@@ -318,7 +319,7 @@ def _orders(crossed: pd.DataFrame, reads: Reads, price: Mapping[str, float]) -> 
     found = permuting_row(reads.value, reads.cluster, ORDERS)
     if np.isnan(found["gain"]):
         return _measured(found, "gain")
-    cost = (ORDERS - 1) * len(reads.items) * price.get("call", np.nan)
+    cost = (ORDERS - 1) * len(reads.value) * price.get("call", np.nan)
     do, cost = {
         "go": (f"average {ORDERS} balanced orders of each text", cost),
         "stop": ("ask one order, the same for all that you compare", 0.0),

@@ -166,7 +166,7 @@ def unscored(reads: Reads, human: FloatArray) -> Reasons:
 def criterion_of(reads: Reads) -> IntArray:
     """Code of each item's criterion; one code where judgments name none."""
     if "criterion" not in reads.items:
-        return np.zeros(len(reads.items), dtype=np.int64)
+        return np.zeros(len(reads.value), dtype=np.int64)
     return np.asarray(pd.factorize(reads.items["criterion"])[0], dtype=np.int64)
 
 

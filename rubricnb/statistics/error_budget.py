@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ _STEPS = (1, 2, 4, 8, 16)
 CALLS: Mapping[str, float] = {"call": 1.0}
 PRICED = ("call", "item", "label")
 _MOST = 10_000_000
+Rows = list[dict[str, Any]]
 _OF_PLANS = ("few_clusters", "few_clusters_alike", "no_interval.not_crossed")
 
 
@@ -104,12 +105,12 @@ def error_budget(
     )
 
 
-def budget_of_group(part: pd.DataFrame) -> pd.DataFrame:
-    """Return the budget of judgments that are one group and hold no read twice."""
-    return _with_attributes([*_budget(_asked(part), [], "score")])
+def budget_of_group(part: pd.DataFrame) -> Rows:
+    """Rows of the budget of judgments that are one group and hold no read twice."""
+    return [*_budget(_asked(part), [], "score")]
 
 
-def _with_attributes(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _with_attributes(rows: Rows) -> pd.DataFrame:
     """Make a budget of its rows."""
     # As text: pandas copies and compares attributes at every step,
     # and writes them to parquet.
@@ -117,6 +118,13 @@ def _with_attributes(rows: list[dict[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     table.attrs["left"] = left
     return table
+
+
+def _rows_of(budget: pd.DataFrame) -> Rows:
+    """Rows of a budget; without ``left`` where it was read back from a file."""
+    left = budget.attrs.get("left", {})
+    rows = zip(budget.index, budget.to_dict("records"), strict=True)
+    return [{**row, "left": left.get(str(number), "")} for number, row in rows]
 
 
 def _asked(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -235,21 +243,21 @@ def _sources(
     part: pd.DataFrame, cluster: IntArray, facets: dict[str, IntArray]
 ) -> dict[str, IntArray]:
     """Code every source of variance; of two that coincide, the first one counts."""
-    within = [part[c] for c in ("dataset", "criterion") if c in part]
-    out = {"item": arrays.combine([part["item_id"], *within])}
-    if within and _levels(criterion := arrays.combine(within)) > 1:
-        out["criterion"] = criterion
+    columns = [part[c] for c in ("dataset", "criterion") if c in part]
+    within = [arrays.combine(columns)] if columns else []
+    out = {"item": arrays.crossed([arrays.combine([part["item_id"]]), *within])}
+    if within and _levels(within[0]) > 1:
+        out["criterion"] = within[0]
     if "candidate" in part:
-        out["candidate"] = arrays.combine([*within, part["candidate"]])
-    out["prompt"] = arrays.combine([pd.Series(cluster), *within])
+        candidate = arrays.combine([part["candidate"]])
+        out["candidate"] = arrays.crossed([*within, candidate])
+    out["prompt"] = arrays.crossed([cluster, *within])
     texts = dict(out)
     for facet, code in facets.items():
         out[facet] = code
         if _levels(code) > 1:
             for name, text in texts.items():
-                out[f"{facet} × {name}"] = arrays.combine(
-                    [pd.Series(code), pd.Series(text)]
-                )
+                out[f"{facet} × {name}"] = arrays.crossed([code, text])
     return out | {_AGAIN: np.arange(len(part))}
 
 
@@ -335,9 +343,9 @@ def design_for(
     require_prices(price)
     arrays.require(budget, ["source", "variance"], "the budget")
     names = list(budget.columns[: budget.columns.get_loc("source")])
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     for key, part in arrays.groups(budget, names):
-        rows += [row | key for row in designs(part, difference, price)]
+        rows += [row | key for row in designs(_rows_of(part), difference, price)]
     table = pd.DataFrame(rows)
     asked = [c for c in table if c in ("reads", *(f"{f}s" for f in _FACETS))]
     table[asked] = table[asked].fillna(1).astype(int)
@@ -347,42 +355,74 @@ def design_for(
 
 
 def designs(
-    part: pd.DataFrame, difference: float, price: Mapping[str, float]
-) -> list[dict[str, Any]]:
-    """Rows of `design_for` for the budget of one group, the cheapest first."""
-    return sorted(
-        _designs(part, difference, price),
-        key=lambda row: (np.isnan(row["cost"]), row["cost"], row["calls"]),
-    )
-
-
-def _designs(
-    part: pd.DataFrame, difference: float, price: Mapping[str, float]
+    budget: Rows, difference: float, price: Mapping[str, float]
 ) -> Iterator[dict[str, Any]]:
-    sources, variances = with_left_out(part)
-    doubtful = _not_shown(part, sources)
+    """Rows of `design_for` for the budget of one group, the cheapest first."""
+    sources, variances = left_out(budget)
+    doubtful = _not_shown(budget, sources)
     variances[[sources.index(source) for source in doubtful]] = 0.0
-    n_levels = dict(zip(part["source"], part["n_levels"], strict=True))
-    levels = {f: int(n_levels[f]) for f in _FACETS if f in sources}
-    options = [[k for k in _STEPS if k < n] + [n] for n in levels.values()]
-    for *ks, reads in product(*options, _STEPS[:4] if _AGAIN in sources else (1,)):
-        k = dict(zip(levels, ks, strict=True))
-        calls = int(np.prod(ks)) * reads
-        one, floor = variance_of_difference(sources, variances, k, calls)
-        n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
+    n_levels = {row["source"]: int(row["n_levels"]) for row in budget}
+    levels = {f: n_levels[f] for f in _FACETS if f in sources}
+    plans = [
+        _plan(sources, variances, dict(zip(levels, ks, strict=True)), reads, difference)
+        for *ks, reads in product(
+            *([k for k in _STEPS if k < n] + [n] for n in levels.values()),
+            _STEPS[:4] if _AGAIN in sources else (1,),
+        )
+    ]
+    asked = [2 * plan.calls * plan.n for plan in plans]
+    costs = [
+        _cost(calls, plan.n, price) for calls, plan in zip(asked, plans, strict=True)
+    ]
+    for i in sorted(
+        range(len(plans)), key=lambda i: (np.isnan(costs[i]), costs[i], asked[i])
+    ):
+        plan = plans[i]
         # One ratio for both parts: the interval is of their sum
         # at the n that is planned.
-        ends = _ratios(one / np.minimum(n, _MOST) + floor)
-        low, high = (_prompts(one[0] * r, floor[0] * r, difference) for r in ends)
-        row: dict[str, Any] = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
-        row |= {"items": n, "items_low": low, "items_high": high}
+        ends = _ratios(plan.one / np.minimum(plan.n, _MOST) + plan.floor)
+        low, high = (
+            _prompts(plan.one[0] * r, plan.floor[0] * r, difference) for r in ends
+        )
+        row: dict[str, Any] = {f"{f}s": v for f, v in plan.k.items()}
+        row |= {"reads": plan.reads}
+        row |= {"items": plan.n, "items_low": low, "items_high": high}
         row |= {
-            f"calls{end}": 2 * calls * row[f"items{end}"]
+            f"calls{end}": 2 * plan.calls * row[f"items{end}"]
             for end in ("", "_low", "_high")
         }
-        row["cost"] = _cost(row["calls"], n, price)
-        why = (_left_undetected(source, *ends, k) for source, ends in doubtful.items())
-        yield row | because(_why_no_design(n, part, variances.shape[1]), *why)
+        row["cost"] = costs[i]
+        why = (
+            _left_undetected(source, *ends, plan.k) for source, ends in doubtful.items()
+        )
+        yield row | because(_why_no_design(plan.n, budget, variances.shape[1]), *why)
+
+
+class _Plan(NamedTuple):
+    """A way of asking: levels of each facet and reads of the same, calls about a text;
+    what n prompts divide of the variance of a difference and what they do not, of all
+    and without each cluster; and the number of prompts.
+    """
+
+    k: dict[str, int]
+    reads: int
+    calls: int
+    one: FloatArray
+    floor: FloatArray
+    n: float
+
+
+def _plan(
+    sources: list[str],
+    variances: FloatArray,
+    k: dict[str, int],
+    reads: int,
+    difference: float,
+) -> _Plan:
+    calls = int(np.prod([*k.values()])) * reads
+    one, floor = variance_of_difference(sources, variances, k, calls)
+    n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
+    return _Plan(k, reads, calls, one, floor, n)
 
 
 def require_prices(price: Mapping[str, float]) -> None:
@@ -404,17 +444,16 @@ def _cost(calls: float, prompts: float, price: Mapping[str, float]) -> float:
     return float(sum(amount * each for amount, each in amounts if each != 0))
 
 
-def _not_shown(
-    part: pd.DataFrame, sources: list[str]
-) -> dict[str, tuple[float, float]]:
+def _not_shown(budget: Rows, sources: list[str]) -> dict[str, tuple[float, float]]:
     """Preferences of a form, order or judge for a candidate that may be 0,
     and their intervals.
     """
-    rows = zip(part["source"], part["low"], part["high"], strict=True)
     return {
-        source: (low, high)
-        for source, low, high in rows
-        if source in sources and source.endswith(" × candidate") and not low > 0
+        row["source"]: (row["low"], row["high"])
+        for row in budget
+        if row["source"] in sources
+        and row["source"].endswith(" × candidate")
+        and not row["low"] > 0
     }
 
 
@@ -431,17 +470,18 @@ def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
     """Sources of one group, and in a row each: its variance,
     then without each cluster if kept.
     """
-    variance = budget["variance"].to_numpy(np.float64)
-    estimated = np.flatnonzero(~np.isnan(variance))
-    left, names = budget.attrs.get("left", {}), budget["source"].to_numpy()
-    stored = [left.get(str(budget.index[i]), "") for i in estimated]
-    with_each_left_out = [np.frombuffer(bytes.fromhex(text)) for text in stored]
-    estimates = variance[estimated][:, None]
-    whole = len(stored) and all(
-        len(v) and v[0] == e for v, e in zip(with_each_left_out, estimates, strict=True)
+    return left_out(_rows_of(budget))
+
+
+def left_out(budget: Rows) -> tuple[list[str], FloatArray]:
+    """Return what `with_left_out` does, of a budget's rows."""
+    estimated = [row for row in budget if not np.isnan(row["variance"])]
+    variance = np.array([[row["variance"]] for row in estimated]).reshape(-1, 1)
+    kept = [np.frombuffer(bytes.fromhex(row["left"])) for row in estimated]
+    whole = len(kept) and all(
+        len(v) and v[0] == e for v, (e,) in zip(kept, variance, strict=True)
     )
-    found = np.array(with_each_left_out) if whole else estimates.copy()
-    return names[estimated].tolist(), found
+    return [row["source"] for row in estimated], np.array(kept) if whole else variance
 
 
 def variance_of_difference(
@@ -491,8 +531,8 @@ def _multiplier(df: int) -> float:
     return infer.detectable(1.0, df)  # NaN without a degree of freedom
 
 
-def _why_no_design(n: float, part: pd.DataFrame, known: int) -> Reasons:
-    codes = part["codes"].iloc[0] if "codes" in part else ()
+def _why_no_design(n: float, budget: Rows, known: int) -> Reasons:
+    codes = budget[0].get("codes", ())
     codes = codes if isinstance(codes, tuple) else ()  # a file keeps them as text
     if np.isnan(n):
         return collect(Reason("no_plan"), codes)

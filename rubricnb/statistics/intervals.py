@@ -26,6 +26,7 @@ POWER = 0.80
 ALPHA = 0.05
 # coverage falls beyond these (chapter 06)
 FEW_CLUSTERS, FEW_EVENTS, MOST_ALIKE = 20, 10, 0.75
+_KEPT = 1_000_000  # numbers that say how to permute: eight MB
 _AT_ONCE = 100_000  # permuted numbers that are held: more would leave the cache
 _NONE = 1e-12  # a standard error below this is rounding
 MARGINS = {"share": 0.02, "delta_r": 0.02, "delta_pos": 0.1, "flips": 0.05}
@@ -484,13 +485,31 @@ def _permuted_totals(
         )
     # Many draws at once; the same numbers, as they are drawn in the same order.
     wide = np.stack([sums[:, block] for block in blocks])
-    found = []
-    for some in np.array_split(
-        np.arange(draws), min(draws, draws * wide.size // _AT_ONCE + 1)
-    ):
-        drawn = rng.permuted(np.broadcast_to(wide, (len(some), *wide.shape)), axis=-1)
-        found.append(drawn.sum(axis=2).reshape(len(some), -1))
-    return np.concatenate(found)
+    parts = min(draws, draws * wide.size // _AT_ONCE + 1)
+    if draws * wide.size <= _KEPT:
+        every = _permuted_columns(wide.shape, draws, seed)
+        found = [
+            np.take_along_axis(wide[None], columns, axis=-1).sum(axis=2)
+            for columns in np.array_split(every, parts)
+        ]
+    else:
+        found = [
+            rng.permuted(np.broadcast_to(wide, (len(some), *wide.shape)), axis=-1).sum(
+                axis=2
+            )
+            for some in np.array_split(np.arange(draws), parts)
+        ]
+    return np.concatenate(found).reshape(draws, -1)
+
+
+@lru_cache(maxsize=1)
+def _permuted_columns(shape: tuple[int, ...], draws: int, seed: int) -> IntArray:
+    """Draw columns for each row of an array, anew each time: (draws, *shape).
+
+    Kept, since one group after another has the same shape.
+    """
+    columns = np.broadcast_to(np.arange(shape[-1]), (draws, *shape))
+    return np.random.default_rng(seed).permuted(columns, axis=-1)
 
 
 def percentile_interval(draws: FloatArray) -> tuple[float, float]:

@@ -126,7 +126,7 @@ def absent(
     """
     why = []
     for side, rows, name in zip((a, b), shared_items(a, b), names, strict=True):
-        mean, shared = item_means(side.value), np.zeros(len(side.items), bool)
+        mean, shared = item_means(side.value), np.zeros(len(side.value), bool)
         shared[rows] = True
         absent_here = ~np.isnan(mean) & ~shared
         if absent_here.any() and len(rows):

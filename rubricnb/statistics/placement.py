@@ -108,7 +108,7 @@ def place(reads: Reads, parts: Sequence[Block] | None = None) -> Placement:
 
     `parts`: its blocks, where they are known already or count one score alone.
     """
-    n_items, n = len(reads.items), reads.n_options
+    n_items, n = len(reads.value), reads.n_options
     count, expected = np.zeros((n_items, n)), np.zeros((n_items, n))
     variance, sight = np.zeros((n, n)), np.zeros((n, n))
     for block in blocks(reads) if parts is None else parts:
@@ -187,7 +187,7 @@ def read_profiles(reads: Reads) -> FloatArray:
 
 
 def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> Block:
-    n_items, n_slots = len(reads.items), shown.shape[1]
+    n_items, n_slots = len(reads.value), shown.shape[1]
     item, read = np.nonzero((cell >= 0) & reads.parsed)
     flat = item * n_slots + cell[item, read]
     count = binned(flat, minlength=n_items * n_slots).reshape(n_items, n_slots)

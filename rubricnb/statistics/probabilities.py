@@ -239,7 +239,7 @@ def _shift(reads: Reads) -> list[dict[str, Any]]:
     arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     order, n = reads.order[item, read], reads.n_options
-    shape = (len(reads.items), len(reads.orderings))
+    shape = (len(reads.value), len(reads.orderings))
     cell = item * shape[1] + order
     logs = _logs(np.asarray(reads.probability)[item, read])
     by_score = np.take_along_axis(

@@ -33,6 +33,7 @@ _ANSWER = re.compile(
 )
 _READ_COLUMNS = ("item_id", "cluster_id", "score")
 _OF_ITEMS = ("dataset", "criterion", "group_id", "candidate")
+_NAMES = ("item_id", "cluster_id", *_OF_ITEMS, "ordering", "criterion_ordering", "key")
 
 
 class Unanswerable(ValueError):
@@ -51,9 +52,12 @@ class Reads:
 
     Attributes
     ----------
-    items
-        One row an item (a text under a criterion): item_id, cluster (an integer from 0)
-        and, where the judgments have them, dataset, criterion, group_id, candidate.
+    judged
+        The judgments that the matrices were made of.
+    first
+        Shape (items,): the row of `judged` that names the item first.
+    cluster
+        Shape (items,): the cluster of each item, from 0.
     value
         Shape (items, reads): the score or the expected score, whole or not; NaN where
         none was parsed, whatever the row of a read whose status is not ok holds.
@@ -75,7 +79,9 @@ class Reads:
         Shape (items, n): the scores of the options; 1, 2, …, n where None.
     """
 
-    items: pd.DataFrame
+    judged: pd.DataFrame
+    first: IntArray
+    cluster: IntArray
     value: FloatArray
     order: IntArray
     orderings: IntArray
@@ -125,9 +131,13 @@ class Reads:
         return np.asarray(np.where(self.order < 0, -1, both))
 
     @cached_property
-    def cluster(self) -> IntArray:
-        """Cluster of each item, from 0."""
-        return self.items["cluster"].to_numpy()
+    def items(self) -> pd.DataFrame:
+        """One row an item (a text under a criterion): its item_id, its cluster and,
+        where the judgments have them, dataset, criterion, group_id, candidate.
+        """
+        names = [c for c in ("item_id", *_OF_ITEMS) if c in self.judged]
+        columns = {c: self.judged[c].array[self.first] for c in names}
+        return pd.DataFrame({**columns, "cluster": self.cluster})
 
     @property
     def parsed(self) -> NDArray[np.bool_]:
@@ -234,10 +244,22 @@ def groups(
         return
     order = np.argsort(group, kind="stable")
     bounds = np.flatnonzero(np.diff(group[order])) + 1
+    coded = _coded(judgments)
+    of_group = {name: judgments[name].array for name in names}
     for rows in np.split(order, bounds):
         in_a_row = rows[-1] - rows[0] + 1 == len(rows)  # then nothing is copied
-        part = judgments.iloc[slice(rows[0], rows[-1] + 1) if in_a_row else rows]
-        yield {name: judgments[name].iloc[rows[0]] for name in names}, part
+        part = coded.iloc[slice(rows[0], rows[-1] + 1) if in_a_row else rows]
+        yield {name: values[rows[0]] for name, values in of_group.items()}, part
+
+
+def _coded(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Text that names something as categories, so that no group looks it up anew."""
+    found = {}
+    for name in _NAMES:
+        if name in judgments and pd.api.types.is_string_dtype(judgments[name].dtype):
+            codes, levels = codes_of(judgments[name])
+            found[name] = pd.Categorical.from_codes(codes, pd.Index(levels))
+    return judgments.assign(**found) if found else judgments
 
 
 def read_groups(
@@ -326,15 +348,18 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     key = codes_of(part["key"])[0] if "key" in part else None
     if key is not None and len(key) > 1 and (key == key[0]).all():
         key = None  # not filled in
+    first = np.unique(unit, return_index=True)[1]
     return Reads(
-        items=_units(part, unit),
+        judged=part,
+        first=first,
+        cluster=pd.factorize(clusters_of(part)[first])[0].astype(np.int64),
         value=widen(values, np.nan, np.float64),
         order=widen(codes, -1, np.int64),
         orderings=orderings,
         probability=probability,
         key=None if key is None else widen(key, -1, np.int64),
         criteria=criteria,
-        scale=None if scale is None else scale[np.unique(unit, return_index=True)[1]],
+        scale=None if scale is None else scale[first],
     )
 
 
@@ -347,23 +372,27 @@ def combine(columns: Iterable[pd.Series]) -> IntArray:
     """Number the distinct combinations of some columns,
     from 0 in order of first appearance.
     """
-    columns = list(columns)
-    code = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        codes, levels = codes_of(column)
-        if len(codes) and (codes != codes[0]).any():
-            code = pd.factorize(code * (len(levels) + 1) + codes + 1)[0]
-    return np.asarray(pd.factorize(code)[0], dtype=np.int64)
+    return crossed([codes_of(column)[0] + 1 for column in columns])
 
 
-def codes_of(column: pd.Series) -> tuple[IntArray, NDArray[Any]]:
+def crossed(codes: Sequence[IntArray]) -> IntArray:
+    """Number the distinct combinations of some codes (0 or more each),
+    from 0 in order of first appearance.
+    """
+    code = np.zeros(len(codes[0]), dtype=np.int64)
+    for own in codes:
+        if len(own) and (own != own[0]).any():
+            code = pd.factorize(code * (int(own.max()) + 1) + own)[0]
+    return np.asarray(code, dtype=np.int64)
+
+
+def codes_of(column: pd.Series) -> tuple[IntArray, NDArray[Any] | pd.Index]:
     """Return a column's codes (-1 where missing) and their levels."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.codes.to_numpy().astype(
-            np.int64
-        ), column.cat.categories.to_numpy()
+    values = column.array
+    if isinstance(values, pd.Categorical):
+        return values.codes.astype(np.int64), values.categories
     # Of the array, since a Series would make an Index of its levels at every call.
-    codes, levels = pd.factorize(column.array)
+    codes, levels = pd.factorize(values)
     return np.asarray(codes, dtype=np.int64), np.asarray(levels)
 
 
@@ -621,14 +650,6 @@ def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], NDArray[np.b
     return repeat, differs
 
 
-def _units(part: pd.DataFrame, unit: IntArray) -> pd.DataFrame:
-    first = np.unique(unit, return_index=True)[1]
-    names = [c for c in ("item_id", *_OF_ITEMS) if c in part]
-    cluster = pd.factorize(clusters_of(part)[first])[0].astype(np.int64)
-    columns = {name: part[name].array[first] for name in names}
-    return pd.DataFrame({**columns, "cluster": cluster})
-
-
 def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
     """Column of each read: its index in the design,
     else the rank of its ordering in its item.
@@ -640,8 +661,12 @@ def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
         if binned(cell).max() <= 1:
             return np.asarray(kind, dtype=np.int64)
     elif "ordering" in part:
-        codes, names = codes_of(part["ordering"])
-        kind = np.append(np.argsort(np.argsort(names.astype(str))), -1)[codes]
+        codes, levels = codes_of(part["ordering"])
+        used, code = np.unique(codes, return_inverse=True)
+        named = [
+            str(levels[u]) if u >= 0 else "" for u in used
+        ]  # what is missing first
+        kind = np.argsort(np.argsort(named))[code]
     return places(unit, kind)
 
 

@@ -190,7 +190,7 @@ def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
     NaN where it lacks one.
     """
     rows_base, rows = shared_items(base, side)
-    out = np.full((len(base.items), *values.shape[1:]), np.nan)
+    out = np.full((len(base.value), *values.shape[1:]), np.nan)
     out[rows_base] = values[rows]
     return out
 
@@ -240,7 +240,7 @@ def _distances(side: Reads | None, base: Reads, value: Value) -> FloatArray:
     items), NaN where not in both.
     """
     if side is None:
-        return np.full((3, len(base.items)), np.nan)
+        return np.full((3, len(base.value)), np.nan)
     own = at_items(base, side, distinct(side))
     difference = own[:, :, None] - distinct(base)[:, None, :]
     return _means(difference.reshape(len(own), -1), value)
@@ -251,7 +251,7 @@ def _again(side: Reads, value: Value) -> FloatArray:
     0 if the second is a copy of the first.
     """
     if side.value.shape[1] < 2:
-        return np.full((3, len(side.items)), np.nan)
+        return np.full((3, len(side.value)), np.nan)
     own, order = distinct(side), side.arrangement
     first, second = np.triu_indices(own.shape[1], 1)
     difference = own[:, first] - own[:, second]
@@ -275,9 +275,9 @@ def _own_again(
     """
     known = again[1][~np.isnan(again[1])]
     if len(known) and not known.any():
-        rates = np.zeros((3, len(side.items)))
+        rates = np.zeros((3, len(side.value)))
     else:
-        rates = np.full((3, len(side.items)), np.nan) if edited else _again(side, value)
+        rates = np.full((3, len(side.value)), np.nan) if edited else _again(side, value)
     return at_items(base, side, rates.T).T
 
 

@@ -356,7 +356,7 @@ def _rated_on(side: Reads, items: pd.DataFrame) -> FloatArray:
     """The number of levels of each judged item's rubric; NaN where it is not known."""
     rubrics = getattr(items, "rubrics", None)
     if rubrics is None or "rubric_id" not in items or not side.n_options:
-        return np.full(len(side.items), np.nan)
+        return np.full(len(side.value), np.nan)
     levels = rubrics.assign(rubric_id=rubrics["rubric_id"].astype(object))
     levels = levels.groupby("rubric_id")["score"].nunique()
     return arrays.floats(

@@ -6,13 +6,18 @@ with their expectations. For balanced data this is the analysis of variance.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rubricnb.counting import binned, repeated
 from rubricnb.statistics.reads import FloatArray, IntArray
 from rubricnb.statistics.reasons import Reason
+
+_KEPT = 100_000  # codes of a design that is kept: most of a megabyte
 
 
 def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
@@ -55,63 +60,111 @@ def henderson(
     NaN where sources cannot be told apart, with all clusters or without one of few.
     """
     # eq-henderson: T_a − T_0 = Σ_b σ_b² (k_ab − k_0b)
-    square, expected = _squares([np.zeros_like(cluster), *sources], cluster, x)
-    left, right = square[:, 1:] - square[:, :1], expected[:, 1:] - expected[:, :1]
-    told_apart = np.linalg.matrix_rank(right) == len(sources)
-    found = np.einsum("gij,gj->gi", np.linalg.pinv(right), left)
-    found = np.where(told_apart[:, None], found, np.nan)
+    codes = np.stack([np.zeros_like(cluster), *sources, cluster], dtype=np.int64)
+    kept = codes.size <= _KEPT
+    known = _kept_design(codes.shape, codes.tobytes()) if kept else _design(codes)
+    square = known.squares(x)
+    found = np.einsum("gij,gj->gi", known.inverse, square[:, 1:] - square[:, :1])
+    found = np.where(known.told_apart[:, None], found, np.nan)
     # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
     found = np.where(np.abs(found) > 1e-12 * (x**2).mean(), found, 0.0 * found)
-    return found, None if told_apart[0] else Reason("not_crossed")
+    return found, None if known.told_apart[0] else Reason("not_crossed")
 
 
-def _squares(
-    codes: list[IntArray], cluster: IntArray, x: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Sum of squared totals over sizes by source,
-    and the weights of the variances in it.
+@dataclass(frozen=True)
+class _Design:
+    """What of Henderson's equations does not depend on the scores.
 
-    Shapes (1 + clusters, sources) and (1 + clusters, sources, sources - 1): all, then
-    without each.
+    Attributes
+    ----------
+    codes
+        Of the sources, from 0 without gaps; the first one is the same for all reads.
+    cluster
+        Of each read.
+    local
+        Which sources have each of their levels within one cluster.
+    inverse
+        Shape (1 + clusters, sources, sources): solves for the variances, of all reads,
+        then without each cluster.
+    told_apart
+        Shape (1 + clusters,): whether it does.
     """
-    g, codes = (
-        int(cluster.max()) + 1,
-        [np.unique(c, return_inverse=True)[1] for c in codes],
-    )
-    square = np.zeros((1 + g, len(codes)))
+
+    codes: list[IntArray]
+    cluster: IntArray
+    local: list[bool]
+    inverse: FloatArray
+    told_apart: NDArray[np.bool_]
+
+    def squares(self, x: FloatArray) -> FloatArray:
+        """Sum of squared totals over sizes by source: (1 + clusters, sources), of all,
+        then without each.
+        """
+        g, cluster = len(self.inverse) - 1, self.cluster
+        square = np.zeros((1 + g, len(self.codes)))
+        for a, (code, local) in enumerate(zip(self.codes, self.local, strict=True)):
+            if local:  # each level within a cluster: a sum over clusters
+                home, size = _homes(code, cluster), binned(code)
+                zero = np.zeros_like(home)
+                square[:, [a]] = _without(home, zero, g, binned(code, x) ** 2 / size)
+            else:
+                sizes = np.maximum(_without(cluster, code, g), 1)
+                sums = _without(cluster, code, g, x)
+                square[:, a] = (sums**2 / sizes).sum(axis=1)
+        return square
+
+
+def _design(codes: IntArray) -> _Design:
+    """Make the equations of codes: a row each, the last one of the clusters."""
+    cluster = codes[-1]
+    own = [np.unique(code, return_inverse=True)[1] for code in codes[:-1]]
+    local = [bool(_pairs(code, cluster)[1].max() == code.max()) for code in own]
+    expected = _weights(own, local, cluster)
+    right = expected[:, 1:] - expected[:, :1]
+    told_apart = np.linalg.matrix_rank(right) == len(own) - 1
+    inverse = np.asarray(np.linalg.pinv(right), dtype=np.float64)
+    return _Design(own, cluster, local, inverse, told_apart)
+
+
+@lru_cache(maxsize=4)
+def _kept_design(shape: tuple[int, int], codes: bytes) -> _Design:
+    """Keep the equations: one group after another is asked in the same design."""
+    return _design(np.frombuffer(codes, dtype=np.int64).reshape(shape))
+
+
+def _weights(codes: list[IntArray], local: list[bool], cluster: IntArray) -> FloatArray:
+    """Weights of the variances in the sums of squares:
+    (1 + clusters, sources, sources - 1), of all, then without each cluster.
+    """
+    g = int(cluster.max()) + 1
     expected = np.zeros((1 + g, len(codes), len(codes) - 1))
-
-    def without(row: IntArray, column: IntArray, weight: Any = None) -> FloatArray:
-        width = int(column.max()) + 1
-        table = binned(row * width + column, weight, g * width).reshape(g, width)
-        return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
-
-    local = [_pairs(code, cluster)[1].max() == code.max() for code in codes]
     for a, code in enumerate(codes):
-        if local[a]:  # each level within a cluster: a sum over clusters
-            size, home = (
-                binned(code),
-                cluster[np.unique(code, return_index=True)[1]],
-            )
-            zero = np.zeros_like(home)
-            square[:, [a]] = without(home, zero, binned(code, x) ** 2 / size)
-        else:
-            sizes = np.maximum(without(cluster, code), 1)
-            square[:, a] = (without(cluster, code, x) ** 2 / sizes).sum(axis=1)
+        size = binned(code)
+        sizes = None if local[a] else np.maximum(_without(cluster, code, g), 1)
         for b, other in enumerate(codes[1:]):
             first, pair = _pairs(code, other)
-            of, n = code[first], binned(pair)
-            if local[a]:
-                expected[:, a, [b]] = without(cluster[first], 0 * of, n**2 / size[of])
-            elif local[b + 1]:
-                expected[:, a, b] = (
-                    without(cluster[first], of, np.square(n, dtype=np.float64)) / sizes
-                ).sum(axis=1)
+            of, n, home = code[first], binned(pair), cluster[first]
+            if sizes is None:
+                expected[:, a, [b]] = _without(home, 0 * of, g, n**2 / size[of])
+                continue
+            if local[b + 1]:
+                squares = _without(home, of, g, np.square(n, dtype=np.float64)) / sizes
             else:
-                expected[:, a, b] = (without(cluster, pair) ** 2 / sizes[:, of]).sum(
-                    axis=1
-                )
-    return square, expected
+                squares = _without(cluster, pair, g) ** 2 / sizes[:, of]
+            expected[:, a, b] = squares.sum(axis=1)
+    return expected
+
+
+def _without(row: IntArray, column: IntArray, g: int, weight: Any = None) -> FloatArray:
+    """Sum weights by column: of all rows, then without each of the `g` rows."""
+    width = int(column.max()) + 1
+    table = binned(row * width + column, weight, g * width).reshape(g, width)
+    return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
+
+
+def _homes(code: IntArray, cluster: IntArray) -> IntArray:
+    """Cluster of each level of a code."""
+    return np.asarray(cluster[np.unique(code, return_index=True)[1]])
 
 
 def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:

@@ -185,7 +185,7 @@ def ordering_means(reads: Reads) -> FloatArray:
     (items, orderings), NaN without.
     """
     own = reads.parsed & (reads.order >= 0)
-    shape = len(reads.items), len(reads.orderings)
+    shape = len(reads.value), len(reads.orderings)
     return arrays.cell_means(
         np.nonzero(own)[0], reads.order[own], reads.value[own], shape
     )
@@ -231,7 +231,7 @@ def _first_reads(reads: Reads) -> FloatArray:
     """Each item's first parsed read under each ordering:
     (items, orderings), NaN without.
     """
-    out = np.full((len(reads.items), len(reads.orderings)), np.nan)
+    out = np.full((len(reads.value), len(reads.orderings)), np.nan)
     item, read = (at[::-1] for at in np.nonzero(reads.parsed & (reads.order >= 0)))
     # the last assigned is the first
     out[item, reads.order[item, read]] = reads.value[item, read]
