@@ -260,3 +260,28 @@ def test_other_kinds_of_files_are_read_as_text(tmp_path, kind):
 def test_files_that_cannot_be_read_say_why(two, name, text, message):
     with pytest.raises(ValueError, match=message):
         two(text, name=name)
+
+
+def test_references_by_the_labels_of_levels_go_to_the_score_of_each_criterion(capsys):
+    """Two criteria name the same level by other scores;
+    each text has a row under both.
+    """
+    rubric = [
+        {"criterion": c, "definition": "?", "values": values,
+         "levels": {"bad": "Bad.", "good": "Good."}}
+        for c, values in (("tone", {"bad": 1, "good": 2}),
+                          ("depth", {"bad": 0, "good": 5}))
+    ]  # fmt: skip
+    rows = [
+        {"instruction": f"{i}?", "response": f"Text {i}.", "reference_good": model,
+         "human_tone": "good", "human_depth": "bad"}
+        for i, model in enumerate(["Best.", "", "Better."])
+    ]  # fmt: skip
+    items = load("csv", path=rows, rubric=rubric)
+    written = items.pivot(index="response", columns="criterion", values=[
+        "reference_2", "reference_5"
+    ])  # fmt: skip
+    assert written["reference_2"]["tone"].tolist() == ["Best.", "", "Better."]
+    assert written["reference_5"]["depth"].tolist() == ["Best.", "", "Better."]
+    assert (written["reference_2"]["depth"] == "").all()
+    assert "reference_good" in capsys.readouterr().out
