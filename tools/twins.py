@@ -110,13 +110,19 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     written = []
     for stem in stems:
         path = folder / f"{stem}.ipynb"
-        notebook = nbformat.reads(_twin(stem, root, _without_solutions), 4)
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                cell.source = _seal_checks(cell.source)
+        notebook = student_notebook(stem, root)
         path.write_text(str(nbformat.writes(notebook)) + "\n", "utf-8")
         written.append(path)
     return written
+
+
+def student_notebook(stem: str, root: Path) -> nbformat.NotebookNode:
+    """Return one notebook as `student` writes it."""
+    notebook = nbformat.reads(_twin(stem, root, _without_solutions), 4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = _seal_checks(cell.source)
+    return notebook
 
 
 def _is_twin(path: Path) -> bool:
