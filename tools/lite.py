@@ -34,6 +34,7 @@ from tools.browser import (
     checked,
 )
 from tools.browser import parts as browser_parts
+from tools.plain import names_of
 from tools.twins import student_notebook
 
 FOLDER = Path("_build", "lite")
@@ -224,7 +225,7 @@ def lite_package(root: Path) -> dict[str, bytes]:
 
 def lite_notebook(stem: str, root: Path) -> nbformat.NotebookNode:
     """Return a student's notebook that begins with what happens in a browser."""
-    notebook = student_notebook(stem, root)
+    notebook = student_notebook(stem, root, names_of(root, NOTEBOOKS))
     (at,) = (i for i, c in enumerate(notebook.cells) if c["id"] == "setup-elsewhere")
     note = nbformat.v4.new_markdown_cell(_NOTE)
     note["id"] = "in-a-browser"
@@ -288,7 +289,7 @@ and says when they are ready; on a first visit it takes up to a minute. \
 Your changes stay in this browser."""
 
 _SETUP = """\
-# Loads the libraries, once in each notebook.
+# Loads the libraries. This says what it is at.
 import time
 
 import pyodide_js
@@ -297,6 +298,4 @@ began = time.monotonic()
 for name in {names}:
     print(name, end=" ... ", flush=True)
     await pyodide_js.loadPackage(name)
-import rubricnb
-
 print(f"ready after {{time.monotonic() - began:.0f}} s: go on with the next cell")"""
