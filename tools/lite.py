@@ -52,7 +52,7 @@ _KERNEL = Path(
     *(".venv-lite", "share", "jupyter", "labextensions", "@jupyterlite"),
     *("pyodide-kernel-extension", "static", "pypi"),
 )
-_SETTINGS = "@jupyterlite/pyodide-kernel-extension:kernel"
+SETTINGS = "@jupyterlite/pyodide-kernel-extension:kernel"
 # The kernel loads these before it is ready, and the first cell of a notebook the rest.
 _AT_START = [
     "ssl",
@@ -138,7 +138,7 @@ def write_source(folder: Path, root: Path) -> None:
     config = {
         "appName": "rubricnb",
         "exposeAppInBrowser": True,  # for the tests
-        "litePluginSettings": {_SETTINGS: settings},
+        "litePluginSettings": {SETTINGS: settings},
     }
     written = {"jupyter-lite-schema-version": 0, "jupyter-config-data": config}
     (folder / "jupyter-lite.json").write_text(json.dumps(written, indent=1), "utf-8")
@@ -153,7 +153,8 @@ def write_notebooks(folder: Path, root: Path) -> None:
     entries = []
     for stem in NOTEBOOKS:
         file = folder / "files" / f"{stem}.ipynb"
-        text = nbformat.writes(lite_notebook(stem, root)) + "\n"
+        # JupyterLite reads texts whole, not as lists of lines.
+        text = nbformat.v4.writes(lite_notebook(stem, root), split_lines=False) + "\n"
         file.write_text(text, "utf-8")
         entries.append(_listed(file.name, "notebook") | {"size": len(text.encode())})
     listing = _listed("", "directory") | {"content": entries, "format": "json"}
@@ -289,7 +290,9 @@ and says when they are ready; on a first visit it takes up to a minute. \
 Your changes stay in this browser."""
 
 _SETUP = """\
-# Loads the libraries. This says what it is at.
+# Loads the libraries, and says which one it is at.
+import importlib
+import logging
 import time
 
 import pyodide_js
@@ -298,4 +301,6 @@ began = time.monotonic()
 for name in {names}:
     print(name, end=" ... ", flush=True)
     await pyodide_js.loadPackage(name)
+logging.getLogger("matplotlib.font_manager").setLevel("ERROR")
+importlib.import_module("matplotlib.font_manager")  # lists the fonts, a few seconds
 print(f"ready after {{time.monotonic() - began:.0f}} s: go on with the next cell")"""
