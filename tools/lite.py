@@ -48,13 +48,13 @@ NOTEBOOKS = (
 """The class, and what half a day and a term add to it."""
 _TABLE = Path(__file__).with_name("lite.csv")
 _JUPYTER = Path(".venv-lite", "bin", "jupyter-lite")
-_KERNEL = Path(
+KERNEL = Path(
     *(".venv-lite", "share", "jupyter", "labextensions", "@jupyterlite"),
     *("pyodide-kernel-extension", "static", "pypi"),
 )
 SETTINGS = "@jupyterlite/pyodide-kernel-extension:kernel"
 # The kernel loads these before it is ready, and the first cell of a notebook the rest.
-_AT_START = [
+AT_START = [
     "ssl",
     "sqlite3",
     "micropip",
@@ -65,7 +65,7 @@ _AT_START = [
     "jedi",
     "ipython",
 ]
-_AT_FIRST_CELL = ("numpy", "scipy", "pandas", "matplotlib", "rubricnb")
+AT_FIRST_CELL = ("numpy", "scipy", "pandas", "matplotlib", "rubricnb")
 # Recorded answers and tables that these notebooks read.
 _TABLES = ("*.csv", "datasets/*.csv", "recordings/*.csv", "validity/*")
 _ANSWERS = "minibench/*/minibench.parquet"
@@ -133,7 +133,7 @@ def write_source(folder: Path, root: Path) -> None:
     write_pyodide(pyodide, root)
     settings = {
         "disablePyPIFallback": True,
-        "loadPyodideOptions": {"packages": [*_AT_START]},
+        "loadPyodideOptions": {"packages": [*AT_START]},
     }
     config = {
         "appName": "rubricnb",
@@ -230,7 +230,7 @@ def lite_notebook(stem: str, root: Path) -> nbformat.NotebookNode:
     (at,) = (i for i, c in enumerate(notebook.cells) if c["id"] == "setup-elsewhere")
     note = nbformat.v4.new_markdown_cell(_NOTE)
     note["id"] = "in-a-browser"
-    notebook.cells[at].source = _SETUP.format(names=_AT_FIRST_CELL)
+    notebook.cells[at].source = _SETUP.format(names=AT_FIRST_CELL)
     notebook.cells.insert(at, note)
     notebook.metadata["kernelspec"] = {
         "display_name": "Python (Pyodide)",
@@ -244,7 +244,7 @@ def _bytes_of(part: Part, root: Path) -> bytes:
     """Return the bytes of a file: Pyodide's, or a wheel that the kernel brings."""
     if part.source != "kernel":
         return _content(part, root)
-    path = root / _KERNEL / part.file
+    path = root / KERNEL / part.file
     if not path.is_file():
         raise FileNotFoundError(f"JupyterLite lacks {part.file}: run 'make lite'")
     return checked(part, path.read_bytes(), "JupyterLite")
