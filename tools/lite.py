@@ -283,14 +283,15 @@ def repacked(content: bytes) -> bytes:
 
 
 _NOTE = """\
-**In your browser.** Python runs in this tab, and nothing you type here leaves it. \
-While Python loads, the circle at the top right says so. \
-Then press Shift+Enter in one cell after the other. The first one loads the libraries \
-and says when they are ready; on a first visit it takes up to a minute. \
-Your changes stay in this browser."""
+**In your browser.** Python runs in this tab, and nothing you type here leaves it. It \
+is loading while there is a lightning bolt beside *Python (Pyodide)*, top right; an \
+empty circle means that it is ready. Then press Shift+Enter in one cell after the \
+other. The first one loads the libraries: on a first visit, allow a minute. Ctrl+S \
+keeps your changes in this browser; after a reload, open the notebook from the list on \
+the left."""
 
 _SETUP = """\
-# Loads the libraries, and says which one it is at.
+# Run this first (Shift+Enter): it loads the libraries, and says which one it is at.
 import importlib
 import logging
 import time
