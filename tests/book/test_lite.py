@@ -44,14 +44,23 @@ def site():
         running.shutdown()
 
 
+def noted(context):
+    """The addresses that a visitor asks for, from now on; workers' as well."""
+    asked = []
+    context.on("request", lambda request: asked.append(request.url))
+    return asked
+
+
+def foreign(asked, site):
+    return [url for url in asked if not url.startswith((site, "blob:", "data:"))]
+
+
 @pytest.fixture(scope="module")
 def context(browser):
     """One visitor, who keeps what was loaded; and what they asked for."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(PATIENCE)
-    asked = []
-    context.on("request", lambda request: asked.append(request.url))
-    yield context, asked
+    yield context, noted(context)
     context.close()
 
 
@@ -74,8 +83,7 @@ def run(context, site):
 
     yield to_the_end
     page.close()
-    foreign = [u for u in asked if not u.startswith((site, "blob:", "data:"))]
-    assert foreign == []
+    assert foreign(asked, site) == []
     assert any(url.endswith("pyodide.asm.wasm") for url in asked)
 
 
@@ -111,6 +119,24 @@ def test_a_notebook_runs_to_its_last_cell(run, stem):
         said = "".join(output["text"] for output in outputs(notebook, "stream"))
         assert said.count("so these are its recorded answers") == 2
         assert said.count("Not answered") == 3
+
+
+STRANGER = "http://127.0.0.1:9/worker"  # where nobody answers
+SEND = """async (address) => {
+  const send = `fetch("${address}").catch(() => 0).then(() => postMessage(1))`;
+  const worker = new Worker(URL.createObjectURL(new Blob([send])));
+  await new Promise((done) => { worker.onmessage = done; });
+}"""
+
+
+def test_a_request_of_a_worker_to_another_site_is_noticed(browser, site):
+    context = browser.new_context()
+    asked = noted(context)
+    page = context.new_page()
+    page.goto(f"{site}/lab/index.html")
+    page.evaluate(SEND, STRANGER)
+    assert foreign(asked, site) == [STRANGER]
+    context.close()
 
 
 def test_the_settings_name_no_other_site(site):
