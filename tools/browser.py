@@ -75,15 +75,15 @@ class Part:
     depends: tuple[str, ...]
 
 
-def parts() -> list[Part]:
-    """Return the rows of the table.
+def parts(table: Path = _TABLE) -> list[Part]:
+    """Return the rows of a table.
 
     Examples
     --------
     >>> [part.file for part in parts() if part.source == "pypi"]
     ['pandas-3.1.1-cp312-cp312-pyemscripten_2024_0_wasm32.whl']
     """
-    with _TABLE.open(encoding="utf-8", newline="") as file:
+    with table.open(encoding="utf-8", newline="") as file:
         return [
             Part(
                 row["file"],
@@ -145,7 +145,7 @@ def refresh_browser(root: Path) -> int:
         for old in folder.glob("*-*.archive"):
             old.unlink()
         archives = [
-            _archive(folder, "libraries", _libraries()),
+            _archive(folder, "libraries", _libraries(parts())),
             _archive(folder, "rubricnb", _package(root)),
         ]
         loaded = [p for p in folder.iterdir() if p.suffix not in (".json", ".txt")]
@@ -257,10 +257,10 @@ def _lock(pyodide: Iterable[Part]) -> dict[str, dict[str, object]]:
     return found
 
 
-def _libraries() -> dict[str, bytes]:
+def _libraries(listed: Iterable[Part]) -> dict[str, bytes]:
     """Return the Python files of the installed libraries that the package imports."""
     found: dict[str, bytes] = {}
-    for part in parts():
+    for part in listed:
         if part.source == "installed":
             own = module_files(part.file)
             checked(part, b"".join(own.values()), "installed")
@@ -297,7 +297,9 @@ def _package(root: Path) -> dict[str, bytes]:
     return found
 
 
-def _archive(folder: Path, name: str, files: Mapping[str, bytes]) -> str:
+def _archive(
+    folder: Path, name: str, files: Mapping[str, bytes], ending: str = ".archive"
+) -> str:
     """Write an archive whose name has its hash, so that no cache returns an older one."""
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -305,7 +307,7 @@ def _archive(folder: Path, name: str, files: Mapping[str, bytes]) -> str:
             archive.writestr(
                 zipfile.ZipInfo(path, _EPOCH), content, zipfile.ZIP_DEFLATED
             )
-    file = f"{name}-{_sha256(packed.getvalue())[:12]}.archive"
+    file = f"{name}-{_sha256(packed.getvalue())[:12]}{ending}"
     (folder / file).write_bytes(packed.getvalue())
     return file
 

@@ -17,6 +17,7 @@ from rubricnb.book import find_root, read
 from rubricnb.checks import seal
 from rubricnb.outputs import check_outputs
 from tools.building import notebooks
+from tools.plain import Names, make_plain, names_of
 
 
 def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
@@ -67,9 +68,9 @@ def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
 def student(folder: Path | None = None, *, root: Path | None = None) -> list[Path]:
     """Write every notebook without its solutions, for a class.
 
-    The exercises keep their cells and the hints of `rubricnb.checks`. The solutions are
-    nowhere in the files, and the code of a check, which holds the answer, is packed by
-    `rubricnb.checks.seal`.
+    Their texts are plain Markdown (`tools.plain`). The exercises keep their cells and
+    the hints of `rubricnb.checks`. The solutions are nowhere in the files, and the code
+    of a check, which holds the answer, is packed by `rubricnb.checks.seal`.
 
     Parameters
     ----------
@@ -107,16 +108,27 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     check_outputs(
         [folder / twin.name for twin in twins], twins, "choose a different folder"
     )
-    written = []
+    written, names = [], names_of(root, stems)
     for stem in stems:
         path = folder / f"{stem}.ipynb"
-        notebook = nbformat.reads(_twin(stem, root, _without_solutions), 4)
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                cell.source = _seal_checks(cell.source)
+        notebook = student_notebook(stem, root, names)
         path.write_text(str(nbformat.writes(notebook)) + "\n", "utf-8")
         written.append(path)
     return written
+
+
+def student_notebook(stem: str, root: Path, names: Names) -> nbformat.NotebookNode:
+    """Return one notebook as `student` writes it."""
+    notebook = nbformat.reads(_twin(stem, root, _without_solutions), 4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = _seal_checks(cell.source)
+    make_plain(notebook, stem, names)
+    # What fetches the package comes before all other code.
+    (setup,) = (cell for cell in notebook.cells if cell["id"] == "setup-elsewhere")
+    notebook.cells.remove(setup)
+    notebook.cells.insert(1, setup)
+    return notebook
 
 
 def _is_twin(path: Path) -> bool:

@@ -1,4 +1,7 @@
-"""Calls to one endpoint through the ``openai`` client: one host, bounded responses."""
+"""What comes back from an endpoint: errors and what they mean, pauses, doubts.
+
+The calls themselves are in `rubricnb.judging.client`, which needs ``httpx2``.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,17 @@ import asyncio
 import json
 import math
 import random
-import re
 import time
 from collections.abc import Callable, Mapping
-from contextlib import aclosing
 from email.utils import parsedate_to_datetime
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urljoin, urlsplit
-
-import httpx2
 
 # An answer of 1,024 tokens with 20 alternatives to each has 2 MB;
 # this holds 8,000 of them.
 MAX_BODY_BYTES = 16 * 2**20
 _LARGE_BYTES = 2**17  # reading this takes some hundredths of a second
 _T = TypeVar("_T")
-_MAX_SHOWN_CHARS = 100_000  # characters kept of a longer one
-_HEADERS = (
-    "host",
-    "accept",
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "content-type",
-)
+MAX_KEPT_CHARS = 100_000  # characters kept of a longer one
 _RETRIED_STATUSES = (408, 409, 429)  # as are those from 500, but for
 _NOT_IMPLEMENTED = 501
 _PAUSES = (0.5, 8.0)  # seconds before a retry: the first pause, and the longest
@@ -59,10 +48,10 @@ class Refused(Exception):
         error = body.get("error") or body if isinstance(body, dict) else body
         error = error if isinstance(error, dict) else {"message": error}
         said = error.get("message") or error.get("detail")
-        self.message = str(said or "")[:_MAX_SHOWN_CHARS]
+        self.message = str(said or "")[:MAX_KEPT_CHARS]
         if error.keys() - {"message", "detail", "type", "param", "code"} or not said:
             said = json.dumps(error)
-        super().__init__(f"{status} {str(said)[:_MAX_SHOWN_CHARS]}")
+        super().__init__(f"{status} {str(said)[:MAX_KEPT_CHARS]}")
         self.status, self.headers = status, headers
         self.code, self.param = (
             str(error.get("code") or ""),
@@ -123,9 +112,9 @@ def is_filtered(error: Any) -> bool:
 class Unreachable(Exception):
     """No complete response: connection refused, TLS failure, or connection lost."""
 
-    def __init__(self, problem: BaseException) -> None:
+    def __init__(self, problem: BaseException, nobody: bool = False) -> None:
         super().__init__(f"no complete response ({type(problem).__name__}: {problem})")
-        self.nobody = isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout)
+        self.nobody = nobody
 
 
 class Unreadable(ValueError):
@@ -152,117 +141,6 @@ async def aside(size: int, function: Callable[..., _T], *arguments: Any) -> _T:
     if size < _LARGE_BYTES:
         return function(*arguments)
     return await asyncio.to_thread(function, *arguments)
-
-
-class Connection(httpx2.AsyncClient):
-    """Transport of the ``openai`` client: one host,
-    our headers only, bounded responses.
-
-    By itself, that client would follow redirects with the prompt, and send headers that
-    the environment names for OpenAI to any host. It is given no key: the key is among
-    `headers`.
-    """
-
-    def __init__(
-        self,
-        base_url: str,
-        headers: Mapping[str, str],
-        redact: Callable[[str], str],
-        timeout: float,
-        proxies: bool,
-    ) -> None:
-        from openai import AsyncOpenAI  # here, since it takes a second
-
-        connecting = httpx2.Timeout(None, connect=min(timeout, 30))
-        super().__init__(timeout=connecting, limits=httpx2.Limits(), trust_env=proxies)
-        address = httpx2.URL(base_url)
-        self._host = (address.scheme, address.netloc)
-        self._own_headers = {"User-Agent": "rubricnb", **headers}
-        self._timeout_s, self._redact = timeout, redact
-        self._openai = AsyncOpenAI(
-            base_url=base_url, api_key="none", max_retries=0, http_client=self
-        )
-
-    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
-        """Send a request of the ``openai`` client;
-        return the response, up to a size limit.
-        """
-        if (request.url.scheme, request.url.netloc) != self._host:
-            raise ValueError(
-                f"a call to {request.url.host} was blocked: the judge has a different "
-                "address"
-            )
-        kept = {
-            name: request.headers[name] for name in _HEADERS if name in request.headers
-        }
-        request.headers = httpx2.Headers(kept | self._own_headers)
-        response = await super().send(
-            request, stream=True, auth=None, follow_redirects=False
-        )
-        body = bytearray()
-        async with aclosing(response):
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > MAX_BODY_BYTES:
-                    break
-        headers, status = response.headers, response.status_code
-        headers.pop("content-encoding", None)  # which the body has no longer
-        return httpx2.Response(
-            status, headers=headers, content=bytes(body), request=request
-        )
-
-    async def ask(self, path: str, body: dict[str, Any] | None = None) -> Answer:
-        """Send a call; return the JSON object of the response.
-
-        The whole answer must come in time: a limit on every read would let a trickle go
-        on.
-        """
-        import openai
-
-        content = json.dumps(body).encode()  # any text, lone surrogates included
-        post = partial(self._openai.post, content=content) if body else self._openai.get
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                response = await post(path, cast_to=httpx2.Response)
-        except TimeoutError:
-            raise TimeoutError(
-                f"no complete response within {self._timeout_s:g} s"
-            ) from None
-        except openai.APIConnectionError as problem:
-            raise Unreachable(problem.__cause__ or problem) from None
-        except openai.APIStatusError as problem:
-            response = problem.response
-        size = len(response.content)
-        return Answer(await aside(size, self._read, response), size)
-
-    def _read(self, response: httpx2.Response) -> dict[str, Any]:
-        """Return the JSON object of a response; raise an error for anything else."""
-        status, headers = response.status_code, response.headers
-        if 300 <= status < 400:
-            raise Refused(status, _redirect(response), headers)
-        # before it is cut
-        raw = self._redact(response.content.decode("utf-8-sig", "replace"))
-        answer = _object(raw)
-        if not response.is_success:
-            raise Refused(status, answer or raw[:_MAX_SHOWN_CHARS], headers)
-        if len(response.content) > MAX_BODY_BYTES:
-            raise Unreadable(
-                "the endpoint's answer has more than 16 MiB", raw[:_MAX_SHOWN_CHARS]
-            )
-        if answer is None:
-            raise Unreadable("the endpoint sent no JSON object", raw)
-        # an error with status 200
-        if answer.get("error") and not answer.get("choices"):
-            code = (
-                answer["error"].get("code")
-                if isinstance(answer["error"], dict)
-                else None
-            )
-            status = (
-                int(str(code)) if re.fullmatch("[45][0-9][0-9]", str(code)) else 200
-            )
-            raise Refused(status, answer, headers)
-        return answer
 
 
 def pause_after(problem: Exception, tries: int) -> float | None:
@@ -394,25 +272,6 @@ def way_out(problem: Exception) -> str:
             "before it"
         )
     return "look into the log of the endpoint, and try another model or readout"
-
-
-def _redirect(response: httpx2.Response) -> str:
-    """Describe a redirect: its target without parameters and passwords."""
-    target = urlsplit(urljoin(str(response.url), response.headers.get("location", "")))
-    shown = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
-    return (
-        f"it redirects to {shown}, and redirects are not followed. If that is the "
-        "right address, give it"
-    )
-
-
-def _object(raw: str) -> dict[str, Any] | None:
-    """Parse a JSON object; None if the text is not one."""
-    try:
-        answer = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return answer if isinstance(answer, dict) else None
 
 
 def text_of(content: Any) -> str | None:

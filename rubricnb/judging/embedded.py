@@ -14,8 +14,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import httpx2
-
 from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.endpoint import slug
 from rubricnb.judging.openai import OpenAIJudge
@@ -185,6 +183,8 @@ class _Engine:
         # on a busy machine be many times slower than one; OpenMP reads this when
         # llama.cpp is imported.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        import httpx2
+
         try:
             import xllamacpp
         except ImportError:

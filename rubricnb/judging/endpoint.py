@@ -17,12 +17,11 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from itertools import count, islice
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for
 from rubricnb.judging.connection import (
     Answer,
-    Connection,
     Doubt,
     Pace,
     Refused,
@@ -37,6 +36,9 @@ from rubricnb.judging.contract import Finish, JudgeError, Reply, Request
 from rubricnb.judging.redact import redact
 from rubricnb.judging.same_model import same_model
 from rubricnb.shown import one_line
+
+if TYPE_CHECKING:
+    from rubricnb.judging.client import Connection
 
 Slots: TypeAlias = tuple[tuple[float, ...], ...]
 """Of each slot, the probability of each label."""
@@ -222,6 +224,9 @@ class Endpoint:
         return self._last_answer_time + self.patience - time.monotonic()
 
     def _start(self) -> asyncio.AbstractEventLoop:
+        # here, so that a judge is described where nothing can be asked
+        from rubricnb.judging.client import Connection
+
         if self._loop is None:
             key = self._key()
             if not key and self.key_variable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import mul
 from typing import Any
 
@@ -129,9 +130,14 @@ def join(requests: Requests, known: pd.DataFrame, live: pd.DataFrame) -> pd.Data
     )
 
 
+def dtypes_of(names: Iterable[str]) -> dict[str, Any]:
+    """Return the contract's dtype of each column of judgments that it has."""
+    return {name: c.dtype for c in JUDGMENTS for name in names if c.matches(str(name))}
+
+
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """Put the columns of judgments into the contract's order and dtypes."""
-    dtypes = {n: c.dtype for c in JUDGMENTS for n in frame.columns if c.matches(str(n))}
+    dtypes = dtypes_of(frame.columns)
     dtypes["score"] = score_dtype(frame["score"], "Int8")
     rest = [name for name in frame.columns if name not in dtypes]
     return frame[[*dtypes, *rest]].astype(dtypes)

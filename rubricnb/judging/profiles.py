@@ -4,17 +4,22 @@ planted by hand or fitted to a published table.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Annotated
+from typing import Any, TypeAlias
 
 import yaml
-from pydantic import Field
-from pydantic.dataclasses import dataclass
 
-Spread = Annotated[float, Field(ge=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Spread: TypeAlias = float  # 0 or more
+Share: TypeAlias = float  # from 0 to 1
+Numbers: TypeAlias = tuple[float, ...]
+Rows: TypeAlias = tuple[Numbers, ...]
+Shifts: TypeAlias = tuple[tuple[str, float], ...]
+Rates: TypeAlias = tuple[tuple[str, Share], ...]
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,11 @@ class Profile:
     source
         What the profile was fitted to, or what it is for.
 
+    Raises
+    ------
+    ValueError
+        A value that its parameter cannot have.
+
     Examples
     --------
     >>> open_profile("first-biased").position_preference
@@ -72,12 +82,12 @@ class Profile:
 
     name: str
     sharpness: Spread = 4.0
-    score_preference: tuple[float, ...] = (0.0,)
-    position_preference: tuple[float, ...] = (0.0,)
-    interaction: tuple[tuple[float, ...], ...] = ()
+    score_preference: Numbers = (0.0,)
+    position_preference: Numbers = (0.0,)
+    interaction: Rows = ()
     direction: float = 0.0
-    criterion_position: tuple[float, ...] = (0.0,)
-    label_shift: tuple[tuple[str, float], ...] = ()
+    criterion_position: Numbers = (0.0,)
+    label_shift: Shifts = ()
     reference_pull: Share = 0.0
     center: float = 3.0
     human_weight: float = 0.8
@@ -88,9 +98,23 @@ class Profile:
     cluster_order_noise: Spread = 0.1
     order_noise: Spread = 0.25
     wording_noise: Spread = 0.1
-    unparsed: tuple[tuple[str, Share], ...] = ()
+    unparsed: Rates = ()
     draw: int = 0
     source: str = ""
+
+    def __post_init__(self) -> None:
+        # An integer and a list become what the same judge has elsewhere: its identity,
+        # and so the keys of its answers, must not depend on how it was written.
+        for parameter in fields(self):
+            given, kind = getattr(self, parameter.name), str(parameter.type)
+            try:
+                value = _READ[kind](given)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"profile {self.name!r}: {parameter.name} = {given!r} is not "
+                    f"{_KINDS[kind]}"
+                ) from None
+            object.__setattr__(self, parameter.name, value)
 
 
 @cache
@@ -145,3 +169,58 @@ def open_profile(name: str) -> Profile:
         n for n in known if "/" not in n
     ]
     raise ValueError(f"no simulated profile {name!r}; did you mean: {', '.join(near)}")
+
+
+def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+    number = float(value)
+    if not low <= number <= high:
+        raise ValueError
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _whole(value: Any) -> int:
+    if int(value) != value:
+        raise ValueError
+    return int(value)
+
+
+def _numbers(values: Any) -> Numbers:
+    return tuple(map(_number, values))
+
+
+def _share(value: Any) -> Share:
+    return _number(value, 0, 1)
+
+
+def _pairs(values: Any, read: Callable[[Any], float]) -> Shifts:
+    return tuple((_text(name), read(value)) for name, value in values)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "str": _text,
+    "int": _whole,
+    "float": _number,
+    "Spread": lambda value: _number(value, 0),
+    "Share": _share,
+    "Numbers": _numbers,
+    "Rows": lambda rows: tuple(map(_numbers, rows)),
+    "Shifts": lambda pairs: _pairs(pairs, _number),
+    "Rates": lambda pairs: _pairs(pairs, _share),
+}
+_KINDS = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "Spread": "a number of 0 or more",
+    "Share": "a number from 0 to 1",
+    "Numbers": "a list of numbers",
+    "Rows": "a list of lists of numbers",
+    "Shifts": "a list of pairs (labels, number)",
+    "Rates": "a list of pairs (ordering, number from 0 to 1)",
+}

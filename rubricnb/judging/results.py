@@ -1,7 +1,9 @@
 """Recorded runs: the judgments that are committed under ``results/``, without any text.
 
 ``results/<study>/<judge slug>/<dataset>.parquet`` holds the judgments and ``run.json``
-beside it says how they came about; ``results/judges.csv`` maps slugs to specs.
+beside it says how they came about; ``results/judges.csv`` maps slugs to specs. A
+browser, which cannot read Parquet, has the judgments as ``<dataset>.csv.gz``
+(`write_as_text`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from rubricnb.frames import Requests
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.judge import judges as judges
 from rubricnb.judging.judge import slug_of as slug_of
+from rubricnb.judging.judgments import dtypes_of, typed
 from rubricnb.judging.rendering import key_of, rendered
+
+AS_TEXT = ".csv.gz"
 
 
 def plain(name: str) -> bool:
@@ -134,7 +139,12 @@ def _paths(slug: str, dataset: str, study: str | None = None) -> list[Path]:
     if not all(map(plain, (slug, dataset, study or "*"))):
         return []
     slug, dataset = glob.escape(slug), glob.escape(dataset)
-    return sorted(results_folder().glob(f"{study or '*'}/{slug}/{dataset}.parquet"))
+    found = (
+        path
+        for ending in (".parquet", AS_TEXT)
+        for path in results_folder().glob(f"{study or '*'}/{slug}/{dataset}{ending}")
+    )
+    return sorted(found)
 
 
 def identity_in(folder: Path) -> str:
@@ -154,7 +164,41 @@ def _card(folder: Path) -> dict[str, object]:
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
+def write_as_text(judgments: pd.DataFrame, path: Path) -> None:
+    """Write recorded judgments as a compressed table that needs no pyarrow.
+
+    Parameters
+    ----------
+    judgments
+        As `recorded` returns them.
+    path
+        Ends in `AS_TEXT`. The same judgments give the same bytes.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> judgments = recorded("embedded", "minibench")
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, f"minibench{AS_TEXT}")
+    ...     write_as_text(judgments, path)
+    ...     _read(path, 0)["score"].equals(judgments["score"])
+    True
+    """
+    how = {"method": "gzip", "compresslevel": 9, "mtime": 0}
+    judgments.to_csv(path, index=False, compression=how)
+
+
 @lru_cache(maxsize=8)
 def _read(path: Path, modified: int) -> pd.DataFrame:
+    if path.name.endswith(AS_TEXT):
+        columns = pd.read_csv(path, nrows=0).columns
+        # An empty cell is missing, but the word "none" is a value; scores may be halves.
+        table = pd.read_csv(
+            path,
+            dtype=dtypes_of(columns) | {"score": "float64"},
+            keep_default_na=False,
+            na_values=[""],
+        )
+        return typed(table)[[*columns]]
     extra("pyarrow", "parquet", f"the recording {path.name}")
     return pd.read_parquet(path)

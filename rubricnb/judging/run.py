@@ -63,7 +63,9 @@ def run(
         cache folder.
     fresh
         Ask everything again; neither recorded nor stored answers are used. A number
-        goes on with the run that has named it when it was stopped.
+        goes on with the run that has named it when it was stopped. If the bundled judge
+        is not installed, as in a browser, its recorded answers to all these requests
+        are returned, and a line says so.
     max_calls, max_cost
         Stop cleanly after this many requests, or before the next might take what this
         run has cost beyond so many US dollars.
@@ -111,7 +113,11 @@ def run(
         requests = with_readout(requests, described)
         recorded_rows, to_ask = _recorded(described, requests, fresh)
         if len(to_ask):
-            identity, described = described.identity, described.opened()
+            identity = described.identity
+            try:
+                described = described.opened()
+            except ImportError as problem:
+                recorded_rows, to_ask = _instead(described, requests, fresh, problem)
             # now one sees which recorded answers are its own
             if described.identity != identity:
                 recorded_rows, to_ask = _recorded(described, requests, fresh)
@@ -155,6 +161,24 @@ def _recorded(
     if known.empty:
         return known, requests
     return known, requests[~requests["request_id"].isin(known["request_id"].unique())]
+
+
+def _instead(
+    judge: Judge, requests: Requests, fresh: bool | float, problem: ImportError
+) -> tuple[pd.DataFrame, Requests]:
+    """Return the recorded answers of a judge that is not installed, and say so.
+
+    Raises
+    ------
+    ImportError
+        The same problem, if a request has no recorded answer.
+    """
+    known, missing = _recorded(judge, requests, False)
+    if not fresh or len(missing):
+        raise problem
+    why = str(problem).partition(":")[0]
+    print(f"{judge.slug}: {why}, so these are its recorded answers", flush=True)
+    return known, missing
 
 
 def ask(

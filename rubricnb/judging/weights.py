@@ -4,6 +4,7 @@ from the hub or from Python packages.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
@@ -19,7 +20,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pooch
 import yaml
 
 from rubricnb.data.fetch import cache as downloads
@@ -86,7 +86,12 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, as 64 hexadecimal digits;
     a file is read once a process.
     """
-    return str(pooch.file_hash(str(path)))
+    return _digest(path)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def get_weights(name: str) -> Path:
@@ -120,7 +125,7 @@ def get_weights(name: str) -> Path:
     ValueError: no weights are known by the name 'gpt-5': choose qwen2.5-coder-1.5b-instruct, ...
     """
     wanted, path = _known(name), weights_path(name)
-    if path.is_file() and pooch.file_hash(str(path)) == wanted.sha256:
+    if path.is_file() and _digest(path) == wanted.sha256:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     problems = []
@@ -128,7 +133,7 @@ def get_weights(name: str) -> Path:
         part = path.with_suffix(f".{os.getpid()}.partial")
         try:
             source(wanted, part)
-            if (got := pooch.file_hash(str(part))) != wanted.sha256:
+            if (got := _digest(part)) != wanted.sha256:
                 raise ValueError(
                     f"the download has SHA-256 {got}, expected {wanted.sha256}"
                 )
@@ -171,6 +176,8 @@ def _from_hub(wanted: Weights, part: Path) -> None:
     if not wanted.hub:
         raise ValueError("the file was not found there")
     hub = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
+    import pooch
+
     download = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=30)
     with _Capped(part, wanted.size) as out:
         download(f"{hub}/{wanted.hub}/{wanted.file}", out, None)

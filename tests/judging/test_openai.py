@@ -10,7 +10,7 @@ from endpoint import completion, endpoint
 import rubricnb as rb
 from rubricnb.judging.address import headers_for
 from rubricnb.judging.batch import export_batch, import_batch
-from rubricnb.judging.connection import Connection
+from rubricnb.judging.client import Connection
 from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError, OpenAIJudge, _steps
 from rubricnb.judging.readout import read

