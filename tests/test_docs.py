@@ -192,7 +192,7 @@ def hosted(monkeypatch):
     with endpoint(answer) as (url, received):
         monkeypatch.setenv("OPENAI_API_KEY", "a-key")
         monkeypatch.setattr(
-            "rubricnb.judging.openai.checked",
+            "rubricnb.judging.endpoint.checked",
             lambda address: (url, OPENAI) if OPENAI in address else checked(address),
         )
         yield url, received

@@ -300,7 +300,7 @@ def test_a_model_that_changes_in_a_batch_is_kept_and_said(plan, tmp_path, capsys
     said = capsys.readouterr().out
     assert "the answers are by 'm-2025-04-14', 'm-2025-04-28', 'evil/m'" in said
     assert (
-        "1 of 1 failed requests: _Unusable: asked for 'm', but the model 'evil/m'"
+        "1 of 1 failed requests: Unusable: asked for 'm', but the model 'evil/m'"
         in said
     )
     with Store(tmp_path / "s.sqlite") as store:

@@ -213,7 +213,7 @@ def test_what_the_card_says_is_counted_again(folder):
         (lambda f: (f / "run.json").write_text("[" * 99999), "run.json is not a card"),
         (
             lambda f: carded(f, conditions=[]),
-            "conditions or datasets are not a JSON object",
+            "datasets or question are not a JSON object",
         ),
         (
             lambda f: (f / "run.json").write_text("{}"),
