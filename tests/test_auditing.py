@@ -149,6 +149,7 @@ def test_the_page_is_whole_and_loads_nothing(first):
     assert not re.search(r"\bnan\b", plain)
 
 
+@pytest.mark.in_turn
 def test_texts_of_judge_and_data_are_escaped(few, tmp_path, capsys):
     hostile = SimulatedJudge(
         replace(open_profile("unbiased"), name="<script>alert(1)</script>")
@@ -239,6 +240,7 @@ def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(
     assert not re.search(r"\bnan\b", (tmp_path / "a.html").read_text("utf-8"))
 
 
+@pytest.mark.in_turn
 def test_below_twenty_clusters_a_reason_stands_beside_every_number(items):
     found = findings(simulated(items), items)
     beyond = found.rows[found.rows.measure != "parsed"]
@@ -249,6 +251,7 @@ def test_below_twenty_clusters_a_reason_stands_beside_every_number(items):
     )
 
 
+@pytest.mark.in_turn
 def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
     """A loop is the oracle."""
     parts = audit_requests(items, readout="score", temperature=1.0)
@@ -385,6 +388,7 @@ def test_reads_that_differ_in_their_order_only_say_nothing_about_references(item
     assert found.cells.baseline.notna().all()
 
 
+@pytest.mark.in_turn
 def test_agreement_in_level_is_the_mean_of_its_criteria(items):
     found = findings(simulated(items), items)
     kappas = [
@@ -633,6 +637,7 @@ LOG = pd.DataFrame({
 })  # fmt: skip
 
 
+@pytest.mark.in_turn
 def test_judgments_from_elsewhere_are_audited_without_asking_anyone(tmp_path):
     LOG.to_csv(tmp_path / "log.csv", index=False)
     found = rb.audit(judgments=tmp_path / "log.csv", scale=(1, 5))
@@ -717,6 +722,7 @@ def test_a_reversed_criterion_is_named_first_and_decides_at_the_gate(rated, tmp_
     assert read_audit(tmp_path / "a.json").sentence == found.sentence
 
 
+@pytest.mark.in_turn
 def test_a_constant_criterion_fails_and_r_is_the_mean_of_the_others(rated):
     noisy = np.clip(rated.tone + np.tile([0, 1, -1, 0], 40), 1, 5)
     found = of_criteria(rated.assign(tone=noisy, depth=3))
@@ -733,6 +739,7 @@ def test_a_constant_criterion_fails_and_r_is_the_mean_of_the_others(rated):
     assert one.verdict[["agreement", "kappa"]].tolist() == ["fails", "fails"]
 
 
+@pytest.mark.in_turn
 def test_a_shift_on_one_criterion_is_not_spread_over_all(rated):
     found = of_criteria(rated.assign(depth=np.minimum(5, rated.depth + 1)))
     gap = (np.minimum(5, rated.depth + 1) - rated.depth).mean()
@@ -1005,6 +1012,7 @@ def command(folder, *arguments, **environment):
         return CliRunner().invoke(app, ["audit", *arguments], env=store | environment)
 
 
+@pytest.mark.in_turn
 def test_a_comparison_prints_its_differences_and_names_both_sides(tmp_path):
     pd.concat([LOG, LOG.assign(form="long", score=6 - LOG.score)]).to_csv(
         tmp_path / "l.csv"

@@ -66,6 +66,7 @@ print(rb.audit(judgments=table).rows.drop(columns="asked", errors="ignore").to_j
 """
 
 
+@pytest.mark.in_turn
 def test_an_audit_of_scores_needs_nothing_that_a_browser_lacks():
     found = [
         subprocess.run(

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import rubricnb as rb
 from rubricnb import pages
@@ -119,6 +120,7 @@ def test_a_styler_without_markup_looks_as_it_would():
         assert pages.styled(styler) == styler.to_html()
 
 
+@pytest.mark.in_turn
 def test_every_notebook_that_imports_the_package_shows_stylers_as_text():
     program = f"""
 from IPython.core.interactiveshell import InteractiveShell
@@ -165,6 +167,7 @@ for output in shown:
 """
 
 
+@pytest.mark.in_turn
 def test_a_class_reads_the_numbers_of_its_run_as_they_become_known(tmp_path):
     """Without MyST-NB, as a class has it."""
     program = "import sys; sys.modules['myst_nb'] = None\n" + FILLED

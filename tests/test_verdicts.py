@@ -169,6 +169,7 @@ def test_a_judge_of_known_kind_gets_the_verdicts_that_it_deserves(kind, items, c
         assert "which end is best" in rows.advice["agreement"]
 
 
+@pytest.mark.in_turn
 def test_letters_that_scramble_the_scores_are_found_though_the_mean_stays(
     items, capsys
 ):

@@ -105,7 +105,7 @@ def _base(root: Path) -> str:
 def _touched(root: Path, base: str) -> frozenset[str]:
     """Return the files that differ from a commit, those not committed yet included.
 
-    A Python file whose layout and comments alone differ is not touched.
+    A Python file whose layout, comments and turns alone differ is not touched.
     """
     listed = git(root, "diff", "--name-only", "--relative", base).splitlines()
     new = git(root, "ls-files", "--others", "--exclude-standard").splitlines()
@@ -127,9 +127,16 @@ def _same_code(root: Path, base: str, name: str) -> bool:
 
 
 def _code(text: str) -> str:
-    """Return what Python reads, with the lines of docstrings filled anew."""
+    """Return what Python reads, with the lines of docstrings filled anew
+    and without the marks of tests that take turns.
+    """
     tree = ast.parse(text)
     for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            marks = node.decorator_list
+            node.decorator_list = [
+                mark for mark in marks if ast.unparse(mark) != "pytest.mark.in_turn"
+            ]
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             node.value = ast.Constant(" ".join(str(node.value.value).split()))
     return ast.dump(tree)

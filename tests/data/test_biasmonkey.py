@@ -87,6 +87,7 @@ def test_answers_in_the_other_order_have_their_letters_mapped_back(prompts, file
     assert (off[0] < off[1])[sure].mean() > 0.9
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("edit", ["", *EDITS])
 def test_answers_that_slipped_are_not_scores(file, edit):
     for model in biasmonkey.MODELS:
@@ -98,6 +99,7 @@ def test_answers_that_slipped_are_not_scores(file, edit):
         assert len(table) == 27_100  # none is dropped
 
 
+@pytest.mark.in_turn
 def test_two_names_of_one_model_are_read_once(file):
     """The distance of their answers is that of two draws,
     in every arm; no other pair's is.

@@ -41,6 +41,7 @@ def test_half_of_the_bytes_zero_is_another_encoding(encoding, tmp_path):
     assert "Good morning" in read_text(file)
 
 
+@pytest.mark.in_turn
 def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
     names = [f"c{n}" for n in range(20_000)]
     (wide := tmp_path / "wide.csv").write_text(
@@ -82,6 +83,7 @@ def lists():
     )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("bomb", "schema", "has"),
     [

@@ -86,6 +86,7 @@ def read(case, names):
     return found
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", TABLES)
 def test_a_table_gives_the_right_value_or_a_way_out(desk, case, capsys):
     names = written(case)
@@ -106,6 +107,7 @@ def test_a_table_gives_the_right_value_or_a_way_out(desk, case, capsys):
         assert re.search(said, capsys.readouterr().out)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "case", [param for param in TABLES if "refused" in param.values[0]]
 )
@@ -168,6 +170,7 @@ def verdict(says, parser, reply="Boil it."):
     return None if pd.isna(got.score[0]) else int(got.score[0])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "case", content("answers")["answers"], ids=lambda case: case["says"][:60]
 )
@@ -194,6 +197,7 @@ def ten():
                    rubric=QUALITY | {"levels": levels})  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "case", content("endings"), ids=lambda case: f"{case['reason']} {case['says']}"
 )
@@ -231,6 +235,7 @@ MIXED = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_turn
 def test_criteria_of_several_scales_are_audited(desk):
     """Numbers beside yes and no, and a weight that only one criterion has."""
     rows = [

@@ -23,6 +23,7 @@ def test_the_sizes_and_ratings_listed_are_those_loaded(mirror):
             assert found == (listed[column][name] != "none"), (name, column)
 
 
+@pytest.mark.in_turn
 def test_ids_are_unique_over_all_datasets(mirror):
     import pandas as pd
 

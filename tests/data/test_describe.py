@@ -88,6 +88,7 @@ def test_recorded_description_of_minibench_is_up_to_date(items):
     pd.testing.assert_frame_equal(described("minibench"), describe(items).round(4))
 
 
+@pytest.mark.in_turn
 def test_recorded_descriptions_are_those_of_the_real_data(
     mirror, monkeypatch, tmp_path
 ):

@@ -17,6 +17,7 @@ def table():
     return errata()
 
 
+@pytest.mark.in_turn
 def test_every_identity_stands_in_it_once(table):
     said = claims().query("kind == 'identity'")
     assert sorted(table.claim_id) == sorted(said.claim_id)

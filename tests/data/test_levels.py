@@ -71,6 +71,7 @@ def honest(messages):
     )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", SCALES)
 def test_prompts_show_the_labels_and_scores_carry_the_values(tmp_path, name):
     levels, scores = SCALES[name]
@@ -138,6 +139,7 @@ def test_a_judge_of_any_scale_is_measured_and_audited(tmp_path, name):
     assert not {"position", "order", "criteria", "labels"} & set(found.unseen)
 
 
+@pytest.mark.in_turn
 def test_an_audit_of_eleven_levels_leaves_roman_numerals_out_before_it_asks(
     tmp_path, capsys
 ):

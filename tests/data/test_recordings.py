@@ -57,6 +57,7 @@ def test_every_set_has_the_rows_that_the_list_says_under_unequal_keys(
     assert judgments["cluster_id"].notna().all()
 
 
+@pytest.mark.in_turn
 def test_rewardbench_has_eight_reads_of_four_responses(mirror, load):
     reads = load("rewardbench-reads")
     assert counts(reads["status"]) == {

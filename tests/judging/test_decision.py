@@ -62,6 +62,7 @@ def judge(url, **options):
     return rb.open_judge(f"decision:m@{url}", retries=0, **options)
 
 
+@pytest.mark.in_turn
 def test_the_real_server_gives_each_level_the_probability_that_its_library_gives(
     sparrow, items
 ):
@@ -272,6 +273,7 @@ def test_a_request_that_is_invalid_is_one_error(items, body):
     assert (live.status == "ok").sum() == 15  # once more at the end
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("status", [429, 503, 529])
 def test_a_server_that_is_busy_is_asked_again(items, status):
     turns = iter([status])
@@ -357,6 +359,7 @@ def test_what_the_judge_cannot_see_is_not_asked(items, setting, kind, shape, ref
             next(rendered(requests, own))
 
 
+@pytest.mark.in_turn
 def test_what_it_costs_is_known_before_and_kept_to(items, monkeypatch):
     requests = rb.plan(items, rb.balanced(5))
     luna = rb.estimate_cost(requests, "decision:gpt-6-luna").iloc[0]
@@ -488,6 +491,7 @@ def long_texts():
     return items
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("limit", "digits", "sharpness", "said"),
     [(1_500, 4, 1, True), (9_000, 4, 1, False), (1_500, 2, 99, False),

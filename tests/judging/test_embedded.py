@@ -79,6 +79,7 @@ def test_the_same_question_gets_the_same_answer_and_its_prefix_from_the_cache(ju
     assert other.cached_tokens > other.prompt_tokens / 2
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("prompt_format", ["chat", "plain"])
 @pytest.mark.parametrize("readout", ["logprobs", "score", "feedback"])
 def test_the_tokens_of_a_request_are_those_that_are_sent(judge, readout, prompt_format):
@@ -109,6 +110,7 @@ def test_the_score_readout_gives_one_of_the_labels_and_nothing_else(judge):
     assert read(ask, reply)[0].status == "ok"
 
 
+@pytest.mark.in_turn
 def test_several_criteria_are_filled_line_by_line(judge):
     criteria = [("Clarity", "Is it clear?"), ("Accuracy", "Is it right?")]
     prompt = render("I", "R", "", {}, (1, 2, 3), template="criteria", criteria=criteria)
@@ -128,6 +130,7 @@ def test_several_criteria_are_filled_line_by_line(judge):
     ]
 
 
+@pytest.mark.in_turn
 def test_control_tokens_in_a_text_cannot_end_the_judges_message(judge):
     """The same words, once as ChatML control tokens and once made inert,
     are different tokens.

@@ -239,6 +239,7 @@ def test_no_log_of_the_cluster_holds_the_key(cluster, judged):
     assert [path.name for path in files if KEY.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.in_turn
 def test_more_actors_than_fit_are_refused(judged):
     with pytest.raises(
         JudgeError, match="3 actors of 0 GPUs do not fit: the cluster has 0 GPUs"

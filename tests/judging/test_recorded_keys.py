@@ -25,6 +25,7 @@ RECORDED = [
 BUNDLED = {"minibench"}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("path", RECORDED)
 def test_a_recorded_answer_has_the_key_of_today_s_prompt(path, request):
     if path.stem not in BUNDLED:

@@ -54,6 +54,7 @@ def test_every_recorded_file_conforms_and_holds_no_text_and_no_rating(path):
     assert card["identity"] == judges().set_index("slug")["identity"][card["judge"]]
 
 
+@pytest.mark.in_turn
 def test_the_embedded_judges_recorded_keys_are_those_of_todays_prompts():
     """A template, a label or a weight that changed since would be found out here."""
     items = rb.load("minibench")
@@ -65,6 +66,7 @@ def test_the_embedded_judges_recorded_keys_are_those_of_todays_prompts():
     assert recorded.loc[list(keys)].tolist() == list(keys.values())
 
 
+@pytest.mark.in_turn
 def test_recorded_answers_are_used_before_anything_is_asked(folder, judgments):
     with pytest.raises(
         FileNotFoundError, match=r"no recorded run of 'embedded'.*rubricnb\.run"
@@ -151,6 +153,7 @@ def test_answers_about_other_texts_are_not_taken(folder, served):
         assert (judgments["source"] == "live").tolist() == of_text.tolist()
 
 
+@pytest.mark.in_turn
 def test_what_failed_when_it_was_recorded_is_asked_again(folder, served):
     plan, url, received, status = served
     judge = rb.open_judge(f"openai:m@{url}", retries=0)
@@ -262,6 +265,7 @@ def test_no_name_leads_out_of_the_folder(folder, judgments, name):
         rb.recorded(judge.slug, "minibench", study="../else")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", ["Int8", "float64"])
 def test_recorded_answers_written_as_text_are_the_same(tmp_path, monkeypatch, dtype):
     """With missing cells, and scores that are not whole."""

@@ -35,6 +35,7 @@ def planted(target):
     return norm.cdf(0.5 / SIGMA) - norm.cdf(low / SIGMA)
 
 
+@pytest.mark.in_turn
 def test_a_simulated_pair_accepts_at_its_planted_rate(items, tmp_path, capsys):
     pair = (SimulatedJudge(KNOWN), SimulatedJudge(KNOWN, seed=1))
     attempts = write_references(items, pair, rounds=8, store=tmp_path / "s.sqlite")

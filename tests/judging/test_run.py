@@ -47,6 +47,7 @@ def plan(items):
     return rb.plan(items, [rb.balanced(5), rb.fixed(5, 4)], readout="feedback")
 
 
+@pytest.mark.in_turn
 def test_judgments_conform_in_the_order_of_the_requests_and_nothing_is_asked_twice(
     plan, items
 ):
@@ -71,6 +72,7 @@ def test_judgments_conform_in_the_order_of_the_requests_and_nothing_is_asked_twi
     assert list(rb.run(plan.head(0), again).columns)[:2] == ["request_id", "item_id"]
 
 
+@pytest.mark.in_turn
 def test_replicates_are_asked_where_sampling_differs(items):
     judge = Counting()
     requests = rb.plan(
@@ -103,6 +105,7 @@ def test_a_fresh_run_that_its_judge_stops_goes_on_when_it_is_given_its_beginning
     assert not hasattr(stopped.value, "__notes__")
 
 
+@pytest.mark.in_turn
 def test_every_part_of_a_request_that_changes_the_answer_changes_its_key(items):
     one, ascending = items.head(1), rb.permutation.single([1, 2, 3, 4, 5])
     settings = [
@@ -260,6 +263,7 @@ def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):
     assert len(rest.asked) == 300 - 40
 
 
+@pytest.mark.in_turn
 def test_answers_in_memory_cannot_be_continued_and_a_notebook_shows_one_line(plan):
     with pytest.raises(RunInterrupted, match=r"answers in memory are lost") as stopped:
         rb.run(plan, Counting(stop_after=40), store=":memory:")

@@ -65,6 +65,7 @@ def plans(items):
     }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "name",
     [
@@ -96,6 +97,7 @@ def test_items_without_a_reference_are_walked_apart(items):
     assert walked_over(shuffled(rb.plan(some, rb.balanced(5)))) <= 1.01
 
 
+@pytest.mark.in_turn
 @given(PROMPTS)
 def test_the_limit_counts_every_prefix_once(prompts):
     assert distinct(prompts) == len(prefixes(prompts))
@@ -109,6 +111,7 @@ def test_a_common_prefix_is_common_and_the_longest(left, right):
         assert n == min(len(a), len(b)) or a[n] != b[n]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dataset", ["mt-bench", "hanna"])
 def test_the_walk_of_a_real_dataset_is_as_short_as_its_trie(dataset, mirror):
     requests = shuffled(rb.plan(rb.load(dataset, n_items=60), rb.balanced(5)))

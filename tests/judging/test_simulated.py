@@ -72,6 +72,7 @@ def test_the_judge_and_the_frame_give_the_same_judgments(items, how):
         ] == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("setting", [1, 2])
 @given(data=st.data())
 @settings(max_examples=15, deadline=None)

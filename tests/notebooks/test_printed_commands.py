@@ -36,6 +36,7 @@ def of_due_chapters():
         yield pytest.param(command, marks=marks, id=str(command))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("command", list(of_due_chapters()))
 def test_a_printed_command_runs(
     command, mirror, own_file, tmp_path, monkeypatch, warnings_of

@@ -225,10 +225,12 @@ def test_the_default_model_s_control_tokens_act_unless_they_are_made_inert(token
         assert tokenizer.special(inert(f"a{token}b")) == plain
 
 
+@pytest.mark.in_turn
 def test_the_control_tokens_of_a_file_are_those_that_gguf_reads():
     assert embedded.control_tokens(default_weights()) == list(control_tokens().values())
 
 
+@pytest.mark.in_turn
 def test_a_control_token_that_no_table_has_is_taken_from_the_judge_s_own_vocabulary(
     tmp_path,
 ):

@@ -134,6 +134,7 @@ def test_other_words_change_no_finding_and_no_number(few, monkeypatch):
     assert any("few_clusters" in codes for codes in after[0]["codes"])
 
 
+@pytest.mark.in_turn
 def test_the_audit_says_few_clusters_once(few):
     rows = auditing.findings([few[0]], few[1]).rows
     assert (rows["reason"].str.count("effective clusters") <= 1).all()

@@ -269,6 +269,7 @@ def test_equivalence_is_not_claimed_because_few_orderings_show_little(n_ordering
     assert part.p_equivalent > 0.05
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("design", [shuffled(5, 2), shuffled(5, 10), balanced(5)])
 def test_shares_do_not_depend_on_the_orderings_that_show_them(design):
     truth = one(make_judgments(3000, gamma=3 * np.array(FIRST), seed=1))

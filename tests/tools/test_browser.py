@@ -58,6 +58,7 @@ def test_files_are_copied_counted_and_packed(parts, tmp_path):
     assert found["bytes"] == size == sum(p.stat().st_size for p in loaded)
 
 
+@pytest.mark.in_turn
 def test_the_archives_hold_what_an_audit_imports(parts, tmp_path):
     """Unpacked, they are enough beside numpy, pandas and scipy."""
     browser.add_browser(tmp_path)

@@ -148,6 +148,7 @@ def long_tests_due(
     return {name for file in files for name in names if due(root).takes(file, name)}
 
 
+@pytest.mark.in_turn
 def test_every_long_test_has_its_turn_within_a_hundred_commits(clone):
     # all: nothing to compare with
     assert long_tests_due(clone) == long_tests_due(clone) != set()
@@ -165,11 +166,16 @@ def test_a_file_that_was_only_formatted_is_not_touched(clone):
     commit(clone, "a test")
     commit(clone, "the next")
     path.write_text(
-        '# now\ndef f(\n    a,\n    b,\n):\n    """Add two numbers."""\n    return a + b\n'
+        '# now\n@pytest.mark.in_turn\ndef f(\n    a,\n    b,\n):\n    """Add two numbers."""\n    return a + b\n'
     )
     due.cache_clear()
     assert due(clone).touched == frozenset()
     path.write_text(path.read_text().replace("a + b", "a - b"))
+    due.cache_clear()
+    assert due(clone).touched == {"test_a.py"}
+    path.write_text(
+        path.read_text().replace("in_turn", "slow").replace("a - b", "a + b")
+    )
     due.cache_clear()
     assert due(clone).touched == {"test_a.py"}
 

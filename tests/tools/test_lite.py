@@ -54,6 +54,7 @@ def files(monkeypatch, tmp_path):
     return pyodide, kernel
 
 
+@pytest.mark.in_turn
 def test_every_file_is_in_pyodides_table_with_its_hash(files, tmp_path):
     source = tmp_path / "source"
     lite.write_source(source, tmp_path)

@@ -225,6 +225,7 @@ def test_a_text_under_judgment_cannot_act_on_the_page():
     assert not re.search(r"<img[^>]*onerror", page)
 
 
+@pytest.mark.in_turn
 def test_an_executed_notebook_becomes_a_page_beside_it(small, warm_kernels):
     book.execute("05", {"n_items": 21}, small / "mine.ipynb", root=small)
     done = CliRunner().invoke(app, ["page", str(small / "mine.ipynb")])

@@ -52,6 +52,7 @@ def visible(cell):
     return "\n\n".join(shown)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("stem", building.notebooks(ROOT))
 def test_no_directive_or_role_is_left(stem):
     names = plain.names_of(ROOT, building.notebooks(ROOT))

@@ -61,6 +61,7 @@ def test_what_is_planted_is_counted_and_named(now, path, planted, more):
         assert f"{room} has {at + n} {what}, {n} more than the {at} of" in said
 
 
+@pytest.mark.in_turn
 def test_the_table_falls_and_never_rises(now):
     key = ("tools", "statements")
     loose = ratchet.lowered(now, {**now, key: now[key] + 9})

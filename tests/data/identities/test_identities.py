@@ -25,6 +25,7 @@ def test_every_identity_names_an_expression_and_every_expression_is_named_or_sho
     assert [name for name in frames if not re.search(rf"\b{name}\b", text)] == []
 
 
+@pytest.mark.in_turn
 def test_every_identity_has_a_verdict():
     rows = claims().query("kind == 'identity'")
     checked = verdicts(rows, identities.recompute())

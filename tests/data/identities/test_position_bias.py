@@ -15,6 +15,7 @@ def checked():
     return verdicts(rows, recompute(rows)).set_index("claim_id")
 
 
+@pytest.mark.in_turn
 def test_table_4_follows_from_table_2_for_all_six_judges(checked):
     rows = checked[checked.index.str.startswith("v2/table-4-from-2")]
     assert len(rows) == 6
