@@ -166,7 +166,8 @@ def test_a_file_that_was_only_formatted_is_not_touched(clone):
     commit(clone, "a test")
     commit(clone, "the next")
     path.write_text(
-        '# now\n@pytest.mark.in_turn\ndef f(\n    a,\n    b,\n):\n    """Add two numbers."""\n    return a + b\n'
+        "# now\n@pytest.mark.in_turn\n"
+        'def f(\n    a,\n    b,\n):\n    """Add two numbers."""\n    return a + b\n'
     )
     due.cache_clear()
     assert due(clone).touched == frozenset()
