@@ -127,6 +127,7 @@ class DecisionJudge(Endpoint):
                 raise ValueError(
                     f"{option} = {value!r}: choose from {', '.join(allowed)}"
                 )
+        self.through_openai = self.shape != "systemone"
         self.own_prompt = TypedQuestion(self.kind, self.shape)
         self.slug = f"{self.slug}-{kind}"
         self.identity = f"{self.base_url} {model} {self.shape} {kind}"

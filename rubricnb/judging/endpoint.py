@@ -64,6 +64,7 @@ class Endpoint:
     """
 
     source: Literal["live"] = "live"
+    through_openai = True  # whether its calls go through the openai client
     spec = "openai"  # what its spec begins with
     # what to do if another one answers
     other_model = "pass check_model=False if that is right"
@@ -225,7 +226,7 @@ class Endpoint:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         # here, so that a judge is described where nothing can be asked
-        from rubricnb.judging.client import Connection
+        from rubricnb.judging.client import OpenAIPosts, Posts
 
         if self._loop is None:
             key = self._key()
@@ -235,7 +236,8 @@ class Endpoint:
                     f"{self.key_variable}"
                 )
             loop = asyncio.new_event_loop()
-            self._connection = Connection(
+            connect = OpenAIPosts if self.through_openai else Posts
+            self._connection = connect(
                 self.base_url,
                 headers_for(self.host, key),
                 redact=self.redact,

@@ -291,6 +291,31 @@ def test_a_server_that_is_busy_is_asked_again(items, status):
         assert (rb.run(rb.plan(items, rb.fixed(5, 1)), own).status == "ok").all()
 
 
+@pytest.mark.parametrize("shape", ["systemone", "decisions"])
+def test_no_redirect_is_followed_and_a_lost_call_is_sent_again(items, shape):
+    """With the openai client between, and without."""
+    good = always([0.2] * 5)
+    requests = rb.plan(items, rb.fixed(5, 1))
+    with endpoint(good) as (stranger, seen):
+        elsewhere = (307, {}, {"Location": f"{stranger}/{shape}"})
+        with (
+            endpoint([elsewhere]) as (url, _),
+            pytest.raises(JudgeError, match="redirects are not followed"),
+        ):
+            rb.run(requests, judge(url, shape=shape))
+        assert not seen
+    turns = iter([(200, None, {})])
+    with endpoint(lambda *call: next(turns, None) or good(*call)) as (url, bodies):
+        own = rb.open_judge(f"decision:m@{url}", retries=1, shape=shape, concurrency=1)
+        assert (rb.run(requests, own).status == "ok").all()
+    assert len(bodies) == 16
+    assert bodies[0] == bodies[1]
+    for sent in bodies.headers:
+        assert sent["user-agent"] == "rubricnb"
+        assert sent["content-type"] == "application/json"
+        assert not any(name.startswith("x-stainless") for name in sent)
+
+
 def test_a_name_that_moves_is_refused_with_the_name_that_answered(items):
     with endpoint(always([0.2] * 5, model="jev-1.13.0")) as (url, _):
         own = rb.open_judge(f"decision:jev-latest@{url}")

@@ -10,7 +10,7 @@ from endpoint import completion, endpoint
 import rubricnb as rb
 from rubricnb.judging.address import headers_for
 from rubricnb.judging.batch import export_batch, import_batch
-from rubricnb.judging.client import Connection
+from rubricnb.judging.client import OpenAIPosts
 from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError, OpenAIJudge, _steps
 from rubricnb.judging.readout import read
@@ -276,7 +276,7 @@ def test_a_call_that_would_go_elsewhere_is_stopped(place):
 
         async def asked():
             headers = headers_for("", "the-key")
-            calls = Connection(url, headers, redact=str, timeout=9, proxies=False)
+            calls = OpenAIPosts(url, headers, redact=str, timeout=9, proxies=False)
             async with calls:
                 await calls.ask(elsewhere, {"model": "m"})
 

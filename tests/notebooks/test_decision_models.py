@@ -8,6 +8,7 @@ import pytest
 from cells import code_of
 
 import rubricnb as rb
+from rubricnb.book import find_root
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +82,26 @@ def test_the_best_level_and_the_expected_score_are_compared_in_points(chapter, r
     spread, _ = chapter["spread"](reads, "score")
     by_item = reads.groupby("item_id", observed=True).score.std()
     assert sorted(spread) == pytest.approx(sorted(by_item.astype(float)))
+
+
+@pytest.mark.parametrize("kind", ["score", "choice"])
+def test_qwen_s_share_of_changed_levels_is_what_the_page_says(kind):
+    """From the files, over all pairs of orders, without the chapter's code."""
+    reads = rb.recorded(
+        f"qwen2.5-coder-1.5b-instruct-{kind}", "minibench", "decisions"
+    ).query("design == 'balanced' and variant == 'standard'")
+    shares = []
+    for _, own in reads.groupby("item_id", observed=True):
+        orders = [tuple(map(int, order.split("-"))) for order in own.ordering]
+        assert len(set(orders)) == 10
+        for place in zip(*orders, strict=True):
+            assert sorted(place) == sorted([1, 2, 3, 4, 5] * 2)
+        probabilities = own.filter(like="probability_").to_numpy(float)
+        at = probabilities.argmax(axis=1)
+        best = [order[place] for order, place in zip(orders, at, strict=True)]
+        pairs = list(combinations(best, 2))
+        shares.append(np.mean([one != other for one, other in pairs]))
+    said = pd.read_csv(find_root() / "book" / "recorded.csv")
+    said = said[said.chapter == "30_decision_models"].set_index("name").text
+    assert len(shares) == int(said["n-qwen"])
+    assert said[f"qwen-{kind}"].startswith(f"{100 * np.mean(shares):.0f} % ")
