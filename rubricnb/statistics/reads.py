@@ -663,9 +663,8 @@ def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
     elif "ordering" in part:
         codes, levels = codes_of(part["ordering"])
         used, code = np.unique(codes, return_inverse=True)
-        named = [
-            str(levels[u]) if u >= 0 else "" for u in used
-        ]  # what is missing first
+        # An ordering that is missing comes first.
+        named = ["" if u < 0 else str(levels[u]) for u in used]
         kind = np.argsort(np.argsort(named))[code]
     return places(unit, kind)
 
