@@ -20,8 +20,9 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rubricnb.counting import binned, repeated, summed_from
+from rubricnb.counting import binned, summed_from
 from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
 from rubricnb.statistics.placement import Block, read_profiles
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
@@ -63,11 +64,15 @@ def log_preferences(
         else:
             fits[k] = _fit_probabilities(reads, parts[k], _contrasts(reads.n_options))
     for n, own in counted.items():
-        likelihoods, clusters = zip(
-            *(_conditional(groups[k], parts[k]) for k in own), strict=True
-        )
-        found = _fit_conditional(likelihoods, _contrasts(n))
-        fits |= dict(zip(own, zip(found, clusters, strict=True), strict=True))
+        sizes = [len(groups[k].cluster) * len(parts[k]) for k in own]
+        for some in _in_chunks(own, sizes, _SMALL):
+            likelihood, cluster = _conditional(
+                [groups[k] for k in some], [parts[k] for k in some]
+            )
+            for number, (k, fit) in enumerate(
+                zip(some, _fit_conditional(likelihood, _contrasts(n)), strict=True)
+            ):
+                fits[k] = fit, cluster[likelihood.group == number]
     return [_preference(reads, *fits[k]) for k, reads in enumerate(groups)]
 
 
@@ -141,56 +146,74 @@ class _Likelihood:
             expected[:, pattern.rows] = chosen[:, pattern.case]
         return self.summed(of_row - log_z, axis=1), self.observed - expected
 
+    def only(self, groups: IntArray) -> _Likelihood:
+        """The likelihood of these groups alone; they are ascending."""
+        if len(groups) == self.n_groups:
+            return self
+        is_group = np.isin(np.arange(self.n_groups), groups)
+        is_row = is_group[self.group]
+        patterns = []
+        for pattern in self.patterns:
+            is_case = is_group[pattern.group]
+            has_case = is_case[pattern.case]
+            if is_case.any():
+                patterns.append(
+                    _Pattern(
+                        pattern.counts,
+                        rows=_renumbered(pattern.rows[has_case], is_row),
+                        position=pattern.position[..., is_case],
+                        case=_renumbered(pattern.case[has_case], is_case),
+                        group=_renumbered(pattern.group[is_case], is_group),
+                    )
+                )
+        group = _renumbered(self.group[is_row], is_group)
+        return _Likelihood(self.observed[is_row], patterns, group)
+
     def summed(self, rows: FloatArray, axis: int = 0) -> FloatArray:
         """Sum what belongs to rows within each group."""
         starts = np.searchsorted(self.group, np.arange(self.n_groups))
         return summed_from(rows, starts, axis)
 
 
-def _together(parts: Sequence[_Likelihood]) -> _Likelihood:
-    """Put the likelihoods of groups into one."""
-    if len(parts) == 1:
-        return parts[0]
-    first_row = np.cumsum([0, *(len(part.observed) for part in parts)])
-    alike: dict[tuple[int, ...], list[tuple[int, _Pattern]]] = {}
-    for k, part in enumerate(parts):
-        for pattern in part.patterns:
-            alike.setdefault(pattern.counts, []).append((k, pattern))
-    patterns = []
-    for counts, own in alike.items():
-        first_case = np.cumsum([0, *(len(p.group) for _, p in own)])
-        patterns.append(
-            _Pattern(
-                counts,
-                rows=np.concatenate([p.rows + first_row[k] for k, p in own]),
-                position=np.concatenate([p.position for _, p in own], axis=2),
-                case=np.concatenate(
-                    [p.case + c for c, (_, p) in zip(first_case[:-1], own, strict=True)]
-                ),
-                group=np.concatenate([p.group + k for k, p in own]),
-            )
-        )
-    group = repeated(np.arange(len(parts)), np.diff(first_row))
-    return _Likelihood(
-        np.concatenate([part.observed for part in parts]), patterns, group
+def _renumbered(numbers: IntArray, is_kept: NDArray[np.bool_]) -> IntArray:
+    """Number anew, from 0 and in turn, what was kept."""
+    return np.asarray((np.cumsum(is_kept) - 1)[numbers])
+
+
+def _conditional(
+    groups: Sequence[Reads], parts: Sequence[Sequence[Block]]
+) -> tuple[_Likelihood, IntArray]:
+    """The likelihood of groups with the same number of options, and each row's cluster.
+
+    Rows are item × block; copies of an answer count once.
+    """
+    rows, orderings, group, cluster = [], [], [], []
+    n_orderings = 0
+    for k, (reads, blocks) in enumerate(zip(groups, parts, strict=True)):
+        value = np.where(copies(reads), np.nan, reads.option)
+        score = np.where(np.isnan(value), 0, value).astype(np.int64)
+        rows += [_block_rows(block, score, reads, n_orderings) for block in blocks]
+        orderings.append(reads.orderings)
+        n_orderings += len(reads.orderings)
+        cluster.append(np.tile(reads.cluster, len(blocks)))
+        group.append(np.full(len(cluster[-1]), k))
+    width = max(p.shape[1] for p in rows)
+    rows = [np.pad(p, ((0, 0), (0, width - p.shape[1]), (0, 0))) for p in rows]
+    likelihood = _likelihood(
+        np.concatenate(rows), np.concatenate(orderings), np.concatenate(group)
     )
+    return likelihood, np.concatenate(cluster)
 
 
-def _conditional(reads: Reads, blocks: Sequence[Block]) -> tuple[_Likelihood, IntArray]:
-    """Rows are item × block; copies of an answer count once."""
-    value = np.where(copies(reads), np.nan, reads.option)
-    score = np.where(np.isnan(value), 0, value).astype(np.int64)
-    parts = [_block_rows(block, score, reads) for block in blocks]
-    width = max(p.shape[1] for p in parts)
-    parts = [np.pad(p, ((0, 0), (0, width - p.shape[1]), (0, 0))) for p in parts]
-    # (items × blocks, reads, 2): score (0: none), ordering
-    rows = np.concatenate(parts)
-    return _likelihood(rows, reads.orderings), np.tile(reads.cluster, len(parts))
+def _block_rows(
+    block: Block, score: IntArray, reads: Reads, first_ordering: int
+) -> IntArray:
+    """Score (0: none) and ordering of each item's reads in a block: (items, reads, 2).
 
-
-def _block_rows(block: Block, score: IntArray, reads: Reads) -> IntArray:
+    The orderings of this group are numbered from `first_ordering`.
+    """
     kept = np.where(block.cell >= 0, score, 0)
-    order = np.where(kept > 0, reads.order, 0)
+    order = np.where(kept > 0, reads.order + first_ordering, 0)
     # Parsed reads first, in the order of the design.
     first = np.argsort(kept == 0, axis=1, kind="stable")
     packed = np.stack(
@@ -200,7 +223,7 @@ def _block_rows(block: Block, score: IntArray, reads: Reads) -> IntArray:
     return packed[:, : max(longest, 1)]
 
 
-def _likelihood(rows: IntArray, orderings: IntArray) -> _Likelihood:
+def _likelihood(rows: IntArray, orderings: IntArray, group: IntArray) -> _Likelihood:
     n = orderings.shape[1]
     position_of = np.argsort(orderings, axis=1)
     score, order = rows[..., 0], rows[..., 1]
@@ -219,22 +242,23 @@ def _likelihood(rows: IntArray, orderings: IntArray) -> _Likelihood:
         k = sum(counts)
         scores = by_frequency[members, : len(counts)]
         position = position_of[order[members, :k, None], scores[:, None, :]]
-        position, case = _cases(position, n)
-        of_one_group = np.zeros(position.shape[2], np.int64)
-        patterns.append(_Pattern(counts, members, position, case, of_one_group))
+        patterns.append(_pattern(counts, members, position, group[members], n))
     of_rows = observed.reshape(-1, n).astype(np.float64)
-    return _Likelihood(of_rows, patterns, np.zeros(len(of_rows), np.int64))
+    return _Likelihood(of_rows, patterns, group)
 
 
-def _cases(position: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Distinct cases (k, d, cases) of positions (rows,
-    k, d), and the case of each row.
-    """
+def _pattern(
+    counts: tuple[int, ...], rows: IntArray, position: IntArray, group: IntArray, n: int
+) -> _Pattern:
+    """Find the distinct cases of rows with their positions (rows, k, d) and groups."""
     base = n ** np.arange(position.shape[2])
     codes = np.sort(position @ base, axis=1)  # the order of the reads does not matter
-    distinct, case = np.unique(codes, axis=0, return_inverse=True)
-    decoded = distinct[..., None] // base % n
-    return np.ascontiguousarray(decoded.transpose(1, 2, 0)), case.ravel()
+    distinct, case = np.unique(
+        np.column_stack([group, codes]), axis=0, return_inverse=True
+    )
+    decoded = distinct[:, 1:, None] // base % n
+    cases = np.ascontiguousarray(decoded.transpose(1, 2, 0))
+    return _Pattern(counts, rows, cases, case.ravel(), group=distinct[:, 0])
 
 
 def _alike(shape: IntArray) -> list[tuple[tuple[int, ...], IntArray]]:
@@ -304,21 +328,25 @@ def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray
     )
 
 
-def _fit_conditional(
-    likelihoods: Sequence[_Likelihood], contrasts: FloatArray
-) -> list[Any]:
-    """Maximise each: (θ, each row's score, each row's information), or why not."""
-    found: list[Any] = [Reason("log_preference.many_reads")] * len(likelihoods)
-    able = [k for k, one in enumerate(likelihoods) if _most_states(one) <= _MOST_STATES]
-    for own in _in_chunks(able, [len(likelihoods[k].observed) for k in able], _SMALL):
-        fits = _maxima([likelihoods[k] for k in own], contrasts)
-        for k, fit in zip(own, fits, strict=True):
-            found[k] = fit
-    return found
+def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> list[Any]:
+    """Maximise for each group: (θ, each row's score,
+    each row's information), or why not.
+    """
+    fits: list[Any] = [None] * likelihood.n_groups
+    for pattern in likelihood.patterns:
+        if prod(c + 1 for c in pattern.counts) > _MOST_STATES:
+            for k in np.unique(pattern.group):
+                fits[k] = Reason("log_preference.many_reads")
+    able = _without_fit(fits)
+    if len(able):
+        found = _maxima(likelihood.only(able), contrasts)
+        for k, fit in zip(able, found, strict=True):
+            fits[k] = fit
+    return fits
 
 
-def _most_states(likelihood: _Likelihood) -> int:
-    return max((prod(c + 1 for c in p.counts) for p in likelihood.patterns), default=0)
+def _without_fit(fits: Sequence[Any]) -> IntArray:
+    return np.array([k for k, fit in enumerate(fits) if fit is None], dtype=np.int64)
 
 
 def _in_chunks(
@@ -339,17 +367,16 @@ def _in_chunks(
         yield chunk
 
 
-def _maxima(parts: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
-    """Maximise these likelihoods at once."""
-    every = _together(parts)
-    theta = np.zeros((len(parts), contrasts.shape[1]))
+def _maxima(every: _Likelihood, contrasts: FloatArray) -> list[Any]:
+    """Maximise the likelihoods of all groups at once."""
+    theta = np.zeros((every.n_groups, contrasts.shape[1]))
     start = every.summed(_information(every, theta, contrasts))
     fits: list[Any] = [_singular(one) for one in start]
-    able = np.array([k for k, why in enumerate(fits) if why is None], dtype=np.int64)
+    able = _without_fit(fits)
     if not len(able):
         return fits
-    theta[able] = _newton([parts[k] for k in able], contrasts)
-    likelihood = _together([parts[k] for k in able])
+    likelihood = every.only(able)
+    theta[able] = _newton(likelihood, contrasts)
     information = _information(likelihood, theta[able], contrasts)
     total = likelihood.summed(information)
     left = np.linalg.eigvalsh(total)[:, 0] / np.linalg.eigvalsh(start[able])[:, 0]
@@ -369,17 +396,17 @@ def _maxima(parts: Sequence[_Likelihood], contrasts: FloatArray) -> list[Any]:
     return fits
 
 
-def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:
+def _newton(every: _Likelihood, contrasts: FloatArray) -> FloatArray:
     """Climb to the maximum of each, (groups, size), from 0; or to where it is infinite.
 
     The likelihoods are concave. A step that is too long, so that it loses, is halved; a
     group that has arrived is not computed again.
     """
-    theta, step = np.zeros((2, len(parts), contrasts.shape[1]))
-    best = np.full(len(parts), -np.inf)
-    active = np.arange(len(parts), dtype=np.int64)
+    theta, step = np.zeros((2, every.n_groups, contrasts.shape[1]))
+    best = np.full(every.n_groups, -np.inf)
+    active = np.arange(every.n_groups)
     for _ in range(_MOST_STEPS):
-        likelihood = _together([parts[k] for k in active.tolist()])
+        likelihood = every.only(active)
         gamma = theta[active] @ contrasts.T
         value, gradient = likelihood(gamma)
         score = likelihood.summed(gradient) @ contrasts
@@ -391,7 +418,7 @@ def _newton(parts: Sequence[_Likelihood], contrasts: FloatArray) -> FloatArray:
         goes_on = ~has_lost & ~is_flat & (np.abs(gamma).max(axis=1) <= _LARGEST)
         moving = active[goes_on]
         if len(moving):
-            some = _together([parts[k] for k in moving.tolist()])
+            some = every.only(moving)
             total = some.summed(_information(some, theta[moving], contrasts))
             step[moving] = np.linalg.solve(total, score[goes_on, :, None])[..., 0]
             step[moving] /= np.maximum(

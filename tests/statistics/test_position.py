@@ -453,6 +453,27 @@ def test_groups_that_are_fitted_together_are_fitted_as_each_alone():
             )
 
 
+def test_a_group_of_too_many_reads_leaves_the_others_their_log_preference():
+    """40 reads of nine scores have more arrangements than can be summed."""
+    parts = [
+        make_judgments(10, design=design, gamma=np.zeros(9), seed=k).assign(judge=name)
+        for k, (name, design) in enumerate(
+            [("first", balanced(9)), ("many", shuffled(9, 40)), ("last", balanced(9))]
+        )
+    ]
+    table = rb.position_bias(pd.concat(parts), by=["judge"]).set_index("judge")
+    columns = [f"log_preference_{p}{end}" for p in range(1, 10) for end in ("", "_se")]
+    refused = table.loc["many"]
+    assert "log_preference.many_reads" in refused["codes"]
+    assert refused[columns].isna().all()
+    for part in (parts[0], parts[2]):
+        alone = rb.position_bias(part, by=["judge"]).iloc[0]
+        together = table.loc[alone.judge]
+        assert together[columns].to_numpy(float) == pytest.approx(
+            alone[columns].to_numpy(float), abs=1e-8
+        )
+
+
 @pytest.mark.filterwarnings("ignore:Dropped .* groups")
 @pytest.mark.parametrize("design", [balanced(3), balanced(4), shuffled(3, 5)])
 def test_log_preference_is_the_conditional_mle(design):
