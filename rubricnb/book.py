@@ -23,7 +23,7 @@ import rubricnb
 from rubricnb.outputs import check_outputs
 
 # parameters that name a file of one's own
-_PATHS = ("path", "rubric", "bundle", "references")
+_PATH_PARAMETERS = ("path", "rubric", "bundle", "references")
 # a kernel that has not started by then hangs; a busy machine needs a minute
 _START_SECONDS = 300
 
@@ -93,10 +93,14 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     }
     name = Path(stem).stem
     number = name.zfill(2) if name.isdigit() else name  # 5 is 05
-    found = [name] if name in known else [s for s in known if s.split("_")[0] == number]
-    if len(found) == 1:
-        return known[found[0]]
-    raise ValueError(f"unknown notebook {stem!r}; {_hint(name, known)}")
+    stems = (
+        [name]
+        if name in known
+        else [other for other in known if other.split("_")[0] == number]
+    )
+    if len(stems) == 1:
+        return known[stems[0]]
+    raise ValueError(f"unknown notebook {stem!r}; {_name_hint(name, known)}")
 
 
 def parameters(stem: str, root: Path | None = None) -> list[Parameter]:
@@ -126,7 +130,7 @@ def parameters(stem: str, root: Path | None = None) -> list[Parameter]:
     >>> parameters("05")[0].name
     'dataset'
     """
-    return _declared(read(stem, root or find_root()), stem)
+    return _declared_parameters(read(stem, root or find_root()), stem)
 
 
 def check_given(cells: Sequence[str]) -> None:
@@ -150,16 +154,16 @@ def check_given(cells: Sequence[str]) -> None:
     Traceback (most recent call last):
     ValueError: papermill: unknown parameter 'n_item'; did you mean 'n_items'? known: n_items
     """
-    for declared, given in pairwise(cells):
-        if given.startswith("# Parameters\n"):
+    for declaring, injected in pairwise(cells):
+        if injected.startswith("# Parameters\n"):
             values = {
                 target.id: ast.literal_eval(node.value)
-                for node in ast.parse(given).body
+                for node in ast.parse(injected).body
                 if isinstance(node, ast.Assign)
                 for target in node.targets
                 if isinstance(target, ast.Name)
             }
-            check_values(values, _parameters_in(declared, "papermill"), "papermill")
+            check_values(values, _parameters_in(declaring, "papermill"), "papermill")
 
 
 def execute(
@@ -219,17 +223,17 @@ def execute(
     root = root or find_root()
     notebook = read(stem, root)
     stem, values = notebook.metadata.rubricnb["stem"], dict(parameters or {})
-    check_values(values, _declared(notebook, stem), stem)
+    check_values(values, _declared_parameters(notebook, stem), stem)
     target = None if output is None else Path(output).resolve()
     if target is not None:
         _check_output(target, root, values)
     start = time.perf_counter()
-    with _scratch(first) as folder:
+    with _scratch_folder(first) as folder:
         try:
             executed = papermill.execute_notebook(
                 notebook,
                 target and _without_fields(target),
-                parameters=_from_here(values),
+                parameters=_with_absolute_paths(values),
                 kernel_name="python3",
                 progress_bar=False,
                 cwd=folder,
@@ -239,7 +243,9 @@ def execute(
             )
         except papermill.PapermillExecutionError as error:
             raise BookError(f"notebook {stem} failed\n{plain(str(error))}") from None
-    executed.metadata["rubricnb"] = _record(stem, values, time.perf_counter() - start)
+    executed.metadata["rubricnb"] = _run_facts(
+        stem, values, time.perf_counter() - start
+    )
     _forget_machine(executed)
     if target is not None:
         nbformat.write(executed, target)
@@ -274,7 +280,7 @@ def read(stem: str, root: Path, edit: Callable[[str], str] = str) -> Any:
     return notebook
 
 
-def _declared(notebook: Any, stem: str) -> list[Parameter]:
+def _declared_parameters(notebook: Any, stem: str) -> list[Parameter]:
     tagged = [
         cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])
     ]
@@ -310,7 +316,7 @@ def check_values(
     """Refuse a value whose name is not declared or
     whose type is not the declared one.
     """
-    annotations = {p.name: p.annotation for p in declared}
+    annotations = {parameter.name: parameter.annotation for parameter in declared}
     known_only("parameter", values, annotations, where)
     for name, value in values.items():
         if not _fits(value, annotations[name]):
@@ -325,24 +331,28 @@ def _fits(value: Any, annotation: str) -> bool:
     >>> _fits(4, "float"), _fits(None, "int | None"), _fits("four", "int"), _fits(True, "int")
     (True, True, False, False)
     """
-    kinds = {
-        kind.split("[")[0].strip()
-        for kind in re.sub(r"\[.*\]", "", annotation).split("|")
+    type_names = {
+        part.split("[")[0].strip()
+        for part in re.sub(r"\[.*\]", "", annotation).split("|")
     }
-    name = type(value).__name__.replace("NoneType", "None")
-    return name in kinds or "Any" in kinds or (name == "int" and "float" in kinds)
+    type_name = type(value).__name__.replace("NoneType", "None")
+    return (
+        type_name in type_names
+        or "Any" in type_names
+        or (type_name == "int" and "float" in type_names)
+    )
 
 
 def _check_output(target: Path, root: Path, values: Mapping[str, Any]) -> None:
     """Refuse an output that is no notebook, or that is read."""
-    how = "write to a different file that ends in .ipynb"
+    way_out = "write to a different file that ends in .ipynb"
     if target.suffix != ".ipynb":
-        raise ValueError(f"{target.name} is no name of a notebook: {how}")
+        raise ValueError(f"{target.name} is no name of a notebook: {way_out}")
     if target.parent == (root / "notebooks").resolve():
         raise ValueError(
-            f"{target}: notebooks in notebooks/ are kept without outputs; {how}"
+            f"{target}: notebooks in notebooks/ are kept without outputs; {way_out}"
         )
-    check_outputs([target], [values.get(name) for name in _PATHS], how)
+    check_outputs([target], [values.get(name) for name in _PATH_PARAMETERS], way_out)
 
 
 def _without_fields(target: Path) -> str:
@@ -352,13 +362,13 @@ def _without_fields(target: Path) -> str:
     return str(target).replace("{", "{{").replace("}", "}}")
 
 
-def _from_here(values: Mapping[str, Any]) -> dict[str, Any]:
+def _with_absolute_paths(values: Mapping[str, Any]) -> dict[str, Any]:
     """Make a path to own data absolute,
     since the notebook runs in a different folder.
     """
     return {
         name: str(Path(value).resolve())
-        if name in _PATHS and value and Path(value).exists()
+        if name in _PATH_PARAMETERS and value and Path(value).exists()
         else value
         for name, value in values.items()
     }
@@ -369,14 +379,14 @@ def known_only(what: str, given: Mapping[str, Any], known: Any, where: object) -
     for name in given:
         if name not in known:
             raise ValueError(
-                f"{where}: unknown {what} {name!r}; {_hint(str(name), known)}"
+                f"{where}: unknown {what} {name!r}; {_name_hint(str(name), known)}"
             )
 
 
-def _hint(name: str, known: Any) -> str:
-    near = get_close_matches(name, known, 1, 0.7)
-    listed = f"known: {', '.join(known) or 'none'}"
-    return f"did you mean {near[0]!r}? {listed}" if near else listed
+def _name_hint(name: str, known: Any) -> str:
+    closest = get_close_matches(name, known, 1, 0.7)
+    known_names = f"known: {', '.join(known) or 'none'}"
+    return f"did you mean {closest[0]!r}? {known_names}" if closest else known_names
 
 
 # Executing
@@ -384,10 +394,10 @@ def _hint(name: str, known: Any) -> str:
 
 
 @contextmanager
-def _scratch(first: str) -> Iterator[Path]:
+def _scratch_folder(first: str) -> Iterator[Path]:
     """A working folder for a notebook, and the environment every notebook runs in."""
-    with tempfile.TemporaryDirectory(prefix="rubricnb-") as name:
-        profile = Path(name) / ".ipython" / "profile_default"
+    with tempfile.TemporaryDirectory(prefix="rubricnb-") as folder:
+        profile = Path(folder) / ".ipython" / "profile_default"
         profile.mkdir(parents=True)
         # Vector figures, the same bytes from the same numbers;
         # nothing from the user's own profile.
@@ -400,7 +410,7 @@ def _scratch(first: str) -> Iterator[Path]:
             "c.IPKernelApp.log_level = 50\n"
             f"c.InteractiveShellApp.exec_lines = [{first!r}]\n"
         )
-        wanted = {
+        variables = {
             "IPYTHONDIR": str(profile.parent),
             "MATPLOTLIBRC": str(Path(rubricnb.__file__).with_name("matplotlibrc")),
             # Figures as vectors, whatever backend the user's own scripts draw with.
@@ -412,13 +422,13 @@ def _scratch(first: str) -> Iterator[Path]:
         }
         mirror = os.environ.get("RUBRICNB_MIRROR", "")
         if mirror and "://" not in mirror:
-            wanted["RUBRICNB_MIRROR"] = str(Path(mirror).resolve())
-        before = {name: os.environ.get(name) for name in wanted}
-        os.environ.update(wanted)
+            variables["RUBRICNB_MIRROR"] = str(Path(mirror).resolve())
+        earlier_values = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
         try:
-            yield Path(name)
+            yield Path(folder)
         finally:
-            for key, value in before.items():
+            for key, value in earlier_values.items():
                 if value is None:
                     del os.environ[key]
                 else:
@@ -437,7 +447,7 @@ def _kernel_transport() -> Any:
     )
 
 
-def _record(stem: str, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def _run_facts(stem: str, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """Return the facts of a run for the execution record
     and the line under a page's title.
     """
@@ -495,13 +505,13 @@ def recorded_numbers(root: Path | None = None) -> dict[str, dict[str, str]]:
     >>> "02_balanced_permutation" in recorded_numbers()
     True
     """
-    path, found = (root or find_root()) / RECORDED_FILE, dict[str, dict[str, str]]()
+    path, numbers = (root or find_root()) / RECORDED_FILE, dict[str, dict[str, str]]()
     if not path.is_file():
         return {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            found.setdefault(row["chapter"], {})[row["name"]] = row["text"]
-    return found
+            numbers.setdefault(row["chapter"], {})[row["name"]] = row["text"]
+    return numbers
 
 
 def with_recorded(text: str, numbers: Mapping[str, str]) -> str:
@@ -513,14 +523,14 @@ def with_recorded(text: str, numbers: Mapping[str, str]) -> str:
     'It is 5 % and {recorded}`b`.'
     """
 
-    def number(role: re.Match[str]) -> str:
+    def replacement(role: re.Match[str]) -> str:
         return (
             re.sub(r"([\\`$*{])", r"\\\1", numbers[role[1]])
             if role[1] in numbers
             else role[0]
         )
 
-    return RECORDED_ROLE.sub(number, text)
+    return RECORDED_ROLE.sub(replacement, text)
 
 
 # What was glued
@@ -565,11 +575,15 @@ def glued_text(name: str, values: Mapping[str, Mapping[str, Any]]) -> str | None
     """
     from rubricnb.pages import is_unknown
 
-    name, _, form = name.partition(":")
+    name, _, format_spec = name.partition(":")
     if "text/plain" not in values.get(name, {}):
         return None
     text = "".join(values[name]["text/plain"])
     if text[:1] in ("'", '"'):
         text = str(ast.literal_eval(text))
     # What is not known says so, in words that no format fits.
-    return text if form in ("", "s") or is_unknown(text) else format(float(text), form)
+    return (
+        text
+        if format_spec in ("", "s") or is_unknown(text)
+        else format(float(text), format_spec)
+    )

@@ -52,7 +52,7 @@ def say(
     for name, value in {**(values or {}), **dashed}.items():
         # not "np.int64(3)"
         value = value.item() if isinstance(value, np.generic) else value
-        shown = _missing(needs) if is_unknown(str(value)) else value
+        shown = _unknown_note(needs) if is_unknown(str(value)) else value
         _glue(name, shown, display=False)
 
 
@@ -76,7 +76,11 @@ def tell(name: str, text: str, needs: str = "") -> None:
     from IPython.display import Markdown
 
     markdown: Any = Markdown
-    _glue(name, markdown(_missing(needs) if is_unknown(text) else text), display=False)
+    _glue(
+        name,
+        markdown(_unknown_note(needs) if is_unknown(text) else text),
+        display=False,
+    )
 
 
 def fill(text: str) -> None:
@@ -98,14 +102,14 @@ def fill(text: str) -> None:
     """
     from IPython.display import Markdown, display
 
-    known = _of_this_run()
+    run = _current_run()
     markdown: Any = Markdown
-    shown: Any = display
-    if known is None:
+    show_block: Any = display
+    if run is None:
         print(filled(text, {}))
         return
-    handle = shown(markdown(filled(text, known.values)), display_id=True)
-    known.texts.append((text, handle))
+    handle = show_block(markdown(filled(text, run.values)), display_id=True)
+    run.paragraphs.append((text, handle))
 
 
 def filled(text: str, values: Mapping[str, Any]) -> str:
@@ -120,21 +124,21 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
     """
     from rubricnb.book import glued_text
 
-    printed = {name: {"text/plain": repr(value)} for name, value in values.items()}
+    plain_values = {name: {"text/plain": repr(value)} for name, value in values.items()}
 
-    def number(role: re.Match[str]) -> str:
-        return str(glued_text(role[1], printed) or "…")
+    def value_of(role: re.Match[str]) -> str:
+        return str(glued_text(role[1], plain_values) or "…")
 
-    def shown(paragraph: str) -> str:
-        found = map(number, _OF_RUN.finditer(paragraph))
+    def fill_paragraph(paragraph: str) -> str:
+        printed_values = map(value_of, _VALUE_ROLE.finditer(paragraph))
         # as on a page of the book, one line in place of what is not known
-        unknown = next(filter(is_unknown, found), "")
-        return unknown or _OF_RUN.sub(number, paragraph)
+        unknown_note = next(filter(is_unknown, printed_values), "")
+        return unknown_note or _VALUE_ROLE.sub(value_of, paragraph)
 
-    return "\n\n".join(map(shown, text.split("\n\n")))
+    return "\n\n".join(map(fill_paragraph, text.split("\n\n")))
 
 
-_OF_RUN = re.compile(r"\{glue:text\}`([^`]+)`")
+_VALUE_ROLE = re.compile(r"\{glue:text\}`([^`]+)`")
 
 
 class _Run:
@@ -142,7 +146,7 @@ class _Run:
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
-        self.texts: list[tuple[str, Any]] = []
+        self.paragraphs: list[tuple[str, Any]] = []
 
     def keep(self, name: str, value: Any) -> None:
         """Keep a value; show the paragraphs that name it again."""
@@ -151,12 +155,12 @@ class _Run:
         markdown: Any = Markdown
         self.values[name] = value
         role = re.compile(rf"\{{glue:text\}}`{re.escape(name)}[:`]")
-        for text, handle in self.texts:
-            if role.search(text):
-                handle.update(markdown(filled(text, self.values)))
+        for paragraph, handle in self.paragraphs:
+            if role.search(paragraph):
+                handle.update(markdown(filled(paragraph, self.values)))
 
 
-def _of_this_run() -> _Run | None:
+def _current_run() -> _Run | None:
     """What this kernel has said; None outside of a notebook."""
     from IPython.core.getipython import get_ipython
 
@@ -171,7 +175,7 @@ def _of_this_run() -> _Run | None:
 
 def _glue(name: str, value: Any, display: bool = True) -> None:
     """Keep a value for the book's pages, and show it; without MyST-NB, show it only."""
-    if not display and (run := _of_this_run()):
+    if not display and (run := _current_run()):
         run.keep(name, getattr(value, "data", value))
     try:
         from myst_nb import glue
@@ -194,14 +198,16 @@ def is_unknown(text: str) -> bool:
     >>> is_unknown("Not asked: needs `logprobs`.")
     True
     """
-    return bool(re.search(r"\b(?:NaN|nan)\b", text)) or text.startswith(_MISSING)
+    return bool(re.search(r"\b(?:NaN|nan)\b", text)) or text.startswith(
+        _UNKNOWN_PREFIXES
+    )
 
 
-_MISSING = ("Not asked: needs ", "Not known from the judgments of this run.")
+_UNKNOWN_PREFIXES = ("Not asked: needs ", "Not known from the judgments of this run.")
 
 
-def _missing(needs: str) -> str:
-    return f"{_MISSING[0]}{needs}." if needs else _MISSING[1]
+def _unknown_note(needs: str) -> str:
+    return f"{_UNKNOWN_PREFIXES[0]}{needs}." if needs else _UNKNOWN_PREFIXES[1]
 
 
 def show(
@@ -249,11 +255,13 @@ def show(
 
 def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
     frame = frame.drop(columns="codes", errors="ignore")  # `reason` has their sentences
-    bare = frame.index.name is None and pd.api.types.is_integer_dtype(frame.index)
-    if not bare and not formats:
+    is_numbered = frame.index.name is None and pd.api.types.is_integer_dtype(
+        frame.index
+    )
+    if not is_numbered and not formats:
         return frame
     styler = frame.style.format(**formats)
-    return styler.hide(axis="index") if bare else styler
+    return styler.hide(axis="index") if is_numbered else styler
 
 
 def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -285,8 +293,10 @@ def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
     from rubricnb.judging.judge import OF_REQUESTS, describe
 
     settings = {name: options[name] for name in OF_REQUESTS if name in options}
-    engine = {name: value for name, value in options.items() if name not in settings}
-    return (describe(judge, **engine) if engine else judge), settings
+    engine_options = {
+        name: value for name, value in options.items() if name not in settings
+    }
+    return (describe(judge, **engine_options) if engine_options else judge), settings
 
 
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
@@ -322,18 +332,19 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
         for name in map(_as_markdown, judgments["dataset"].unique())
     ]
     check_answered(judgments)
-    graded = "method" in judgments
-    what = "method" if graded else "readout"
-    alone = (
+    is_graded = "method" in judgments
+    readout_column = "method" if is_graded else "readout"
+    has_one_cluster = (
         intervals
         and judgments.groupby("dataset", observed=True)["cluster_id"].nunique().min()
         < 2
     )
     return (
-        f"Numbers on this page: {_listed(judgments['source'])}, judge "
-        f"{_listed(judgments['judge'])}, {' and '.join(datasets)}, {len(judgments):,} "
-        f"{'scores' if graded else 'judgments'}, {what} {_listed(judgments[what])}"
-    ) + (_ONE_CLUSTER if alone else "")
+        f"Numbers on this page: {_join_distinct(judgments['source'])}, judge "
+        f"{_join_distinct(judgments['judge'])}, {' and '.join(datasets)}, "
+        f"{len(judgments):,} {'scores' if is_graded else 'judgments'}, "
+        f"{readout_column} {_join_distinct(judgments[readout_column])}"
+    ) + (_ONE_CLUSTER if has_one_cluster else "")
 
 
 class CannotShow(ValueError):
@@ -354,18 +365,20 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     """
     if any(frame["score"].notna().any() for frame in judgments):
         return
-    n = sum(map(len, judgments))
+    n_judgments = sum(map(len, judgments))
     statuses = Counter(
         status for frame in judgments for status in frame.get("status", ())
     )
-    became = (
-        ", ".join(f"{k:,} {name}" for name, k in statuses.most_common()) or "no status"
+    outcomes = (
+        ", ".join(f"{count:,} {name}" for name, count in statuses.most_common())
+        or "no status"
     )
-    named = _listed(judgments[0]["judge"])
-    who = "the judge" if named == "unknown" else named
+    judge_names = _join_distinct(judgments[0]["judge"])
+    judge = "the judge" if judge_names == "unknown" else judge_names
     raise CannotShow(
-        f"{who} gave no score in any of {n:,} judgments ({became}): see the line that "
-        "the run printed; this page cannot say anything about the judge"
+        f"{judge} gave no score in any of {n_judgments:,} judgments ({outcomes}): "
+        "see the line that the run printed; this page cannot say anything about the "
+        "judge"
     )
 
 
@@ -421,23 +434,26 @@ def check_drawn(
 dataset = hanna, vicuna (described: hanna). Look at the figure, then change its caption, its alt \
 text and this check together
     """
-    wrong = (
+    differences = (
         [] if len(frame) == n_rows else [f"{len(frame):,} rows (described: {n_rows:,})"]
     )
     for column, described in columns.items():
-        found = set(frame[column].astype(str))
+        values = set(frame[column].astype(str))
         expected = {described} if isinstance(described, str) else set(described)
-        if found != expected:
-            wrong.append(f"{column} = {_words(found)} (described: {_words(expected)})")
-    if wrong:
+        if values != expected:
+            differences.append(
+                f"{column} = {_join_sorted(values)} "
+                f"(described: {_join_sorted(expected)})"
+            )
+    if differences:
         raise ValueError(
             f"figure {figure} describes other data than its frame has: "
-            f"{'; '.join(wrong)}. Look at the figure, then change its caption, its alt "
-            "text and this check together"
+            f"{'; '.join(differences)}. Look at the figure, then change its caption, "
+            "its alt text and this check together"
         )
 
 
-def _words(values: set[str]) -> str:
+def _join_sorted(values: set[str]) -> str:
     return ", ".join(sorted(values)) or "nothing"
 
 
@@ -510,10 +526,11 @@ def interval(
     >>> interval({"r": 0.93, "low": 0.72, "high": None}, "r", 100)
     (93.0, 72.0, nan)
     """
-    known = row._asdict() if hasattr(row, "_asdict") else row
-    ends = [known.get(f"{name}_{end}", known.get(end)) for end in ("low", "high")]
+    values = row._asdict() if hasattr(row, "_asdict") else row
+    ends = [values.get(f"{name}_{end}", values.get(end)) for end in ("low", "high")]
     middle, low, high = (
-        np.nan if pd.isna(x) else scale * float(x) for x in (known[name], *ends)
+        np.nan if pd.isna(number) else scale * float(number)
+        for number in (values[name], *ends)
     )
     return middle, low, high
 
@@ -552,16 +569,17 @@ def estimate(
     """
     if isinstance(row, pd.DataFrame):
         return [
-            estimate(one, name, digits, scale, unit) for one in row.to_dict("records")
+            estimate(record, name, digits, scale, unit)
+            for record in row.to_dict("records")
         ]
     middle, low, high = interval(row, name, scale)
-    shown = "" if np.isnan(middle) else f"{middle:{digits}}{unit}"
-    if shown and not (np.isnan(low) or np.isnan(high)):
-        plain = digits.lstrip("+")
-        return _with_minus(f"{shown} [{low:{plain}}, {high:{plain}}]")
-    known = row._asdict() if hasattr(row, "_asdict") else row
-    why = f"({known.get('reason') or 'not known'})"
-    return f"{_with_minus(shown)} {why}" if shown else why
+    point = "" if np.isnan(middle) else f"{middle:{digits}}{unit}"
+    if point and not (np.isnan(low) or np.isnan(high)):
+        unsigned = digits.lstrip("+")
+        return _with_minus(f"{point} [{low:{unsigned}}, {high:{unsigned}}]")
+    values = row._asdict() if hasattr(row, "_asdict") else row
+    reason = f"({values.get('reason') or 'not known'})"
+    return f"{_with_minus(point)} {reason}" if point else reason
 
 
 def _with_minus(numbers: str) -> str:
@@ -617,11 +635,13 @@ def short_names(judges: pd.Series) -> pd.Series:
     >>> names.tolist(), names.sort_values().tolist()
     (['simulated:unbiased', 'SmolLM2'], ['SmolLM2', 'simulated:unbiased'])
     """
-    known = recorded_judges().set_index("slug")["name"]
+    recorded_names = recorded_judges().set_index("slug")["name"]
     slugs = judges.astype(str)
-    names = slugs.map(known).fillna(slugs)
+    names = slugs.map(recorded_names).fillna(slugs)
     return names.astype(
-        pd.CategoricalDtype(list(dict.fromkeys([*known, *names])), ordered=True)
+        pd.CategoricalDtype(
+            list(dict.fromkeys([*recorded_names, *names])), ordered=True
+        )
     )
 
 
@@ -650,17 +670,18 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     >>> says_finds(verdicts(rb.data.claims("03"), found)).iloc[0].tolist()
     ['position bias v2, Table 1: items (hanna)', '= 576', '576', 'the count holds']
     """
-    general = (verdicts["judge"] == "") & (verdicts["dataset"] == "")
-    rows = verdicts[verdicts["value"].notna() | general | unmeasured]
-    where = rows["paper"] + ", " + rows["section"] + ": "
+    is_general = (verdicts["judge"] == "") & (verdicts["dataset"] == "")
+    listed = verdicts[verdicts["value"].notna() | is_general | unmeasured]
+    source = listed["paper"] + ", " + listed["section"] + ": "
     return pd.DataFrame(
         {
             "statement": [
-                w + _statement(r) for w, r in zip(where, rows.itertuples(), strict=True)
+                prefix + _statement(row)
+                for prefix, row in zip(source, listed.itertuples(), strict=True)
             ],
-            "paper says": [_said(row) for row in rows.itertuples()],
-            "we find": [_found(row) for row in rows.itertuples()],
-            "verdict": rows["verdict"].to_numpy(),
+            "paper says": [_published(row) for row in listed.itertuples()],
+            "we find": [_estimated(row) for row in listed.itertuples()],
+            "verdict": listed["verdict"].to_numpy(),
         }
     )
 
@@ -720,11 +741,13 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
             "note": table["reason"],
         }
     )
-    idle = {
+    is_redundant = {
         "finding": table["finding"].nunique() == 1,
         "note": (table["reason"] == "").all(),
     }
-    return shown.drop(columns=[name for name, alone in idle.items() if alone])
+    return shown.drop(
+        columns=[name for name, redundant in is_redundant.items() if redundant]
+    )
 
 
 def truth_of(items: pd.DataFrame) -> str:
@@ -750,7 +773,7 @@ def truth_of(items: pd.DataFrame) -> str:
     if items["dataset"].astype(str).str.startswith("minibench").all():
         return "designed"
     return next(
-        (name for column, name in _TRUTHS.items() if column in items), "nothing"
+        (name for column, name in _TRUTH_NAMES.items() if column in items), "nothing"
     )
 
 
@@ -771,8 +794,10 @@ def styled(styler: Any) -> str:
     (True, False)
     """
     shown = copy(styler)
-    frame = styler.data.map(_as_text).rename(_as_text).rename(_as_text, axis="columns")
-    shown.data = frame.rename_axis(index=_as_text, columns=_as_text)
+    escaped = (
+        styler.data.map(_as_text).rename(_as_text).rename(_as_text, axis="columns")
+    )
+    shown.data = escaped.rename_axis(index=_as_text, columns=_as_text)
     shown.index, shown.columns = shown.data.index, shown.data.columns
     return str(shown.to_html())
 
@@ -807,8 +832,8 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     >>> "<b>" in html, "In the built book" in html
     (False, True)
     """
-    said = f'<p class="fallback">{escape(fallback)}</p>'
-    return _carrying("explorable", name, data, said)
+    fallback_html = f'<p class="fallback">{escape(fallback)}</p>'
+    return _data_block("explorable", name, data, fallback_html)
 
 
 def playable(figure: str, name: str, data: dict[str, Any]) -> Any:
@@ -835,28 +860,28 @@ def playable(figure: str, name: str, data: dict[str, Any]) -> Any:
     >>> "<b>" in html
     False
     """
-    return _carrying("picture", name, data, "", f' data-figure="{escape(figure)}"')
+    return _data_block("picture", name, data, "", f' data-figure="{escape(figure)}"')
 
 
-def _carrying(
-    kind: str, name: str, data: dict[str, Any], said: str, more: str = ""
+def _data_block(
+    kind: str, name: str, data: dict[str, Any], content: str, attributes: str = ""
 ) -> Any:
     from IPython.display import HTML
 
-    carried = json.dumps(data, ensure_ascii=False, allow_nan=False).replace(
+    json_text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace(
         "<", "\\u003c"
     )
     html: Any = HTML
     return html(
-        f'<div class="{kind}" data-name="{escape(name)}"{more}>'
-        f'<script type="application/json">{carried}</script>{said}</div>'
+        f'<div class="{kind}" data-name="{escape(name)}"{attributes}>'
+        f'<script type="application/json">{json_text}</script>{content}</div>'
     )
 
 
-_TRUTHS = {"human": "people", "gold": "gold"}
-_CHANGES = ("design", "labels", "reference_score", "exemplar", "layout")
-_ORDERS = {"shuffled": "random order"}
-_LABELS = {"letter": "letters", "roman": "Roman numerals"}
+_TRUTH_NAMES = {"human": "people", "gold": "gold"}
+_CONDITION_COLUMNS = ("design", "labels", "reference_score", "exemplar", "layout")
+_DESIGN_NAMES = {"shuffled": "random order"}
+_LABEL_NAMES = {"letter": "letters", "roman": "Roman numerals"}
 
 
 def condition_names(frame: pd.DataFrame) -> list[str]:
@@ -880,29 +905,31 @@ def condition_names(frame: pd.DataFrame) -> list[str]:
     ...                               "labels": ["numeric", "letter"], "reference_score": "5"}))
     ['reference 5', 'descending, letters, reference 5']
     """
-    columns = [name for name in _CHANGES if name in frame]
-    kind = (
+    columns = [name for name in _CONDITION_COLUMNS if name in frame]
+    condition = (
         frame.groupby(columns, observed=True, dropna=False, sort=False)
         .ngroup()
         .to_numpy()
     )
-    distinct = frame[columns].iloc[np.unique(kind, return_index=True)[1]].astype(str)
+    distinct = (
+        frame[columns].iloc[np.unique(condition, return_index=True)[1]].astype(str)
+    )
     names = [
-        ", ".join(filter(None, map(_changed, columns, row))) or "baseline"
-        for row in distinct.itertuples(index=False)
+        ", ".join(filter(None, map(_condition_part, columns, values))) or "baseline"
+        for values in distinct.itertuples(index=False)
     ]
-    return [names[k] for k in kind]
+    return [names[number] for number in condition]
 
 
-def _changed(name: str, value: str) -> str:
+def _condition_part(column: str, value: str) -> str:
     if value in ("fixed", "numeric", "none", "auto", "rubric-last"):
         return ""
-    if name == "design":
-        return _ORDERS.get(value, value)
-    if name == "labels":
-        return _LABELS[value]
-    words = {"reference_score": "reference ", "exemplar": "example ", "layout": ""}
-    return (words[name] + value).replace("-", " ")
+    if column == "design":
+        return _DESIGN_NAMES.get(value, value)
+    if column == "labels":
+        return _LABEL_NAMES[value]
+    prefixes = {"reference_score": "reference ", "exemplar": "example ", "layout": ""}
+    return (prefixes[column] + value).replace("-", " ")
 
 
 def _statement(row: Any) -> str:
@@ -910,13 +937,13 @@ def _statement(row: Any) -> str:
     return f"{row.quantity} ({about})" if about else str(row.quantity)
 
 
-def _said(row: Any) -> str:
+def _published(row: Any) -> str:
     sign = {"=": "=", "<=": "≤", ">=": "≥"}[row.relation]
-    band = f" ± {row.tolerance:g}" if row.tolerance else ""
-    return f"{sign} {row.published:g}{band}"
+    tolerance = f" ± {row.tolerance:g}" if row.tolerance else ""
+    return f"{sign} {row.published:g}{tolerance}"
 
 
-def _found(row: Any) -> str:
+def _estimated(row: Any) -> str:
     value, low, high = row.value, row.low, row.high
     if np.isnan(value):
         return str(row.reason)
@@ -926,5 +953,5 @@ def _found(row: Any) -> str:
     return f"{value:.4g}{interval}"
 
 
-def _listed(column: pd.Series) -> str:
+def _join_distinct(column: pd.Series) -> str:
     return " and ".join(map(_as_markdown, column.unique()))

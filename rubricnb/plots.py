@@ -38,7 +38,7 @@ STYLE = Path(__file__).with_name("matplotlibrc")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 QUIET = "#595959"
 _BOUNDS = ("low", "high")
-_ENDS = ("", "_low", "_high")
+_ESTIMATE_SUFFIXES = ("", "_low", "_high")
 # of small text, with six for each marker: what a figure of 6 inches holds
 _LEGEND_CHARS = 66
 
@@ -67,20 +67,24 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     >>> styles(["SummEval"])["SummEval"] == styles(["hanna", "summeval"])["summeval"]
     True
     """
-    heads = {name: str(name).lower().partition(", ")[0] for name in names}
-    shared = Counter(heads.values())
-    styled = {name: (colour, marker) for name, (_, colour, marker) in _series().items()}
-    own = {
-        name: styled.get(head if shared[head] == 1 else str(name).lower())
-        for name, head in heads.items()
+    head_of_name = {name: str(name).lower().partition(", ")[0] for name in names}
+    n_names = Counter(head_of_name.values())
+    known_styles = {
+        name: (colour, marker) for name, (_, colour, marker) in _known_series().items()
     }
-    taken = {part for style in own.values() if style for part in style}
-    turns = [(f"C{k % 7}", MARKERS[k % len(MARKERS)]) for k in range(70)]
+    style_of_name = {
+        name: known_styles.get(head if n_names[head] == 1 else str(name).lower())
+        for name, head in head_of_name.items()
+    }
+    taken = {part for style in style_of_name.values() if style for part in style}
+    all_styles = [(f"C{k % 7}", MARKERS[k % len(MARKERS)]) for k in range(70)]
     free = [
-        turn for turn in turns if not taken & set(turn) and turn not in styled.values()
+        style
+        for style in all_styles
+        if not taken & set(style) and style not in known_styles.values()
     ]
-    others = cycle(free or turns)
-    return {name: style or next(others) for name, style in own.items()}
+    next_free = cycle(free or all_styles)
+    return {name: style or next(next_free) for name, style in style_of_name.items()}
 
 
 def display_name(name: Any) -> str:
@@ -92,14 +96,14 @@ def display_name(name: Any) -> str:
     ('HANNA', 'SummEval, balanced', 'my data')
     """
     head, comma, rest = str(name).partition(", ")
-    return _series().get(head.lower(), (head,))[0] + comma + rest
+    return _known_series().get(head.lower(), (head,))[0] + comma + rest
 
 
 @cache
-def _series() -> dict[str, tuple[str, str, str]]:
+def _known_series() -> dict[str, tuple[str, str, str]]:
     table = pd.read_csv(Path(__file__).with_name("series.csv"))
-    rows = table[["name", "colour", "marker"]].itertuples(index=False, name=None)
-    return {row[0].lower(): row for row in rows}
+    series_rows = table[["name", "colour", "marker"]].itertuples(index=False, name=None)
+    return {series[0].lower(): series for series in series_rows}
 
 
 def position_selection(
@@ -135,19 +139,27 @@ def position_selection(
     ['simulated:first-biased', 'uniform']
     >>> plt.close(ax.figure)
     """
-    ax = _axes(ax)
-    n = len(table.filter(regex=r"^share_\d+$").columns)
-    ax.axhline(100 / n, color=QUIET, linestyle=":", linewidth=1.2)
+    ax = _axes_or_new(ax)
+    n_positions = len(table.filter(regex=r"^share_\d+$").columns)
+    ax.axhline(100 / n_positions, color=QUIET, linestyle=":", linewidth=1.2)
     shares = [
         table[[label]].assign(
-            place=p, **{f"share{e}": 100 * table[f"share_{p}{e}"] for e in _ENDS}
+            place=position,
+            **{
+                f"share{suffix}": 100 * table[f"share_{position}{suffix}"]
+                for suffix in _ESTIMATE_SUFFIXES
+            },
         )
-        for p in range(1, n + 1)
+        for position in range(1, n_positions + 1)
     ]
-    ends = interval_lines(pd.concat(shares), "place", "share", label, ax, aside=0.08)
-    ax.set(xlabel="position in the prompt, from the top", xlim=(0.7, n + 0.3))
-    ax.set(xticks=range(1, n + 1), ylabel="selected, % of reads")
-    end_labels(ax, n + 0.3, [(100 / n, "uniform", QUIET), *ends])
+    line_ends = interval_lines(
+        pd.concat(shares), "place", "share", label, ax, aside=0.08
+    )
+    ax.set(xlabel="position in the prompt, from the top", xlim=(0.7, n_positions + 0.3))
+    ax.set(xticks=range(1, n_positions + 1), ylabel="selected, % of reads")
+    end_labels(
+        ax, n_positions + 0.3, [(100 / n_positions, "uniform", QUIET), *line_ends]
+    )
     return ax
 
 
@@ -177,29 +189,30 @@ def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
     """
     from scipy.stats import chi2
 
-    ax = _axes(None)
+    ax = _axes_or_new(None)
     threshold = float(chi2.isf(0.05, df))
-    top, ends = threshold, []
+    top, line_ends = threshold, []
     styled = styles(table["statistic"])
-    for name, part in table.groupby("statistic", sort=False):
+    for name, studies in table.groupby("statistic", sort=False):
         colour, marker = styled[name]
-        values = np.sort(part["value"].dropna().to_numpy(dtype=np.float64))
+        values = np.sort(studies["value"].dropna().to_numpy(dtype=np.float64))
         if len(values) == 0:
             continue
+        # the k-th of n sorted values is compared with the quantile (k − 0.5)/n
         expected = chi2.ppf((np.arange(len(values)) + 0.5) / len(values), df)
         ax.plot(expected, values, marker, color=colour, markersize=4.5)
         top = max(top, expected[-1], values[-1])
-        ends.append((float(values[-1]), str(name), colour))
+        line_ends.append((float(values[-1]), str(name), colour))
     limits = (0, 1.06 * top)
     ax.plot(limits, limits, color=QUIET, linewidth=1)
     ax.axhline(threshold, color=QUIET, linestyle=":", linewidth=1.2)
-    ends.append((threshold, f"5 %: {threshold:.2f}", QUIET))
+    line_ends.append((threshold, f"5 %: {threshold:.2f}", QUIET))
     ax.set(xlim=limits, ylim=limits)
     ax.set(
         xlabel=f"quantile of χ² with {df} degrees of freedom",
         ylabel="statistic, sorted",
     )
-    end_labels(ax, limits[1], ends)
+    end_labels(ax, limits[1], line_ends)
     return ax
 
 
@@ -253,31 +266,32 @@ def forest(
     ['a', 'b']
     >>> plt.close(ax.figure)
     """
-    ax = _axes(ax)
-    rows = {name: k for k, name in enumerate(table[label].drop_duplicates())}
+    ax = _axes_or_new(ax)
+    row_of = {name: k for k, name in enumerate(table[label].drop_duplicates())}
     columns = [
         value,
         *(c if f"{value}_{c}" not in table else f"{value}_{c}" for c in _BOUNDS),
     ]
-    kinds = table[series] if series in table else pd.Series(series, table.index)
-    groups = list(table.groupby(kinds, observed=True, sort=False))
-    for k, (name, part) in enumerate(groups):
-        aside = 0.6 * ((k + 0.5) / len(groups) - 0.5)
-        y = part[label].astype(object).map(rows).to_numpy(dtype=np.float64) + aside
-        colour, marker = styles(kinds)[name]
+    series_of_row = table[series] if series in table else pd.Series(series, table.index)
+    series_groups = list(table.groupby(series_of_row, observed=True, sort=False))
+    for k, (name, points) in enumerate(series_groups):
+        # the markers of one row share 0.6 of its height
+        shift = 0.6 * ((k + 0.5) / len(series_groups) - 0.5)
+        y = points[label].astype(object).map(row_of).to_numpy(dtype=np.float64) + shift
+        colour, marker = styles(series_of_row)[name]
         middle, low, high = (
-            scale * part[c].to_numpy(dtype=np.float64) for c in columns
+            scale * points[c].to_numpy(dtype=np.float64) for c in columns
         )
         ax.hlines(y, low, high, color=colour, linewidth=1.4)
-        empty = (
+        is_open = (
             np.zeros(len(y), bool)
             if reference is None
             else ~((low > reference) | (high < reference))
         )
-        for own, fill in ((~empty, colour), (empty, "none")):
+        for is_drawn, fill in ((~is_open, colour), (is_open, "none")):
             ax.plot(
-                middle[own],
-                y[own],
+                middle[is_drawn],
+                y[is_drawn],
                 marker,
                 markersize=6,
                 color=colour,
@@ -288,8 +302,8 @@ def forest(
         )
     if reference is not None:
         ax.axvline(reference, color=QUIET, linestyle=":", linewidth=1.2)
-    ax.set_yticks(list(rows.values()), [str(name) for name in rows])
-    ax.set(ylim=(len(rows) - 0.5, -0.5))
+    ax.set_yticks(list(row_of.values()), [str(name) for name in row_of])
+    ax.set(ylim=(len(row_of) - 0.5, -0.5))
     legend_above(ax)
     return ax
 
@@ -353,30 +367,32 @@ def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
     scores = [
         name.removeprefix("share_") for name in table.filter(regex=r"^share_\d+$")
     ]
-    shares = [table[[f"share_{s}" for s in scores]].to_numpy(dtype=np.float64)]
+    shares = [table[[f"share_{score}" for score in scores]].to_numpy(dtype=np.float64)]
     names = [str(name) for name in table["condition"]]
     if "human_1" in table:
-        rated = table[[f"human_{s}" for s in scores]].to_numpy(dtype=np.float64)[:1]
-        shares, names = [rated, *shares], [people, *names]
-    cells = 100 * np.concatenate(shares)
-    ax = heat(cells, _axes(None), "score", "", lowest=0, number="{:.0f}")
+        human_shares = table[[f"human_{score}" for score in scores]].to_numpy(
+            dtype=np.float64
+        )[:1]
+        shares, names = [human_shares, *shares], [people, *names]
+    percentages = 100 * np.concatenate(shares)
+    ax = heat(percentages, _axes_or_new(None), "score", "", lowest=0, number="{:.0f}")
     ax.set_xticks(range(1, len(scores) + 1), scores)
     ax.set_yticks(range(1, len(names) + 1), names)
     return ax
 
 
-def _axes(ax: Axes | None) -> Axes:
+def _axes_or_new(ax: Axes | None) -> Axes:
     return plt.figure().add_subplot() if ax is None else ax
 
 
 def sizes(table: pd.DataFrame, ax: Axes) -> Axes:
     """Draw columns against sizes on a logarithmic axis, each named at its end."""
-    ends = curves(table, ax)
+    line_ends = curves(table, ax)
     ax.set_xscale("log")
     ax.set_xticks(table.index, [f"{size:,.0f}" for size in table.index])
     ax.minorticks_off()
     ax.set_ylim(0, None)
-    end_labels(ax, 1.05 * float(table.index[-1]), ends)
+    end_labels(ax, 1.05 * float(table.index[-1]), line_ends)
     return ax
 
 
@@ -395,11 +411,11 @@ def curves(table: pd.DataFrame, ax: Axes) -> list[tuple[float, str, Any]]:
     [(0.3, 'r')]
     >>> plt.close(ax.figure)
     """
-    ends = []
+    line_ends = []
     for name, (colour, marker) in styles(table.columns).items():
         ax.plot(table.index, table[name], marker=marker, color=colour)
-        ends.append((float(table[name].iloc[-1]), str(name), colour))
-    return ends
+        line_ends.append((float(table[name].iloc[-1]), str(name), colour))
+    return line_ends
 
 
 def reach(table: pd.DataFrame, value: str) -> NDArray[np.float64] | None:
@@ -410,7 +426,10 @@ def reach(table: pd.DataFrame, value: str) -> NDArray[np.float64] | None:
     """
     if f"{value}_low" not in table:
         return None
-    middle, low, high = (table[f"{value}{e}"].to_numpy(dtype=np.float64) for e in _ENDS)
+    middle, low, high = (
+        table[f"{value}{suffix}"].to_numpy(dtype=np.float64)
+        for suffix in _ESTIMATE_SUFFIXES
+    )
     return np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
 
 
@@ -446,23 +465,23 @@ def interval_lines(
     [(0.1, 'a')]
     >>> plt.close(ax.figure)
     """
-    ends = []
-    groups = list(table.groupby(label, observed=True, sort=False))
-    for k, (name, part) in enumerate(groups):
-        part = part[part[value].notna()].sort_values(x)
-        if part.empty:
+    line_ends = []
+    lines = list(table.groupby(label, observed=True, sort=False))
+    for k, (name, line) in enumerate(lines):
+        line = line[line[value].notna()].sort_values(x)
+        if line.empty:
             continue
-        bars = reach(part, value)
-        shift = 0.0 if bars is None else aside * (k - (len(groups) - 1) / 2)
+        error_bars = reach(line, value)
+        shift = 0.0 if error_bars is None else aside * (k - (len(lines) - 1) / 2)
         y, (colour, marker) = (
-            part[value].to_numpy(dtype=np.float64),
+            line[value].to_numpy(dtype=np.float64),
             styles(table[label])[name],
         )
         ax.errorbar(
-            part[x] + shift, y, bars, marker=marker, color=colour, elinewidth=1.1
+            line[x] + shift, y, error_bars, marker=marker, color=colour, elinewidth=1.1
         )
-        ends.append((float(y[-1]), display_name(name), colour))
-    return ends
+        line_ends.append((float(y[-1]), display_name(name), colour))
+    return line_ends
 
 
 def heat(
@@ -479,10 +498,10 @@ def heat(
     NaN cells stay empty.
     """
     table = np.asarray(table, dtype=np.float64)
-    rows, columns = table.shape
+    n_rows, n_columns = table.shape
     low = np.nanmin(table) if lowest is None else lowest
     high = np.nanmax(table) if highest is None else highest
-    extent = (0.5, columns + 0.5, rows + 0.5, 0.5)
+    extent = (0.5, n_columns + 0.5, n_rows + 0.5, 0.5)
     ax.imshow(table, extent=extent, aspect="auto", vmin=low, vmax=high)
     for row, column in zip(*np.nonzero(np.isfinite(table)), strict=True):
         value = float(table[row, column])
@@ -492,12 +511,12 @@ def heat(
             number.format(value),
             ha="center",
             va="center",
-            size="medium" if columns < 7 else "x-small",
+            size="medium" if n_columns < 7 else "x-small",
             color="white" if value - low < 0.55 * (high - low) else "black",
         )
     ax.grid(False)
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.set(xticks=range(1, columns + 1), yticks=range(1, rows + 1))
+    ax.set(xticks=range(1, n_columns + 1), yticks=range(1, n_rows + 1))
     ax.tick_params(length=0)
     return ax
 
@@ -509,15 +528,15 @@ def end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:
     ends = sorted((end for end in ends if np.isfinite(end[0])), key=lambda end: end[0])
     low, high = ax.get_ylim()
     box = ax.get_position(original=True)
-    pixels = max(box.height * ax.figure.get_figheight() * 72, 1.0)  # type: ignore[union-attr]
-    gap = 12 * (high - low) / pixels  # twelve points: a line of small text
+    points = max(box.height * ax.figure.get_figheight() * 72, 1.0)  # type: ignore[union-attr]
+    line_height = 12 * (high - low) / points  # twelve points: a line of small text
     heights = np.array([end[0] for end in ends])
     for _ in range(100):  # neighbours share what they overlap; a few rounds settle it
-        lack = np.maximum(gap - np.diff(heights), 0) / 2
-        if not (lack > gap / 100).any():
+        half_overlap = np.maximum(line_height - np.diff(heights), 0) / 2
+        if not (half_overlap > line_height / 100).any():
             break
-        heights[:-1] -= lack
-        heights[1:] += lack
+        heights[:-1] -= half_overlap
+        heights[1:] += half_overlap
     for (_, name, colour), height in zip(ends, heights, strict=True):
         ax.annotate(
             name,

@@ -108,13 +108,19 @@ def calibrated(
     (90, [1.0, 2.0, 3.0, 4.0, 5.0])
     """
     tables = []
-    for key, data in _sets(scores, items, by):
-        train = np.zeros(len(data.human), bool)
+    for key, group in _rated_sets(scores, items, by):
+        is_calibration = np.zeros(len(group.human), bool)
         if calibration != "none":
-            train = _drawn(data, n_calibration, seed)
-        label = _predict(data, calibration, train)
-        found = {"item_id": data.item_id, "cluster_id": data.cluster_id, "label": label}
-        tables.append(pd.DataFrame(key | found | {"human": data.human})[~train])
+            is_calibration = _draw_calibration_items(group, n_calibration, seed)
+        label = _predict(group, calibration, is_calibration)
+        columns = {
+            "item_id": group.item_id,
+            "cluster_id": group.cluster_id,
+            "label": label,
+        }
+        tables.append(
+            pd.DataFrame(key | columns | {"human": group.human})[~is_calibration]
+        )
     return pd.concat(tables, ignore_index=True)
 
 
@@ -189,29 +195,33 @@ def label_agreement(
     )
     for kind in kinds:
         one_of("calibration", kind, CALIBRATIONS)
-    other = None
+    training_set = None
     if trained_on is not None:
         _check_one_condition(trained_on[0], "trained_on")
-        ((_, other),) = _sets(*trained_on, [], mean=True)
+        ((_, training_set),) = _rated_sets(*trained_on, [], average_traits=True)
     rows = []
-    for key, data in _sets(scores, items, by, mean=other is not None):
+    for key, group in _rated_sets(
+        scores, items, by, average_traits=training_set is not None
+    ):
         for kind in kinds:
-            found, sizes, problem = _draws(
-                [(data, kind)], n_calibration, n_draws, seed, other
+            draws, n_calibrated, problem = _measure_draws(
+                [(group, kind)], n_calibration, n_draws, seed, training_set
             )
             row = {
                 **key,
                 "calibration": kind,
-                "n_items": len(data.human),
-                "n_clusters": len(np.unique(data.cluster)),
-                "n_unscored": int(np.isnan(data.score).sum()),
-                "n_calibration": round(float(np.mean(sizes or 0))),
+                "n_items": len(group.human),
+                "n_clusters": len(np.unique(group.cluster)),
+                "n_unscored": int(np.isnan(group.score).sum()),
+                "n_calibration": round(float(np.mean(n_calibrated or 0))),
             }
             for name in _MEASURES:
-                own = _over_draws(name, [measured[name] for (measured,) in found])
-                row |= own.named(name, *infer.UNTESTED)
+                estimate = _estimate_over_draws(
+                    name, [measured[name] for (measured,) in draws]
+                )
+                row |= estimate.named(name, *infer.UNTESTED)
             doubts = infer.few_clusters(
-                data.cluster, scores=(data.human,)
+                group.cluster, scores=(group.human,)
             ) + infer.alike(row)
             rows.append(row | because(problem or doubts))
     return pd.DataFrame(rows)
@@ -253,34 +263,39 @@ def whole_texts(
     >>> scored[["item_id", "score"]].values.tolist(), rated["human"].tolist()
     ([['a', 2.5]], [2.5])
     """
-    reads = [c for c in (*GROUPING, "ordering_index", "replicate") if c in scores]
+    read_columns = [
+        column
+        for column in (*GROUPING, "ordering_index", "replicate")
+        if column in scores
+    ]
     scored = scores.drop_duplicates(
-        ["text_id", *(c for c in reads if c != "criterion")]
+        ["text_id", *(column for column in read_columns if column != "criterion")]
     )
     rated = items.drop_duplicates("text_id")
     is_sum = "dataset" in items and set(items["dataset"]) == {_SUMMED}
-    times = items["criterion"].nunique() if is_sum else 1
-    means = {
-        column: scored.filter(regex=rf"^{family}_\d").mean(axis=1) * times
+    # a sum of traits is their mean times their number
+    n_summed = items["criterion"].nunique() if is_sum else 1
+    score_columns = {
+        column: scored.filter(regex=rf"^{family}_\d").mean(axis=1) * n_summed
         for column, family in (("score", "trait"), ("score_ungated", "ungated"))
     }
-    low = scored.get("lowest", 1)
+    lowest = scored.get("lowest", 1)
     scale = {
-        "lowest": times * low,
-        "highest": times * (low + scored["n_options"] - 1),
+        "lowest": n_summed * lowest,
+        "highest": n_summed * (lowest + scored["n_options"] - 1),
         "step": 0.5 if is_sum else 1.0,
     }
     by_text = items.groupby("text_id", observed=True)
-    human = by_text["human"].mean() * times
+    human_of_text = by_text["human"].mean() * n_summed
     if is_sum:  # an incomplete sum is a different quantity
-        human = human.where(by_text["human"].count() == by_text.size())
+        human_of_text = human_of_text.where(by_text["human"].count() == by_text.size())
     rated = rated.assign(item_id=rated["text_id"], criterion="whole")
-    rated["human"] = human.reindex(rated["text_id"]).to_numpy()
+    rated["human"] = human_of_text.reindex(rated["text_id"]).to_numpy()
     if "human_ratings" in items:
-        of_text = by_text["human_ratings"].agg(_rater_by_rater, times)
-        rated["human_ratings"] = of_text.reindex(rated["text_id"]).to_numpy()
+        ratings_of_text = by_text["human_ratings"].agg(_rater_by_rater, n_summed)
+        rated["human_ratings"] = ratings_of_text.reindex(rated["text_id"]).to_numpy()
     return scored.assign(
-        item_id=scored["text_id"], criterion="whole", **means, **scale
+        item_id=scored["text_id"], criterion="whole", **score_columns, **scale
     ), rated
 
 
@@ -334,37 +349,47 @@ def label_contrast(
     >>> found["difference"], found["n_items"]
     (0.0, 60)
     """
-    sides = [_side(scores, items, dict(wanted)) for wanted in (a, b)]
-    scored = [data.item_id[~np.isnan(data.score)] for data, _ in sides]
-    asked = sides[0][0].item_id.intersection(sides[1][0].item_id, sort=False)
-    given = [data.rows(data.item_id.get_indexer(asked)).score for data, _ in sides]
-    lost = lost_scores(given[0], given[1], what="rated items")
-    common = scored[0].intersection(scored[1], sort=False)
-    sides = [
-        (data.rows(data.item_id.get_indexer(common)), kind) for data, kind in sides
+    sides = [_select_side(scores, items, dict(selection)) for selection in (a, b)]
+    scored_ids = [
+        rated_set.item_id[~np.isnan(rated_set.score)] for rated_set, _ in sides
     ]
-    first = sides[0][0]
-    found, _, problem = _draws(sides, n_calibration, n_draws, seed)
+    asked_ids = sides[0][0].item_id.intersection(sides[1][0].item_id, sort=False)
+    scores_of_side = [
+        rated_set.subset(rated_set.item_id.get_indexer(asked_ids)).score
+        for rated_set, _ in sides
+    ]
+    losses = lost_scores(scores_of_side[0], scores_of_side[1], what="rated items")
+    common_ids = scored_ids[0].intersection(scored_ids[1], sort=False)
+    sides = [
+        (rated_set.subset(rated_set.item_id.get_indexer(common_ids)), kind)
+        for rated_set, kind in sides
+    ]
+    first_side = sides[0][0]
+    draws, _, problem = _measure_draws(sides, n_calibration, n_draws, seed)
     row: dict[str, Any] = {
-        "n_items": len(common),
-        "n_clusters": len(set(first.cluster_id)),
+        "n_items": len(common_ids),
+        "n_clusters": len(set(first_side.cluster_id)),
     }
     for name in _CONTRASTED:
         row |= {
-            f"{name}_{x}": _mean([draw[k][name] for draw in found])
-            for k, x in enumerate("ab")
+            f"{name}_{letter}": _mean_of_draws([draw[side][name] for draw in draws])
+            for side, letter in enumerate("ab")
         }
-        own = _over_draws(f"{name}_difference", [a[name] - b[name] for a, b in found])
+        difference = _estimate_over_draws(
+            f"{name}_difference", [of_a[name] - of_b[name] for of_a, of_b in draws]
+        )
         if name == "qwk":
-            row |= {"difference": own.value, **own.columns()}
+            row |= {"difference": difference.value, **difference.columns()}
         else:
-            row |= own.named(f"{name}_difference")
-    why: Why = problem or infer.few_clusters(first.cluster, scores=(first.human,))
-    if found and np.isnan(row["difference"]):
+            row |= difference.named(f"{name}_difference")
+    why: Why = problem or infer.few_clusters(
+        first_side.cluster, scores=(first_side.human,)
+    )
+    if draws and np.isnan(row["difference"]):
         why = Reason("kappa_undefined")
-    elif found and np.isnan(row["low"]) and row["n_clusters"] > 1:
+    elif draws and np.isnan(row["low"]) and row["n_clusters"] > 1:
         why = Reason("no_interval.same_difference")
-    return row | because(why, lost)
+    return row | because(why, losses)
 
 
 def extreme(
@@ -406,18 +431,27 @@ def extreme(
     columns = [name, *(f"{prefix}{part}" for part in infer.UNTESTED)]
     require(table, columns, "table")
     value, low, high, se, df = table[columns].to_numpy(dtype=np.float64).T
+    # The largest is minus the smallest of the negatives.
     if largest:
         value, low, high = -value, -high, -low
-    each = (
+    estimates = (
         infer.Estimate(v, se=s, df=d) for v, s, d in zip(value, se, df, strict=True)
     )
-    up_to = np.array([infer.largest(one, len(table)).high for one in each])
-    up_to = np.where(np.isnan(high), np.nan, up_to)
-    found = np.array([np.min(value), np.min(low), np.min(up_to)])
-    if np.isnan(found).any():
+    joint_high = np.array(
+        [infer.largest(estimate, len(table)).high for estimate in estimates]
+    )
+    joint_high = np.where(np.isnan(high), np.nan, joint_high)
+    of_all = np.array([np.min(value), np.min(low), np.min(joint_high)])
+    if np.isnan(of_all).any():
         return float("nan"), float("nan"), float("nan")
-    smallest, near, far = map(float, 0.0 - found if largest else found)
-    return (smallest, far, near) if largest else (smallest, near, far)
+    extreme_value, end_for_all, end_against_all = map(
+        float, 0.0 - of_all if largest else of_all
+    )
+    return (
+        (extreme_value, end_against_all, end_for_all)
+        if largest
+        else (extreme_value, end_for_all, end_against_all)
+    )
 
 
 def invariance(
@@ -454,19 +488,19 @@ def invariance(
     """
     require(scores, ["item_id", "cluster_id", "ordering", "score"], "scores")
     rows = []
-    for key, part in groups(scores, _names(scores, by)):
-        reads = part.dropna(subset="score").groupby(
+    for key, group in groups(scores, _group_columns(scores, by)):
+        by_question = group.dropna(subset="score").groupby(
             ["item_id", "ordering"], sort=False, observed=True
         )
-        table = reads.agg(
+        per_question = by_question.agg(
             variance=("score", "var"), cluster=("cluster_id", "first")
         ).dropna()
         variance, cluster = (
-            table["variance"].to_numpy(np.float64),
-            _codes(table["cluster"]),
+            per_question["variance"].to_numpy(np.float64),
+            _cluster_codes(per_question["cluster"]),
         )
         row: dict[str, Any] = key | {
-            "n_items": part["item_id"].nunique(),
+            "n_items": group["item_id"].nunique(),
             "n_clusters": len(np.unique(cluster)),
             **infer.named_mean("variance", variance, cluster, parts=infer.UNTESTED),
         }
@@ -509,14 +543,25 @@ def verification(
     """
     require(evidence, ["text_id", "cluster_id", "status"], "evidence")
     rows = []
-    for key, part in groups(evidence, _names(evidence, by)):
-        cluster, n_texts = _codes(part["cluster_id"]), part["text_id"].nunique()
+    for key, group in groups(evidence, _group_columns(evidence, by)):
+        cluster, n_texts = (
+            _cluster_codes(group["cluster_id"]),
+            group["text_id"].nunique(),
+        )
         for status in STATUSES:
-            hit = (part["status"] == status).to_numpy(dtype=np.float64)
-            row = key | {"status": status, "n_quotes": len(hit), "n_texts": n_texts}
-            row |= infer.named_mean("share", hit, cluster, (0.0, 1.0), infer.UNTESTED)
+            has_status = (group["status"] == status).to_numpy(dtype=np.float64)
+            row = key | {
+                "status": status,
+                "n_quotes": len(has_status),
+                "n_texts": n_texts,
+            }
+            row |= infer.named_mean(
+                "share", has_status, cluster, (0.0, 1.0), infer.UNTESTED
+            )
             row["n_clusters"] = len(np.unique(cluster))
-            rows.append(row | because(infer.few_clusters(cluster, {"share": hit})))
+            rows.append(
+                row | because(infer.few_clusters(cluster, {"share": has_status}))
+            )
     return pd.DataFrame(rows)
 
 
@@ -525,7 +570,7 @@ class _Set:
     """Items that are calibrated together: features, raw score, labels and clusters."""
 
     item_id: pd.Index
-    phi: FloatArray
+    features: FloatArray  # shape (items, features)
     score: FloatArray
     human: FloatArray
     cluster_id: NDArray[Any]
@@ -534,20 +579,24 @@ class _Set:
     @cached_property
     def cluster(self) -> IntArray:
         """The clusters as numbers."""
-        return _codes(self.cluster_id)
+        return _cluster_codes(self.cluster_id)
 
-    def rows(self, kept: Any) -> _Set:
-        """Some of the items."""
-        own = (self.score[kept], self.human[kept], self.cluster_id[kept])
-        return _Set(self.item_id[kept], self.phi[kept], *own, self.scale)
+    def subset(self, chosen: Any) -> _Set:
+        """Some of the items, by a mask or their numbers."""
+        columns = (self.score[chosen], self.human[chosen], self.cluster_id[chosen])
+        return _Set(self.item_id[chosen], self.features[chosen], *columns, self.scale)
 
 
 _Side = tuple[_Set, Calibration]
 _Measured = dict[str, FloatArray]
 
 
-def _draws(
-    sides: list[_Side], n: int, n_draws: int, seed: int, other: _Set | None = None
+def _measure_draws(
+    sides: list[_Side],
+    n_calibration: int,
+    n_draws: int,
+    seed: int,
+    trained_on: _Set | None = None,
 ) -> tuple[list[list[_Measured]], list[int], Reason | None]:
     """Measure the labels of the sides on the test items of every draw,
     all the same items.
@@ -555,80 +604,90 @@ def _draws(
     Returns measures by draw and side, the sizes of the draws, and why it broke off, if
     it did.
     """
-    first, learnt = sides[0][0], other or sides[0][0]
-    if not len(first.human):
+    first_side, calibrated_on = sides[0][0], trained_on or sides[0][0]
+    if not len(first_side.human):
         return [], [], Reason("unrated")
-    learning = any(kind != "none" for _, kind in sides)
-    train = np.zeros(len(learnt.human), bool)
-    found: list[list[_Measured]] = []
-    sizes: list[int] = []
-    for draw in range(n_draws if learning else 1):
-        if learning:
-            train = _drawn(learnt, n, seed, draw)
+    calibrates = any(kind != "none" for _, kind in sides)
+    is_calibration = np.zeros(len(calibrated_on.human), bool)
+    draws: list[list[_Measured]] = []
+    n_calibrated: list[int] = []
+    for draw in range(n_draws if calibrates else 1):
+        if calibrates:
+            is_calibration = _draw_calibration_items(
+                calibrated_on, n_calibration, seed, draw
+            )
         try:
-            labels = [_predict(data, kind, train, other) for data, kind in sides]
+            labels_of_side = [
+                _predict(rated_set, kind, is_calibration, trained_on)
+                for rated_set, kind in sides
+            ]
         except ValueError as problem:
-            return found, sizes, Reason("refused", text=str(problem))
-        test = ~np.isnan(labels).any(axis=0)
-        human, cluster = first.human[test], first.cluster[test]
-        found.append(
-            [_measured(own[test], human, cluster, first.scale) for own in labels]
+            return draws, n_calibrated, Reason("refused", text=str(problem))
+        is_test = ~np.isnan(labels_of_side).any(axis=0)
+        human, cluster = first_side.human[is_test], first_side.cluster[is_test]
+        draws.append(
+            [
+                _measured(labels[is_test], human, cluster, first_side.scale)
+                for labels in labels_of_side
+            ]
         )
-        sizes.append(int(train.sum()))
-    return found, sizes, None
+        n_calibrated.append(int(is_calibration.sum()))
+    return draws, n_calibrated, None
 
 
-def _codes(clusters: Any) -> IntArray:
+def _cluster_codes(clusters: Any) -> IntArray:
     return np.asarray(pd.factorize(clusters)[0], dtype=np.int64)
 
 
-def _names(frame: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
+def _group_columns(frame: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
     return [c for c in GROUPING if c in frame] if by is None else as_list(by)
 
 
-def _sets(
+def _rated_sets(
     scores: pd.DataFrame,
     items: pd.DataFrame,
     by: str | Sequence[str] | None,
     verified: bool = True,
-    mean: bool = False,
+    average_traits: bool = False,
 ) -> Iterator[tuple[dict[str, Any], _Set]]:
     """Yield each group's rated items; several reads of an item are averaged.
 
     The features are the traits' scores and their shares of invalid quotes; without
-    verification the scores without the gate. `mean`: one column each, averaged over the
-    traits, for a calibration that is carried to a rubric with another number of traits.
+    verification the scores without the gate. `average_traits`: one column each,
+    averaged over the traits, for a calibration that is carried to a rubric with another
+    number of traits.
     """
-    column, *families = (
+    score_column, *families = (
         ("score", "trait", "invalid") if verified else ("score_ungated", "ungated")
     )
     require(items, ["item_id", "human"], "items")
     require(
         scores,
-        ["item_id", "cluster_id", "n_options", column, f"{families[0]}_1"],
+        ["item_id", "cluster_id", "n_options", score_column, f"{families[0]}_1"],
         "scores",
     )
-    for key, part in groups(scores, _names(scores, by)):
-        per_item = part.groupby("item_id", sort=False, observed=True)
-        tables = [
-            per_item[list(part.filter(regex=rf"^{f}_\d"))].mean() for f in families
+    for key, group in groups(scores, _group_columns(scores, by)):
+        per_item = group.groupby("item_id", sort=False, observed=True)
+        feature_tables = [
+            per_item[list(group.filter(regex=rf"^{family}_\d"))].mean()
+            for family in families
         ]
-        if mean:
-            tables = [table.mean(axis=1) for table in tables]
+        if average_traits:
+            feature_tables = [table.mean(axis=1) for table in feature_tables]
         # Columns that a method does not fill (DHS has no quotes) are not features.
-        phi = pd.concat(tables, axis=1).dropna(axis=1, how="all")
-        names = [c for c in ("dataset", "criterion") if c in part]
-        rated = matched(per_item[names].first().reset_index(), items, "human")
-        human = rated.to_numpy(dtype=np.float64)
-        every = _Set(
-            phi.index.astype(object),
-            phi.to_numpy(dtype=np.float64),
-            per_item[column].mean().to_numpy(dtype=np.float64),
+        features = pd.concat(feature_tables, axis=1).dropna(axis=1, how="all")
+        item_columns = [c for c in ("dataset", "criterion") if c in group]
+        ratings = matched(per_item[item_columns].first().reset_index(), items, "human")
+        human = ratings.to_numpy(dtype=np.float64)
+        all_items = _Set(
+            features.index.astype(object),
+            features.to_numpy(dtype=np.float64),
+            per_item[score_column].mean().to_numpy(dtype=np.float64),
             human,
             per_item["cluster_id"].first().to_numpy(),
-            _scale(part.iloc[0]),
+            _scale(group.iloc[0]),
         )
-        yield key, every.rows(~np.isnan(human))
+        yield key, all_items.subset(~np.isnan(human))
 
 
 def _scale(row: pd.Series) -> FloatArray:
@@ -638,72 +697,99 @@ def _scale(row: pd.Series) -> FloatArray:
     return np.arange(lowest, highest + step / 2, step)
 
 
-def _rater_by_rater(ratings: pd.Series, times: int) -> tuple[float, ...]:
+def _rater_by_rater(ratings: pd.Series, n_summed: int) -> tuple[float, ...]:
     """Each rater's mean over the criteria of a text;
     empty if they are not the same number.
     """
-    own = [
-        tuple(r) if isinstance(r, tuple | list | np.ndarray) else () for r in ratings
+    by_criterion = [
+        tuple(by_rater) if isinstance(by_rater, tuple | list | np.ndarray) else ()
+        for by_rater in ratings
     ]
-    if len(set(map(len, own))) > 1:
+    if len(set(map(len, by_criterion))) > 1:
         return ()
-    return tuple(float(times * mean) for mean in np.mean(own, axis=0))
+    return tuple(float(n_summed * mean) for mean in np.mean(by_criterion, axis=0))
 
 
-def _drawn(data: _Set, n: int, seed: int, draw: int = 0) -> NDArray[np.bool_]:
+def _draw_calibration_items(
+    rated_set: _Set, n_calibration: int, seed: int, draw: int = 0
+) -> NDArray[np.bool_]:
     """Calibration items: whole clusters, every k-th along their mean label,
     a random start.
     """
-    wanted = min(n, len(data.human) // 2)
-    n_clusters = int(data.cluster.max()) + 1
-    size = binned(data.cluster, minlength=n_clusters)
-    label = binned(data.cluster, data.human, minlength=n_clusters) / size
-    names = data.cluster_id[np.unique(data.cluster, return_index=True)[1]]
-    shuffled = mix64(hash64(names), seed, draw)
-    order = np.lexsort((shuffled, label))
-    n_drawn = max(1, round(wanted / size.mean()))
-    start = float(np.random.default_rng((seed, draw)).random())
-    at = ((np.arange(n_drawn) + start) * n_clusters / n_drawn).astype(np.int64)
-    return np.isin(data.cluster, order[at])
+    n_wanted = min(n_calibration, len(rated_set.human) // 2)
+    n_clusters = int(rated_set.cluster.max()) + 1
+    cluster_size = binned(rated_set.cluster, minlength=n_clusters)
+    mean_label = (
+        binned(rated_set.cluster, rated_set.human, minlength=n_clusters) / cluster_size
+    )
+    cluster_names = rated_set.cluster_id[
+        np.unique(rated_set.cluster, return_index=True)[1]
+    ]
+    tie_breaker = mix64(hash64(cluster_names), seed, draw)
+    by_label = np.lexsort((tie_breaker, mean_label))
+    n_drawn_clusters = max(1, round(n_wanted / cluster_size.mean()))
+    offset = float(np.random.default_rng((seed, draw)).random())
+    # A systematic draw takes places (k + offset) · n_clusters / n_drawn_clusters.
+    positions = (
+        (np.arange(n_drawn_clusters) + offset) * n_clusters / n_drawn_clusters
+    ).astype(np.int64)
+    return np.isin(rated_set.cluster, by_label[positions])
 
 
 def _predict(
-    data: _Set, kind: Calibration, train: NDArray[np.bool_], other: _Set | None = None
+    rated_set: _Set,
+    kind: Calibration,
+    is_calibration: NDArray[np.bool_],
+    trained_on: _Set | None = None,
 ) -> FloatArray:
     """A label per item, learnt from items of this set (which then have none)
     or of another.
     """
     if kind == "none":
-        return nearest_label(data.score, data.scale)
+        return nearest_label(rated_set.score, rated_set.scale)
     calibrator = IsotonicCalibrator() if kind == "isotonic" else Calibrator()
-    x, learnt = (
-        own.score if kind == "isotonic" else own.phi for own in (data, other or data)
+    inputs, training_inputs = (
+        source.score if kind == "isotonic" else source.features
+        for source in (rated_set, trained_on or rated_set)
     )
-    if other is None:
-        out = np.full(len(x), np.nan)
-        out[~train] = calibrator.fit(x[train], data.human[train]).predict(x[~train])
-        return out
-    place = (other.human[train] - other.scale[0]) / np.ptp(other.scale)
-    calibrator.fit(learnt[train], data.scale[0] + place * np.ptp(data.scale))
-    label = calibrator.predict(x)
+    if trained_on is None:
+        labels = np.full(len(inputs), np.nan)
+        labels[~is_calibration] = calibrator.fit(
+            inputs[is_calibration], rated_set.human[is_calibration]
+        ).predict(inputs[~is_calibration])
+        return labels
+    # a label keeps its place between the ends of the scale, from 0 to 1
+    place = (trained_on.human[is_calibration] - trained_on.scale[0]) / np.ptp(
+        trained_on.scale
+    )
+    calibrator.fit(
+        training_inputs[is_calibration],
+        rated_set.scale[0] + place * np.ptp(rated_set.scale),
+    )
+    labels = calibrator.predict(inputs)
     return (
-        label
-        if np.array_equal(other.scale, data.scale)
-        else nearest_label(label, data.scale)
+        labels
+        if np.array_equal(trained_on.scale, rated_set.scale)
+        else nearest_label(labels, rated_set.scale)
     )
 
 
-def _side(scores: pd.DataFrame, items: pd.DataFrame, wanted: dict[str, Any]) -> _Side:
-    kind, verified = wanted.pop("calibration", "quantile"), wanted.pop("verified", True)
-    chosen = np.ones(len(scores), bool)
-    for column, value in wanted.items():
-        chosen &= (scores[column] == value).to_numpy()
-    if not chosen.any():
-        named = ", ".join(f"{column} {value!r}" for column, value in wanted.items())
-        raise ValueError(f"no scores for {named}: grade it first")
-    _check_one_condition(scores[chosen], "one side")
-    ((_, data),) = _sets(scores[chosen], items, [], verified)
-    return data, kind
+def _select_side(
+    scores: pd.DataFrame, items: pd.DataFrame, selection: dict[str, Any]
+) -> _Side:
+    kind, verified = (
+        selection.pop("calibration", "quantile"),
+        selection.pop("verified", True),
+    )
+    is_chosen = np.ones(len(scores), bool)
+    for column, value in selection.items():
+        is_chosen &= (scores[column] == value).to_numpy()
+    if not is_chosen.any():
+        listed = ", ".join(f"{column} {value!r}" for column, value in selection.items())
+        raise ValueError(f"no scores for {listed}: grade it first")
+    _check_one_condition(scores[is_chosen], "one side")
+    ((_, rated_set),) = _rated_sets(scores[is_chosen], items, [], verified)
+    return rated_set, kind
 
 
 def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
@@ -711,42 +797,54 @@ def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
     of an item would be averaged over them.
     """
     for column in _CONDITIONS:
-        if column in scores and len(names := scores[column].unique()) > 1:
+        if column in scores and len(values := scores[column].unique()) > 1:
             raise ValueError(
                 f"{what} has several values of {column!r} "
-                f"({', '.join(map(str, names))}): choose one"
+                f"({', '.join(map(str, values))}): choose one"
             )
 
 
-def _over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
+def _estimate_over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
     """Mean over draws of a measure (or of a difference),
     with the interval of one calibration.
 
     Its variance is that over clusters and that between draws; of ρ on Fisher's z scale.
     """
-    middle = _mean(draws)
+    mean = _mean_of_draws(draws)
     if not draws:
-        return infer.Estimate(middle)
-    scaled, back = (_fisher, np.tanh) if name == "rho" else (np.asarray, np.asarray)
-    z = [scaled(draw) for draw in draws]
-    within = float(np.mean([float(infer.jackknife_se(draw[1:])) ** 2 for draw in z]))
-    df = [
-        float(infer.freedom(draw[1:] - draw[1:].mean())) for draw in z if len(draw) > 2
+        return infer.Estimate(mean)
+    to_scale, from_scale = (
+        (_fisher_z, np.tanh) if name == "rho" else (np.asarray, np.asarray)
+    )
+    scaled_draws = [to_scale(draw) for draw in draws]
+    variance_within = float(
+        np.mean([float(infer.jackknife_se(draw[1:])) ** 2 for draw in scaled_draws])
+    )
+    df_by_draw = [
+        float(infer.freedom(draw[1:] - draw[1:].mean()))
+        for draw in scaled_draws
+        if len(draw) > 2
     ]
-    se = float(np.sqrt(within + _sd([float(draw[0]) for draw in z]) ** 2))
-    mean_df = float(np.mean(df)) if df else np.nan
-    found = infer.t_estimate(float(scaled(np.array(middle))), se, mean_df)
-    ends = back(np.array(found.ends))
+    # se² = mean over draws of the jackknife's variance + variance between draws
+    se = float(
+        np.sqrt(
+            variance_within
+            + _sd_of_draws([float(draw[0]) for draw in scaled_draws]) ** 2
+        )
+    )
+    mean_df = float(np.mean(df_by_draw)) if df_by_draw else np.nan
+    estimate = infer.t_estimate(float(to_scale(np.array(mean))), se, mean_df)
+    ends = from_scale(np.array(estimate.ends))
     if name in _MEASURES:
         ends = np.clip(ends, *((0.0, np.inf) if name in _DISTANCES else (-1.0, 1.0)))
-    return replace(found, value=middle, low=float(ends[0]), high=float(ends[1]))
+    return replace(estimate, value=mean, low=float(ends[0]), high=float(ends[1]))
 
 
-def _mean(draws: list[FloatArray]) -> float:
+def _mean_of_draws(draws: list[FloatArray]) -> float:
     return infer.mean_of(np.array([draw[0] for draw in draws]))
 
 
-def _sd(draws: list[float]) -> float:
+def _sd_of_draws(draws: list[float]) -> float:
     return float(np.std(draws, ddof=1)) if len(draws) > 1 else 0.0
 
 
@@ -759,39 +857,56 @@ def _measured(
     if not len(label):
         return dict.fromkeys(_MEASURES, np.full(1, np.nan))
     cluster = np.asarray(np.unique(cluster, return_inverse=True)[1])
-    values = np.unique(np.concatenate([label, human]))
-    given, rated = (side[:, None] == values for side in (label, human))
-    central = _middle(values, scale)
-    columns = (kappa_sums(label, human), np.abs(label - human)[:, None], given, rated)
-    parts = by_cluster(np.concatenate(columns, axis=1, dtype=np.float64), cluster)
-    total = parts.sum(axis=0)
-    rest = np.concatenate([total[None], total - parts])
-    sums, error, given, rated = np.split(rest, [6, 7, 7 + len(values)], axis=1)
-    n, x, y, xx, yy, _ = sums.T
+    distinct_labels = np.unique(np.concatenate([label, human]))
+    label_is, human_is = (side[:, None] == distinct_labels for side in (label, human))
+    is_central = _in_middle_third(distinct_labels, scale)
+    summands = (
+        kappa_sums(label, human),
+        np.abs(label - human)[:, None],
+        label_is,
+        human_is,
+    )
+    cluster_sums = by_cluster(
+        np.concatenate(summands, axis=1, dtype=np.float64), cluster
+    )
+    total = cluster_sums.sum(axis=0)
+    left_out_sums = np.concatenate([total[None], total - cluster_sums])
+    moments, error_sum, label_count, human_count = np.split(
+        left_out_sums, [6, 7, 7 + len(distinct_labels)], axis=1
+    )
+    n, x, y, xx, yy, _ = moments.T
     n = np.where(n > 0, n, np.nan)
-    spread = [np.maximum(ss / n - (s / n) ** 2, 0.0) for s, ss in ((x, xx), (y, yy))]
-    known = spread[1] > 1e-12
-    apart = np.abs(np.cumsum(given - rated, axis=1)[:, :-1]) @ np.diff(values) / n
+    # variance = Σx²/n − (Σx/n)², of the labels (x) and of people's (y)
+    variances = [np.maximum(ss / n - (s / n) ** 2, 0.0) for s, ss in ((x, xx), (y, yy))]
+    human_varies = variances[1] > 1e-12
+    # W₁ = Σ |F_label − F_human| over the gaps between neighbouring labels
+    wasserstein = (
+        np.abs(np.cumsum(label_count - human_count, axis=1)[:, :-1])
+        @ np.diff(distinct_labels)
+        / n
+    )
     return {
-        "qwk": kappa_of_sums(sums),
-        "mae": error[:, 0] / n,
+        "qwk": kappa_of_sums(moments),
+        "mae": error_sum[:, 0] / n,
         "rho": np.append(
             spearman(label, human), leave_out_spearman(label, human, cluster)
         ),
         "sd_ratio": np.where(
-            known, np.sqrt(spread[0] / np.where(known, spread[1], 1)), np.nan
+            human_varies,
+            np.sqrt(variances[0] / np.where(human_varies, variances[1], 1)),
+            np.nan,
         ),
-        "middle_excess": (given - rated)[:, central].sum(axis=1) / n,
-        "wasserstein": apart,
+        "middle_excess": (label_count - human_count)[:, is_central].sum(axis=1) / n,
+        "wasserstein": wasserstein,
     }
 
 
-def _middle(labels: FloatArray, scale: FloatArray) -> NDArray[np.bool_]:
+def _in_middle_third(labels: FloatArray, scale: FloatArray) -> NDArray[np.bool_]:
     """Which labels lie in the middle third of the scale."""
     place = (labels - scale[0]) / (scale[-1] - scale[0])
     return np.asarray(np.abs(place - 0.5) <= 1 / 6 + 1e-9)
 
 
-def _fisher(rho: FloatArray) -> FloatArray:
+def _fisher_z(rho: FloatArray) -> FloatArray:
     """Fisher's z; NaN where it is infinite."""
     return np.arctanh(np.where(np.abs(rho) < 1, rho, np.nan))

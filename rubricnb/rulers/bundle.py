@@ -40,7 +40,7 @@ the control for the order of the levels.
 Text = Annotated[str, Field(min_length=1)]
 Number = Annotated[int, Field(ge=1)]
 Levels = tuple[tuple[int, Text], ...]
-_NOTHING_ELSE = ConfigDict(extra="forbid")
+_NO_OTHER_FIELDS = ConfigDict(extra="forbid")
 _BUNDLED = Path(__file__).parent / "bundles"
 QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not stop
 _MESSAGE_CHARACTERS = 90
@@ -66,7 +66,7 @@ class Trait:
         paper's.
     """
 
-    __pydantic_config__: ClassVar = _NOTHING_ELSE
+    __pydantic_config__: ClassVar = _NO_OTHER_FIELDS
     id: Text
     name: Text
     definition: Text
@@ -79,7 +79,7 @@ class CheckItem:
     it belongs to, and its `text`.
     """
 
-    __pydantic_config__: ClassVar = _NOTHING_ELSE
+    __pydantic_config__: ClassVar = _NO_OTHER_FIELDS
     id: Text
     trait: Text
     text: Text
@@ -123,7 +123,7 @@ class Bundle:
     64
     """
 
-    __pydantic_config__: ClassVar = _NOTHING_ELSE
+    __pydantic_config__: ClassVar = _NO_OTHER_FIELDS
     name: Text
     dataset: Text
     input_type: Text
@@ -137,7 +137,7 @@ class Bundle:
     folder: Path = field(default_factory=lambda: _BUNDLED, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check(self)
+        _check_bundle(self)
 
     @property
     def levels(self) -> int:
@@ -230,15 +230,20 @@ class Bundle:
         """
         traits, checklist = self.traits, self.checklist
         if levels is not None:
-            order = [int(s) for s in levels]
+            order = [int(score) for score in levels]
             traits = tuple(
-                replace(t, levels=tuple((s, dict(t.levels)[s]) for s in order))
-                for t in traits
+                replace(
+                    trait,
+                    levels=tuple((score, dict(trait.levels)[score]) for score in order),
+                )
+                for trait in traits
             )
         if criteria is not None:
-            traits = tuple(traits[int(k) - 1] for k in criteria)
-            place = {t.id: k for k, t in enumerate(traits)}
-            checklist = tuple(sorted(checklist, key=lambda c: place[c.trait]))
+            traits = tuple(traits[int(number) - 1] for number in criteria)
+            trait_rank = {trait.id: number for number, trait in enumerate(traits)}
+            checklist = tuple(
+                sorted(checklist, key=lambda item: trait_rank[item.trait])
+            )
         return replace(self, traits=traits, checklist=checklist)
 
     def in_variant(self, variant: str) -> Bundle:
@@ -312,16 +317,20 @@ def rewritten(levels: Levels, variant: str) -> Levels:
     >>> rewritten(((2, "Kind."), (1, "Rude.")), "standard")
     ((2, 'Kind.'), (1, 'Rude.'))
     """
-    j = 1 + PLACEBOS.index(variant) if variant in PLACEBOS else 0
-    before, after = " " * (j >> 1 & 1), " " * (j & 1)
+    number = 1 + PLACEBOS.index(variant) if variant in PLACEBOS else 0
+    # Each bit of the number changes one thing:
+    # 1 adds a space after, 2 adds a space before, 4 toggles the full stop.
+    before, after = " " * (number >> 1 & 1), " " * (number & 1)
 
-    def once(text: str) -> str:
-        stopped = (
-            text.removesuffix(".") + "." * (not text.endswith(".")) if j & 4 else text
+    def rewrite(text: str) -> str:
+        toggled = (
+            text.removesuffix(".") + "." * (not text.endswith("."))
+            if number & 4
+            else text
         )
-        return f"{before}{stopped}{after}"
+        return f"{before}{toggled}{after}"
 
-    return tuple((score, once(text)) for score, text in levels)
+    return tuple((score, rewrite(text)) for score, text in levels)
 
 
 def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
@@ -355,16 +364,16 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
     >>> load_bundle("hanna").traits[0].name
     'relevance'
     """
-    path = _path(name)
+    path = _find_bundle(name)
     try:
-        bundle = replace(_READER.validate_python(_json(path)), folder=path.parent)
-    except ValidationError as refused:
-        first = refused.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        problem = first["msg"].removeprefix("Value error, ")
+        bundle = replace(_READER.validate_python(_read_json(path)), folder=path.parent)
+    except ValidationError as error:
+        first_error = error.errors(include_url=False)[0]
+        location = ".".join(map(str, first_error["loc"]))
+        problem = first_error["msg"].removeprefix("Value error, ")
         raise ValueError(
-            ": ".join(filter(None, (path.name, place, problem)))
-        ) from refused
+            ": ".join(filter(None, (path.name, location, problem)))
+        ) from error
     if locked:
         _check_lock(bundle, path)
     return bundle
@@ -450,19 +459,20 @@ def first_problem(content: Any, schema: dict[str, Any]) -> str:
     >>> first_problem({"C01": 3}, record({"C01": {"type": "integer", "enum": [0, 1, 2]}}))
     'C01: 3 is not one of [0, 1, 2]'
     """
-    found = Draft202012Validator(schema).iter_errors(content)
+    violations = Draft202012Validator(schema).iter_errors(content)
     errors = sorted(
-        (e for e in found if e.validator != "maxLength"), key=lambda e: list(e.path)
+        (violation for violation in violations if violation.validator != "maxLength"),
+        key=lambda violation: list(violation.path),
     )
     if not errors:
         return ""
-    first = errors[0]
-    message = str(first.message)
+    first_error = errors[0]
+    message = str(first_error.message)
     # it repeats the document, and with it a judged text
     if len(message) > _MESSAGE_CHARACTERS:
-        message = f"breaks {first.validator!r} of the schema"
-    where = ".".join(map(str, first.path))
-    return f"{where}: {message}" if where else message
+        message = f"breaks {first_error.validator!r} of the schema"
+    location = ".".join(map(str, first_error.path))
+    return f"{location}: {message}" if location else message
 
 
 def canonical(content: Any) -> str:
@@ -484,38 +494,40 @@ def canonical(content: Any) -> str:
 _READER = TypeAdapter(Bundle)
 
 
-def _check(bundle: Bundle) -> None:
-    where = f"bundle {bundle.name!r}"
+def _check_bundle(bundle: Bundle) -> None:
+    bundle_label = f"bundle {bundle.name!r}"
     one_of("variant", bundle.variant, VARIANTS + PLACEBOS)
     if not bundle.traits:
-        raise ValueError(f"{where} has no traits: a rubric needs at least one")
-    ids = [t.id for t in bundle.traits]
-    for what, values in {
+        raise ValueError(f"{bundle_label} has no traits: a rubric needs at least one")
+    ids = [trait.id for trait in bundle.traits]
+    for kind, values in {
         "trait id": ids,
-        "trait name": [t.name.casefold() for t in bundle.traits],
-        "checklist id": [c.id for c in bundle.checklist],
-        "checklist text": [c.text.casefold().strip() for c in bundle.checklist],
+        "trait name": [trait.name.casefold() for trait in bundle.traits],
+        "checklist id": [item.id for item in bundle.checklist],
+        "checklist text": [item.text.casefold().strip() for item in bundle.checklist],
     }.items():
-        twice = [value for value, count in Counter(values).items() if count > 1]
-        if twice:
-            raise ValueError(f"{where}: the {what} {twice[0]!r} appears twice")
+        repeated = [value for value, count in Counter(values).items() if count > 1]
+        if repeated:
+            raise ValueError(
+                f"{bundle_label}: the {kind} {repeated[0]!r} appears twice"
+            )
     for item in bundle.checklist:
         one_of(f"trait of the item {item.id}", item.trait, ids)
     for trait in bundle.traits:
-        named, scores = (
-            f"{where}: trait {trait.id} ({trait.name})",
+        trait_label, scores = (
+            f"{bundle_label}: trait {trait.id} ({trait.name})",
             sorted(dict(trait.levels)),
         )
-        low = 0 if 0 in dict(bundle.traits[0].levels) else 1
-        wanted = list(range(low, low + max(2, bundle.levels)))
-        if len(scores) != len(trait.levels) or scores != wanted:
+        lowest = 0 if 0 in dict(bundle.traits[0].levels) else 1
+        expected_scores = list(range(lowest, lowest + max(2, bundle.levels)))
+        if len(scores) != len(trait.levels) or scores != expected_scores:
             raise ValueError(
-                f"{named} has levels {','.join(map(str, scores)) or 'none'}; every "
-                f"trait needs each of {low}..{wanted[-1]} once"
+                f"{trait_label} has levels {','.join(map(str, scores)) or 'none'}; "
+                f"every trait needs each of {lowest}..{expected_scores[-1]} once"
             )
         if not bundle.of_trait(trait):
             raise ValueError(
-                f"{named} has no checklist item, so it has no score; add one, or "
+                f"{trait_label} has no checklist item, so it has no score; add one, or "
                 "remove the trait"
             )
 
@@ -528,20 +540,20 @@ def _check_lock(bundle: Bundle, path: Path) -> None:
             f"bundle, then lock it: load_bundle({str(path)!r}, "
             f"locked=False).save({str(path)!r})"
         )
-    kept = _json(lock_file)
-    sha256 = kept.pop("sha256", None)
-    if sha256 != _sha256(kept):
+    locked = _read_json(lock_file)
+    sha256 = locked.pop("sha256", None)
+    if sha256 != _sha256(locked):
         raise LockError(
             f"{lock_file.name} was edited: its content does not have the SHA-256 it "
             f"names ({sha256}); restore it, or review the bundle and lock it again"
         )
     if sha256 != bundle.lock:
-        now = bundle.locked()
-        changed = [part for part in now if kept.get(part) != now[part]]
+        current = bundle.locked()
+        changed = [part for part in current if locked.get(part) != current[part]]
         difference: list[str] = []
         for part in changed:
             before, after = (
-                _pretty(side.get(part)).splitlines() for side in (kept, now)
+                _pretty(content.get(part)).splitlines() for content in (locked, current)
             )
             difference += unified_diff(
                 before, after, f"locked {part}", f"{part} now", lineterm="", n=1
@@ -554,19 +566,19 @@ def _check_lock(bundle: Bundle, path: Path) -> None:
         )
 
 
-def _path(name: str | Path) -> Path:
+def _find_bundle(name: str | Path) -> Path:
     path = Path(name)
     if path.suffix == ".json":
         if not path.is_file():
             raise ValueError(f"there is no bundle {path}: give the path of a JSON file")
         return path
-    ours = sorted(
-        p.stem for p in _BUNDLED.glob("*.json") if not p.stem.endswith(".lock")
+    bundled = sorted(
+        file.stem for file in _BUNDLED.glob("*.json") if not file.stem.endswith(".lock")
     )
-    if str(name) not in ours:
+    if str(name) not in bundled:
         raise ValueError(
-            f"there is no bundle {str(name)!r}{nearest(name, ours)} Bundled: "
-            f"{', '.join(ours)}; for your own rubric, make a bundle (python -m "
+            f"there is no bundle {str(name)!r}{nearest(name, bundled)} Bundled: "
+            f"{', '.join(bundled)}; for your own rubric, make a bundle (python -m "
             "rubricnb compile RUBRIC --judge JUDGE) and pass its file (bundle "
             "my_bundle.json)"
         )
@@ -577,7 +589,7 @@ def _lock_file(path: Path) -> Path:
     return path.with_name(f"{path.stem}.lock.json")
 
 
-def _json(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     return parsed(path.read_text(encoding="utf-8"), path)
 
 

@@ -46,13 +46,13 @@ class _LabelMap(BaseEstimator):
         ValueError
             Fewer than ten items, a missing label, or all labels equal.
         """
-        x, labels = _matrix(X), np.asarray(y, dtype=np.float64)
+        features, labels = _matrix(X), np.asarray(y, dtype=np.float64)
         if np.isnan(labels).any():
             raise ValueError(
                 "a calibration label is missing (NaN): rate the item or leave it out"
             )
-        scored = ~np.isnan(x).any(axis=1) & (x.shape[1] > 0)
-        x, labels = x[scored], labels[scored]
+        is_scored = ~np.isnan(features).any(axis=1) & (features.shape[1] > 0)
+        features, labels = features[is_scored], labels[is_scored]
         if len(labels) < MIN_ITEMS:
             raise ValueError(
                 f"{len(labels)} calibration items with a score: the map needs "
@@ -64,10 +64,10 @@ class _LabelMap(BaseEstimator):
                 "cannot learn from one label; draw calibration items with several "
                 "labels"
             )
-        self.n_features_in_ = x.shape[1]
+        self.n_features_in_ = features.shape[1]
         self.items_ = _ids(X)
         self.labels_, self.counts_ = np.unique(labels, return_counts=True)
-        self._fit(x, labels)
+        self._fit(features, labels)
         return self
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> FloatArray:
@@ -78,25 +78,25 @@ class _LabelMap(BaseEstimator):
         ValueError
             An item was used for calibration, or the number of features differs.
         """
-        x = _matrix(X)
-        if x.shape[1] != self.n_features_in_:
+        features = _matrix(X)
+        if features.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"{x.shape[1]} features, but the calibration had "
+                f"{features.shape[1]} features, but the calibration had "
                 f"{self.n_features_in_}: grade both sets with bundles that have the "
                 "same number of traits"
             )
-        used = np.isin(_ids(X), self.items_)
-        if used.any():
+        is_used = np.isin(_ids(X), self.items_)
+        if is_used.any():
             assert isinstance(X, pd.DataFrame)  # only a frame names its items
             raise ValueError(
-                f"{used.sum()} test items were used for calibration, the first is "
-                f"{X.index[int(used.argmax())]!r}: agreement on them would prove "
+                f"{is_used.sum()} test items were used for calibration, the first is "
+                f"{X.index[int(is_used.argmax())]!r}: agreement on them would prove "
                 "nothing; calibrate on other items"
             )
-        scored = ~np.isnan(x).any(axis=1)
-        out = np.full(len(x), np.nan)
-        out[scored] = self._predict(x[scored])
-        return out
+        is_scored = ~np.isnan(features).any(axis=1)
+        labels = np.full(len(features), np.nan)
+        labels[is_scored] = self._predict(features[is_scored])
+        return labels
 
     def _fit(self, x: FloatArray, y: FloatArray) -> None:
         raise NotImplementedError
@@ -157,26 +157,29 @@ class Calibrator(_LabelMap):
         return np.asarray(standard @ self.coef_ + self.intercept_)
 
     def _fit(self, x: FloatArray, y: FloatArray) -> None:
-        self.mean_, spread = x.mean(axis=0), x.std(axis=0)
-        self.scale_ = np.where(spread > 1e-12, spread, 1.0)
+        self.mean_, sd = x.mean(axis=0), x.std(axis=0)
+        self.scale_ = np.where(sd > 1e-12, sd, 1.0)
         standard, centered = (x - self.mean_) / self.scale_, y - y.mean()
         u, s, vt = np.linalg.svd(standard, full_matrices=False)
         alphas = np.asarray(self.alphas, dtype=np.float64)
         latents = _leave_one_out(u, s, y, alphas)
         best = int(np.argmin(((y - latents) ** 2).mean(axis=1)))
         self.alpha_ = float(alphas[best])
+        # ridge: coef = V diag(s / (s² + α)) Uᵀ (y − ȳ), where standard = U diag(s) Vᵀ
         self.coef_ = vt.T @ (s / (s**2 + self.alpha_) * (u.T @ centered))
         self.intercept_ = float(y.mean())
         self.latents_ = np.sort(latents[best])
 
     def _predict(self, x: FloatArray) -> FloatArray:
         z = self.latent(x)
-        below = np.searchsorted(self.latents_, z, side="left")
-        up_to = np.searchsorted(self.latents_, z, side="right")
-        # u = (below + up_to) / 2n and F_human = cumulative count / n,
+        n_below = np.searchsorted(self.latents_, z, side="left")
+        n_up_to = np.searchsorted(self.latents_, z, side="right")
+        # u = (n_below + n_up_to) / 2n and F_human = cumulative count / n,
         # compared as integers.
-        label = np.searchsorted(2 * np.cumsum(self.counts_), below + up_to, side="left")
-        return np.asarray(self.labels_[label])
+        label_index = np.searchsorted(
+            2 * np.cumsum(self.counts_), n_below + n_up_to, side="left"
+        )
+        return np.asarray(self.labels_[label_index])
 
 
 class IsotonicCalibrator(_LabelMap):
@@ -214,10 +217,10 @@ def nearest_label(values: ArrayLike, labels: ArrayLike) -> FloatArray:
     >>> nearest_label([1.4, 1.5, 9], [1, 2, 3]).tolist()
     [1.0, 2.0, 3.0]
     """
-    scale, x = np.sort(np.asarray(labels, dtype=np.float64)), np.asarray(values)
-    middles = (scale[:-1] + scale[1:]) / 2
+    sorted_labels, x = np.sort(np.asarray(labels, dtype=np.float64)), np.asarray(values)
+    midpoints = (sorted_labels[:-1] + sorted_labels[1:]) / 2
     return np.where(
-        np.isnan(x), np.nan, scale[np.searchsorted(middles, x, side="right")]
+        np.isnan(x), np.nan, sorted_labels[np.searchsorted(midpoints, x, side="right")]
     )
 
 
@@ -231,6 +234,7 @@ def _leave_one_out(
     """
     shrunk = s**2 / (s**2 + alphas[:, None])
     fitted = y.mean() + (shrunk * (u.T @ (y - y.mean()))) @ u.T
+    # h_ii = 1/n + Σ_k u_ik² s_k² / (s_k² + α)
     leverage = 1 / len(y) + shrunk @ (u**2).T
     return np.asarray((fitted - leverage * y) / np.maximum(1 - leverage, 1e-9))
 

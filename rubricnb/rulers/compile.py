@@ -174,11 +174,11 @@ def read_anchors(path: str | Path, rubric: pd.DataFrame) -> list[tuple[str, str]
     """
     table = read_table(path, ["text", "score"], ["score"])
     levels = sorted({float(score) for score in rubric["score"]})
-    off = table[~table["score"].isin(levels)]
-    if len(off):
+    off_scale = table[~table["score"].isin(levels)]
+    if len(off_scale):
         raise ValueError(
-            f"{Path(path).name}: row {off.index[0]} has the score "
-            f"{off['score'].iloc[0]:g}; the rubric's are "
+            f"{Path(path).name}: row {off_scale.index[0]} has the score "
+            f"{off_scale['score'].iloc[0]:g}; the rubric's are "
             f"{', '.join(f'{level:g}' for level in levels)}"
         )
     reasons = table["reason"] if "reason" in table else [""] * len(table)
@@ -207,13 +207,16 @@ class Compilation:
                 f"{self.n_items} checklist items cannot cover {len(self.names)} "
                 f"traits: ask for {3 * len(self.names)} or more (n_items, --n-items)"
             )
-        ids = {f"T{k}": name for k, name in enumerate(self.names, 1)}
-        return {i: Trait(i, name, "", self._levels(name)) for i, name in ids.items()}
+        ids = {f"T{number}": name for number, name in enumerate(self.names, 1)}
+        return {
+            trait_id: Trait(trait_id, name, "", self._levels(name))
+            for trait_id, name in ids.items()
+        }
 
     @property
     def items(self) -> list[str]:
         """Ids of the checklist items."""
-        return [f"C{k:02d}" for k in range(1, self.n_items + 1)]
+        return [f"C{number:02d}" for number in range(1, self.n_items + 1)]
 
     def request(self, text: str = "", **options: Any) -> Request:
         """Return the request; `text`: what is to be scored,
@@ -258,10 +261,12 @@ class Compilation:
             return Bundle(
                 **self.facts,
                 traits=tuple(
-                    replace(t, **content["taxonomy"][i]) for i, t in self.traits.items()
+                    replace(trait, **content["taxonomy"][trait_id])
+                    for trait_id, trait in self.traits.items()
                 ),
                 checklist=tuple(
-                    CheckItem(id=i, **content["checklist"][i]) for i in self.items
+                    CheckItem(id=item_id, **content["checklist"][item_id])
+                    for item_id in self.items
                 ),
             )
         except ValueError as problem:
@@ -305,22 +310,24 @@ def criteria_of(
     rubric = check_rubrics(rubric)
     worded = rubric[rubric["variant"] == variant]
     if not len(worded):
-        known = ", ".join(rubric["variant"].astype(str).unique())
-        raise ValueError(f"the rubric has no variant {variant!r}; it has: {known}")
+        variants = ", ".join(rubric["variant"].astype(str).unique())
+        raise ValueError(f"the rubric has no variant {variant!r}; it has: {variants}")
     criteria: Criteria = {}
-    for rubric_id, rows in worded.groupby("rubric_id", sort=False, observed=True):
-        scores = sorted(rows["score"])
+    for rubric_id, level_rows in worded.groupby("rubric_id", sort=False, observed=True):
+        scores = sorted(level_rows["score"])
         if scores != [*range(int(scores[0]), int(scores[0]) + len(scores))]:
             raise ValueError(
                 f"rubric {rubric_id!r}: RULERS needs whole scores without gaps; number "
                 "the levels one by one"
             )
-        levels = dict(zip(rows["score"].astype(int), rows["description"], strict=True))
-        shown = order or sorted(levels, reverse=True)
-        first = rows.iloc[0]
-        criteria[str(first["criterion"])] = (
-            str(first["definition"]),
-            tuple((int(s), str(levels[s])) for s in shown),
+        levels = dict(
+            zip(level_rows["score"].astype(int), level_rows["description"], strict=True)
+        )
+        shown_order = order or sorted(levels, reverse=True)
+        first_level = level_rows.iloc[0]
+        criteria[str(first_level["criterion"])] = (
+            str(first_level["definition"]),
+            tuple((int(score), str(levels[score])) for score in shown_order),
         )
     return criteria
 
@@ -389,22 +396,23 @@ def stating_lengths(requests: Sequence[Request], judge: Judge) -> list[Request]:
 
 def _with_lengths(request: Request) -> str:
     (message,) = request.messages
-    longest = ", ".join(
-        f"{name} {n}" for name, n in _lengths(json.loads(request.schema)).items()
+    limits = ", ".join(
+        f"{name} {limit}"
+        for name, limit in _length_limits(json.loads(request.schema)).items()
     )
-    stated = f"\n\nLongest strings, in characters: {longest}." if longest else ""
-    return message.content + stated
+    note = f"\n\nLongest strings, in characters: {limits}." if limits else ""
+    return message.content + note
 
 
-def _lengths(schema: dict[str, Any], name: str = "") -> dict[str, int]:
+def _length_limits(schema: dict[str, Any], name: str = "") -> dict[str, int]:
     """The longest string of each property, by the property's own name."""
-    own = {name: int(schema["maxLength"])} if "maxLength" in schema else {}
-    inner = (
+    limits = {name: int(schema["maxLength"])} if "maxLength" in schema else {}
+    inner_schemas = (
         {name: schema["items"]} if "items" in schema else schema.get("properties", {})
     )
-    for part, what in inner.items():
-        own |= _lengths(what, part)
-    return own
+    for inner_name, inner_schema in inner_schemas.items():
+        limits |= _length_limits(inner_schema, inner_name)
+    return limits
 
 
 class Unreadable(ValueError):
@@ -414,8 +422,12 @@ class Unreadable(ValueError):
 
     def __init__(self, reply: Reply, problem: str) -> None:
         super().__init__(problem)
-        named = {"error": "error", "refusal": "refused", "length": "truncated"}
-        self.status = named.get(reply.finish, "unparsed")
+        status_of_finish = {
+            "error": "error",
+            "refusal": "refused",
+            "length": "truncated",
+        }
+        self.status = status_of_finish.get(reply.finish, "unparsed")
 
 
 def parse(reply: Reply, schema: dict[str, Any], where: str = "") -> Any:
@@ -430,8 +442,10 @@ def parse(reply: Reply, schema: dict[str, Any], where: str = "") -> Any:
             content = json.loads(reply.text)
             problem = first_problem(content, schema)
         except (json.JSONDecodeError, RecursionError) as error:
-            cut = "it was cut at the token limit; " if reply.finish == "length" else ""
-            problem = f"{cut}no JSON document ({error})"
+            cut_note = (
+                "it was cut at the token limit; " if reply.finish == "length" else ""
+            )
+            problem = f"{cut_note}no JSON document ({error})"
     if problem:
         raise Unreadable(reply, where + problem)
     return content

@@ -19,7 +19,7 @@ MIN_CHARACTERS = 8
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _INVISIBLE = {0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF}
-_ALIKE = (
+_PLAIN_FORMS = (
     {ord(c): "'" for c in "‘’‚‛′‹›`´ʼ"}
     | {ord(c): '"' for c in "“”„‟″«»"}
     | {ord(c): "-" for c in "‐‑‒–—―−"}
@@ -83,8 +83,8 @@ def split_units(text: str, into: Segmentation = "sentences") -> tuple[str, ...]:
     ('It rose by 3.', '5.')
     """
     one_of("segmentation", into, SEGMENTATIONS)
-    pieces = (piece.strip() for piece in _pieces(text, into))
-    units = tuple(piece for piece in pieces if piece)
+    stripped = (unit.strip() for unit in _pieces(text, into))
+    units = tuple(unit for unit in stripped if unit)
     if not units:
         raise ValueError("the text is blank: there is nothing to split or to quote")
     return units
@@ -128,10 +128,11 @@ def verify_quotes(
     >>> verify_quotes([(1, 'said  "it is')], units)[0].text
     'said “it is'
     """
-    folded = [_folded(unit) for unit in units]
-    joined = _folded(" ".join(units))
+    folded_units = [_folded(unit) for unit in units]
+    whole_text = _folded(" ".join(units))
     return [
-        _look_up(unit, quote, folded, joined, min_characters) for unit, quote in quotes
+        _look_up(unit, quote, folded_units, whole_text, min_characters)
+        for unit, quote in quotes
     ]
 
 
@@ -144,8 +145,8 @@ def cut(text: str, most: int) -> str:
     >>> cut("one two three", 10), cut("one two three", 13), cut("onetwothree", 5)
     ('one two', 'one two three', 'onetw')
     """
-    words = re.match(rf"(?s).{{{most // 2},{most}}}(?!\S)", text)
-    return words[0] if words else text[:most]
+    beginning = re.match(rf"(?s).{{{most // 2},{most}}}(?!\S)", text)
+    return beginning[0] if beginning else text[:most]
 
 
 def count_valid(quotes: Iterable[Quote]) -> int:
@@ -179,24 +180,26 @@ class _Folded:
         self.original = original
         characters: list[str] = []
         self.spans: list[tuple[int, int]] = []
-        for start, end in _clusters(original):
-            for character in _plain(original[start:end]):
+        for start, end in _character_clusters(original):
+            for character in _fold_cluster(original[start:end]):
                 if character in " -" and characters and characters[-1] == character:
                     self.spans[-1] = (self.spans[-1][0], end)  # a run counts once
                     continue
                 characters.append(character)
                 self.spans.append((start, end))
         first = 1 if characters[:1] == [" "] else 0
-        last = len(characters) - (1 if characters[first:][-1:] == [" "] else 0)
-        self.text = "".join(characters[first:last])
-        self.spans = self.spans[first:last]
+        stop = len(characters) - (1 if characters[first:][-1:] == [" "] else 0)
+        self.text = "".join(characters[first:stop])
+        self.spans = self.spans[first:stop]
 
     def slice(self, quote: str) -> str | None:
         """Return the part of the original that matches a folded quote."""
-        at = self.text.find(quote)
-        if at < 0:
+        start = self.text.find(quote)
+        if start < 0:
             return None
-        return self.original[self.spans[at][0] : self.spans[at + len(quote) - 1][1]]
+        return self.original[
+            self.spans[start][0] : self.spans[start + len(quote) - 1][1]
+        ]
 
 
 # the traits of a text, and its reads, look into the same units
@@ -206,18 +209,27 @@ def _folded(text: str) -> _Folded:
 
 
 def _look_up(
-    unit: int, quote: str, units: list[_Folded], joined: _Folded, min_characters: int
+    unit: int,
+    quote: str,
+    folded_units: list[_Folded],
+    whole_text: _Folded,
+    min_characters: int,
 ) -> Quote:
-    wanted = fold(quote)
-    if len(wanted) < min_characters:
+    folded_quote = fold(quote)
+    if len(folded_quote) < min_characters:
         return Quote(unit, "too short", 0, "")
-    if 1 <= unit <= len(units) and (text := units[unit - 1].slice(wanted)) is not None:
-        return Quote(unit, "verified", unit, text)
-    for number, other in enumerate(units, 1):
-        if (text := other.slice(wanted)) is not None:
-            return Quote(unit, "wrong unit", number, text)
-    if (text := joined.slice(wanted)) is not None:  # it spans several units
-        return Quote(unit, "wrong unit", 0, text)
+    if (
+        1 <= unit <= len(folded_units)
+        and (matched := folded_units[unit - 1].slice(folded_quote)) is not None
+    ):
+        return Quote(unit, "verified", unit, matched)
+    for number, folded_unit in enumerate(folded_units, 1):
+        if (matched := folded_unit.slice(folded_quote)) is not None:
+            return Quote(unit, "wrong unit", number, matched)
+    if (
+        matched := whole_text.slice(folded_quote)
+    ) is not None:  # it spans several units
+        return Quote(unit, "wrong unit", 0, matched)
     return Quote(unit, "not found", 0, "")
 
 
@@ -229,28 +241,34 @@ def _pieces(text: str, into: Segmentation) -> Iterable[str]:
     from nupunkt import sent_spans  # half a second that other chapters need not pay
 
     paragraphs = _BLANK_LINE.split(text.replace("\r\n", "\n"))
-    return [part[start:end] for part in paragraphs for start, end in sent_spans(part)]
+    return [
+        paragraph[start:end]
+        for paragraph in paragraphs
+        for start, end in sent_spans(paragraph)
+    ]
 
 
-def _clusters(text: str) -> Iterator[tuple[int, int]]:
+def _character_clusters(text: str) -> Iterator[tuple[int, int]]:
     """Bounds of each character with the marks that NFKC may merge into it."""
     start = 0
-    for at in range(1, len(text) + 1):
-        if at == len(text) or not _continues(text[at]):
-            yield start, at
-            start = at
+    for end in range(1, len(text) + 1):
+        if end == len(text) or not _joins_previous(text[end]):
+            yield start, end
+            start = end
 
 
-def _continues(character: str) -> bool:
+def _joins_previous(character: str) -> bool:
     # Vowels and finals of decomposed Hangul are no combining marks,
     # yet NFKC composes them.
     return unicodedata.combining(character) > 0 or "\u1160" <= character <= "\u11ff"
 
 
-def _plain(cluster: str) -> str:
+def _fold_cluster(cluster: str) -> str:
     if cluster.isalnum() and cluster.isascii():
         return cluster
     # Marks are mapped before NFKC, which turns ´ into a space and an accent.
-    mapped = "".join(c for c in cluster.translate(_ALIKE) if ord(c) not in _INVISIBLE)
-    plain = unicodedata.normalize("NFKC", mapped).translate(_ALIKE)
+    mapped = "".join(
+        c for c in cluster.translate(_PLAIN_FORMS) if ord(c) not in _INVISIBLE
+    )
+    plain = unicodedata.normalize("NFKC", mapped).translate(_PLAIN_FORMS)
     return "".join(" " if c.isspace() else c for c in plain)

@@ -16,7 +16,7 @@ from rubricnb.permutation import Design, code
 from rubricnb.rulers.bundle import Bundle
 
 STUDY = "rulers"
-_REPEATED = (
+_CATEGORICAL = (
     "dataset",
     "candidate",
     "criterion",
@@ -32,7 +32,7 @@ _REPEATED = (
     "trait",
     "item",
 )
-_READ = ("text_id", "ordering_index", "ordering", "replicate")
+_READ_KEY = ("text_id", "ordering_index", "ordering", "replicate")
 
 
 class Grades(NamedTuple):
@@ -101,22 +101,22 @@ def recorded_grades(judge: str, dataset: str, design: str | None = None) -> Grad
     0
     """
     folder = results_folder() / STUDY / slug_of(judge)
-    paths = [folder / f"{dataset}-{part}.parquet" for part in Grades._fields]
+    paths = [folder / f"{dataset}-{table}.parquet" for table in Grades._fields]
     if not all(path.exists() for path in paths):
-        there = [f"{slug} on {name}" for slug, name in recorded_gradings()]
+        available = [f"{slug} on {name}" for slug, name in recorded_gradings()]
         raise FileNotFoundError(
             f"no recorded grading of {judge!r} on {dataset!r}; there are: "
-            f"{', '.join(there) or 'none'}; grade it with rubricnb.rulers.grade"
+            f"{', '.join(available) or 'none'}; grade it with rubricnb.rulers.grade"
         )
     extra("pyarrow", "parquet", f"the recording {folder.name}")
     grades = Grades(*map(pd.read_parquet, paths))
     if design is not None:
         grades = Grades(*(frame[frame["design"] == design] for frame in grades))
-    clusters = grades.scores.drop_duplicates("text_id").set_index("text_id")[
+    cluster_of_text = grades.scores.drop_duplicates("text_id").set_index("text_id")[
         "cluster_id"
     ]
-    own = grades.evidence["text_id"].map(clusters)
-    return grades._replace(evidence=grades.evidence.assign(cluster_id=own))
+    cluster_of_quote = grades.evidence["text_id"].map(cluster_of_text)
+    return grades._replace(evidence=grades.evidence.assign(cluster_id=cluster_of_quote))
 
 
 def recorded_gradings() -> list[tuple[str, str]]:
@@ -127,9 +127,9 @@ def recorded_gradings() -> list[tuple[str, str]]:
     >>> ("smollm2-135m-instruct-embedded", "minibench") in recorded_gradings()
     True
     """
-    end = "-scores.parquet"
-    paths = sorted((results_folder() / STUDY).glob(f"*/*{end}"))
-    return [(path.parent.name, path.name.removesuffix(end)) for path in paths]
+    suffix = "-scores.parquet"
+    paths = sorted((results_folder() / STUDY).glob(f"*/*{suffix}"))
+    return [(path.parent.name, path.name.removesuffix(suffix)) for path in paths]
 
 
 @dataclass(frozen=True)
@@ -158,19 +158,19 @@ class Reading:
         """Yield how a text is read: the number of an ordering,
         the levels in it, the replicate.
         """
-        own = tuple(score for score, _ in self.bundle.traits[0].levels)
-        above = self.bundle.scale[0] - 1  # a design orders the options 1, 2, …
-        rows = (
-            [own]
+        bundle_order = tuple(score for score, _ in self.bundle.traits[0].levels)
+        offset = self.bundle.scale[0] - 1  # a design orders the options 1, 2, …
+        orders = (
+            [bundle_order]
             if self.design is None
-            else self.design.orderings(text_id, self.seed) + above
+            else self.design.orderings(text_id, self.seed) + offset
         )
-        seen: Counter[tuple[int, ...]] = Counter()
-        for index, row in enumerate(rows, start=1):
-            order = tuple(map(int, row))
+        n_reads: Counter[tuple[int, ...]] = Counter()
+        for index, levels in enumerate(orders, start=1):
+            order = tuple(map(int, levels))
             for _ in range(self.replicates):
-                seen[order] += 1
-                yield index, order, seen[order]
+                n_reads[order] += 1
+                yield index, order, n_reads[order]
 
 
 def recorded_part(
@@ -187,66 +187,81 @@ def recorded_part(
         grades = recorded_grades(judge, str(items["dataset"].iloc[0]))
     except FileNotFoundError:
         return None
-    if not _made_with(grades.scores, reading.bundle):
+    if not _has_locks_of(grades.scores, reading.bundle):
         return None
-    n_items = items["text_id"].astype(str).value_counts()
+    n_items_of_text = items["text_id"].astype(str).value_counts()
     reads = pd.DataFrame(
         [
-            (text_id, index, code([order])[0], replicate)
-            for text_id in n_items.index
-            for index, order, replicate in reading.of(text_id)
+            (text_id, ordering_index, code([order])[0], replicate)
+            for text_id in n_items_of_text.index
+            for ordering_index, order, replicate in reading.of(text_id)
         ],
-        columns=list(_READ),
+        columns=list(_READ_KEY),
     )
     condition = {"method": method, **reading.condition}
-    scores, decisions, evidence = (_rows(frame, condition, reads) for frame in grades)
+    scores, decisions, evidence = (
+        _select_reads(frame, condition, reads) for frame in grades
+    )
     scores = scores[scores["item_id"].isin(items["item_id"])]
-    there = scores["text_id"].astype(str).value_counts()
-    whole = there.index[
-        there == (reads["text_id"].value_counts() * n_items)[there.index]
+    n_recorded = scores["text_id"].astype(str).value_counts()
+    complete_texts = n_recorded.index[
+        n_recorded
+        == (reads["text_id"].value_counts() * n_items_of_text)[n_recorded.index]
     ]
-    if not len(whole):
+    if not len(complete_texts):
         return None
-    return Grades(*(f[f["text_id"].isin(whole)] for f in (scores, decisions, evidence)))
+    return Grades(
+        *(
+            frame[frame["text_id"].isin(complete_texts)]
+            for frame in (scores, decisions, evidence)
+        )
+    )
 
 
 def joined(parts: Sequence[Grades]) -> Grades:
     """Put gradings under each other."""
-    several = (
-        [f for f in frames if len(f)] or frames[:1]
+    tables = (
+        [frame for frame in frames if len(frame)] or frames[:1]
         for frames in zip(*parts, strict=True)
     )
-    return Grades(*(with_categories(pd.concat(f, ignore_index=True)) for f in several))
+    return Grades(
+        *(with_categories(pd.concat(frames, ignore_index=True)) for frames in tables)
+    )
 
 
 def with_categories(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with its repeated words as categories."""
-    return frame.astype({column: "category" for column in _REPEATED if column in frame})
+    return frame.astype(
+        {column: "category" for column in _CATEGORICAL if column in frame}
+    )
 
 
-def _made_with(scores: pd.DataFrame, bundle: Bundle) -> bool:
+def _has_locks_of(scores: pd.DataFrame, bundle: Bundle) -> bool:
     """Tell whether RULERS' scores of the same variant
     and units have locks of this bundle.
     """
-    same = (scores["variant"] == bundle.variant) & (scores["units"] == bundle.units)
-    made = scores.loc[
-        same & (scores["method"] == "rulers"), ["ordering", "lock"]
+    is_same_rubric = (scores["variant"] == bundle.variant) & (
+        scores["units"] == bundle.units
+    )
+    orderings = scores.loc[
+        is_same_rubric & (scores["method"] == "rulers"), ["ordering", "lock"]
     ].astype(str)
     levels = {score for score, _ in bundle.traits[0].levels}
-    for ordering, lock in made.drop_duplicates().itertuples(index=False):
+    for ordering, lock in orderings.drop_duplicates().itertuples(index=False):
         order = list(map(int, ordering.split("-")))
         if set(order) != levels or bundle.arranged(levels=order).lock[:12] != lock:
             return False
-    return len(made) > 0
+    return len(orderings) > 0
 
 
-def _rows(
+def _select_reads(
     frame: pd.DataFrame, condition: dict[str, Any], reads: pd.DataFrame
 ) -> pd.DataFrame:
-    rows = np.ones(len(frame), bool)
+    is_chosen = np.ones(len(frame), bool)
     for column, value in condition.items():
-        rows &= (frame[column] == value).to_numpy()
-    of_reads = [frame[c].astype(reads[c].dtype) for c in _READ]
+        is_chosen &= (frame[column] == value).to_numpy()
+    read_keys = [frame[column].astype(reads[column].dtype) for column in _READ_KEY]
     return frame[
-        rows & pd.MultiIndex.from_arrays(of_reads).isin(pd.MultiIndex.from_frame(reads))
+        is_chosen
+        & pd.MultiIndex.from_arrays(read_keys).isin(pd.MultiIndex.from_frame(reads))
     ]

@@ -31,8 +31,15 @@ from rubricnb.rulers.grades import (
 from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
 
 Row = dict[str, Any]
-_SPENT = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
-_FACTS = ("dataset", "text_id", "group_id", "cluster_id", "candidate", "criterion")
+_USAGE_COLUMNS = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
+_ITEM_COLUMNS = (
+    "dataset",
+    "text_id",
+    "group_id",
+    "cluster_id",
+    "candidate",
+    "criterion",
+)
 
 
 def grade(
@@ -101,9 +108,9 @@ def grade(
     >>> len(grades.scores), len(grades.decisions), len(grades.evidence)
     (30, 120, 60)
     """
-    names = [methods] if isinstance(methods, str) else list(methods)
-    for name in names:
-        one_of("method", name, METHODS)
+    method_names = [methods] if isinstance(methods, str) else list(methods)
+    for method in method_names:
+        one_of("method", method, METHODS)
     _check_items(items, bundle)
     if design is not None and (design.name == "placebo" or design.n != bundle.levels):
         raise ValueError(
@@ -119,39 +126,47 @@ def grade(
     parts: list[Grades] = []
     with judging(judge) as described:
 
-        def put(requests: Sequence[Request]) -> list[Reply]:
+        def ask_engine(requests: Sequence[Request]) -> list[Reply]:
             engine = described.opened()
             return ask(stating_lengths(requests, engine), engine, store, fresh, budget)
 
-        for name in names:
-            known = (
-                recorded_part(items, str(judge), name, reading)
+        for method in method_names:
+            recorded = (
+                recorded_part(items, str(judge), method, reading)
                 if use_recorded
                 else None
             )
-            rest = items
-            if known is not None:
-                parts.append(known)
-                rest = items[~items["text_id"].isin(known.scores["text_id"])]
-            if len(rest):
-                cases = list(_cases(rest, reading))
+            to_grade = items
+            if recorded is not None:
+                parts.append(recorded)
+                to_grade = items[~items["text_id"].isin(recorded.scores["text_id"])]
+            if len(to_grade):
+                cases = list(_cases(to_grade, reading))
                 engine = described.opened()
-                about = {"judge": engine.slug, "source": engine.source}
-                found = zip(cases, outcomes(name, cases, put), strict=True)
+                judge_columns = {"judge": engine.slug, "source": engine.source}
+                graded = zip(cases, outcomes(method, cases, ask_engine), strict=True)
                 parts.append(
-                    _tables([(*one, about | {"method": name}) for one in found])
+                    _tables_of(
+                        [
+                            (case, outcome, judge_columns | {"method": method})
+                            for case, outcome in graded
+                        ]
+                    )
                 )
     return joined(parts)
 
 
-def _tables(found: Sequence[tuple[Case, Outcome, Row]]) -> Grades:
+def _tables_of(graded: Sequence[tuple[Case, Outcome, Row]]) -> Grades:
     """Lay out outcomes, each with the judge and method that it is of."""
-    graded = [(case, about | case.condition, outcome) for case, outcome, about in found]
-    rows = (
-        [r for one in graded for r in part(*one)]
-        for part in (_scores, _decisions, _evidence)
+    reads = [
+        (case, judge_columns | case.condition, outcome)
+        for case, outcome, judge_columns in graded
+    ]
+    tables = (
+        [row for read in reads for row in rows_of(*read)]
+        for rows_of in (_score_rows, _decision_rows, _evidence_rows)
     )
-    return Grades(*(with_categories(pd.DataFrame(own)) for own in rows))
+    return Grades(*(with_categories(pd.DataFrame(rows)) for rows in tables))
 
 
 def _check_items(items: Items, bundle: Bundle) -> None:
@@ -170,78 +185,84 @@ def _check_items(items: Items, bundle: Bundle) -> None:
 
 def _cases(items: Items, reading: Reading) -> Iterator[Case]:
     """Every text under every ordering and replicate."""
-    columns = ["item_id", *(c for c in _FACTS if c in items)]
-    arranged = cache(lambda order: reading.bundle.arranged(levels=order))
+    columns = ["item_id", *(column for column in _ITEM_COLUMNS if column in items)]
+    arranged_bundle = cache(lambda order: reading.bundle.arranged(levels=order))
 
     @cache
-    def criteria(used: tuple[str, ...], order: tuple[int, ...]) -> Criteria:
-        return _criteria(
-            items.rubrics[items.rubrics["rubric_id"].isin(used)], arranged(order)
+    def criteria_in_order(
+        rubric_ids: tuple[str, ...], order: tuple[int, ...]
+    ) -> Criteria:
+        return _ordered_criteria(
+            items.rubrics[items.rubrics["rubric_id"].isin(rubric_ids)],
+            arranged_bundle(order),
         )
 
-    for text_id, rows in items.groupby("text_id", sort=False, observed=True):
-        first, used = rows.iloc[0], tuple(rows["rubric_id"].unique())
-        for index, order, replicate in reading.of(str(text_id)):
+    for text_id, text_items in items.groupby("text_id", sort=False, observed=True):
+        first_item, rubric_ids = (
+            text_items.iloc[0],
+            tuple(text_items["rubric_id"].unique()),
+        )
+        for ordering_index, order, replicate in reading.of(str(text_id)):
             yield Case(
-                arranged(order),
-                criteria(used, order),
-                inert(first.instruction),
-                inert(first.response),
+                arranged_bundle(order),
+                criteria_in_order(rubric_ids, order),
+                inert(first_item.instruction),
+                inert(first_item.response),
                 facts={
                     **dict.fromkeys(("item_id", "text_id"), str(text_id)),
-                    "cluster_id": str(first.cluster_id),
+                    "cluster_id": str(first_item.cluster_id),
                     "replicate": replicate,
                     "temperature": reading.temperature,
                     "seed": reading.seed + replicate - 1,
                 },
-                qualities=_qualities(rows, *reading.bundle.scale),
+                qualities=_qualities(text_items, *reading.bundle.scale),
                 condition=reading.condition
                 | {
-                    "ordering_index": index,
+                    "ordering_index": ordering_index,
                     "ordering": code([order])[0],
                     "replicate": replicate,
                 },
-                items=rows[columns].astype(object).to_dict("records"),
+                items=text_items[columns].astype(object).to_dict("records"),
             )
 
 
-def _criteria(rubrics: pd.DataFrame, bundle: Bundle) -> Criteria:
+def _ordered_criteria(rubrics: pd.DataFrame, bundle: Bundle) -> Criteria:
     """The rubric in natural language, worded and ordered like the bundle."""
     criteria = {
         name: (definition, rewritten(levels, bundle.variant))
         for name, (definition, levels) in criteria_of(
-            rubrics, bundle.wording, [s for s, _ in bundle.traits[0].levels]
+            rubrics, bundle.wording, [score for score, _ in bundle.traits[0].levels]
         ).items()
     }
-    place = {trait.name: k for k, trait in enumerate(bundle.traits)}
-    return dict(sorted(criteria.items(), key=lambda entry: place.get(entry[0], 0)))
+    trait_rank = {trait.name: rank for rank, trait in enumerate(bundle.traits)}
+    return dict(sorted(criteria.items(), key=lambda entry: trait_rank.get(entry[0], 0)))
 
 
-def _qualities(rows: pd.DataFrame, low: int, high: int) -> dict[str, float]:
-    if "human" not in rows:
+def _qualities(text_items: pd.DataFrame, low: int, high: int) -> dict[str, float]:
+    if "human" not in text_items:
         return {}
-    known = rows[rows["human"].notna()]
-    scaled = (known["human"] - low) / (high - low)
-    return dict(zip(known["criterion"].astype(str), scaled.astype(float), strict=True))
+    rated = text_items[text_items["human"].notna()]
+    quality = (rated["human"] - low) / (high - low)
+    return dict(zip(rated["criterion"].astype(str), quality.astype(float), strict=True))
 
 
-def _scores(case: Case, about: Row, outcome: Outcome) -> Iterator[Row]:
-    shared = about | {"lock": outcome.lock[:12]} | _measures(case, outcome)
+def _score_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
+    shared = read_columns | {"lock": outcome.lock[:12]} | _shared_columns(case, outcome)
     for item in case.items:
-        own = {
-            "score": _of(outcome.scores, item["criterion"]),
-            "score_ungated": _of(outcome.ungated, item["criterion"]),
+        scores = {
+            "score": _score_of(outcome.scores, item["criterion"]),
+            "score_ungated": _score_of(outcome.ungated, item["criterion"]),
         }
-        yield item | shared | own
+        yield item | shared | scores
 
 
-def _decisions(case: Case, about: Row, outcome: Outcome) -> Iterator[Row]:
+def _decision_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
     for trait, item, decision in outcome.decisions:
-        own = {"trait": trait, "item": item, "decision": decision}
-        yield {"text_id": case.facts["text_id"], **about, **own}
+        decided = {"trait": trait, "item": item, "decision": decision}
+        yield {"text_id": case.facts["text_id"], **read_columns, **decided}
 
 
-def _evidence(case: Case, about: Row, outcome: Outcome) -> Iterator[Row]:
+def _evidence_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
     ids = {name: case.facts[name] for name in ("text_id", "cluster_id")}
     counted = set()
     for number, (trait, quote) in enumerate(outcome.quotes, start=1):
@@ -250,53 +271,64 @@ def _evidence(case: Case, about: Row, outcome: Outcome) -> Iterator[Row]:
             and (trait, quote.unit, quote.text) not in counted
         )
         counted.add((trait, quote.unit, quote.text))
-        facts = {
+        quote_columns = {
             "trait": trait,
             "number": number,
             "valid": valid,
             "characters": len(quote.text),
         }
-        yield {"text_id": ids["text_id"], **about, **ids, **facts, **quote._asdict()}
+        yield {
+            "text_id": ids["text_id"],
+            **read_columns,
+            **ids,
+            **quote_columns,
+            **quote._asdict(),
+        }
 
 
-def _measures(case: Case, outcome: Outcome) -> dict[str, Any]:
+def _shared_columns(case: Case, outcome: Outcome) -> dict[str, Any]:
     """The columns that all items of a text share."""
-    names = _feature_names(case.bundle, outcome)
+    trait_names = _feature_names(case.bundle, outcome)
     return {
         "status": outcome.status,
         "reason": outcome.problem,
         "n_options": case.bundle.levels,
         **({"lowest": case.bundle.scale[0]} if case.bundle.scale[0] != 1 else {}),
         **{
-            f"{family}_{k}": values.get(name, np.nan)
+            f"{family}_{number}": values.get(name, np.nan)
             for family, values in (
                 ("trait", outcome.scores),
                 ("ungated", outcome.ungated),
             )
-            for k, name in enumerate(names, 1)
+            for number, name in enumerate(trait_names, 1)
         },
         **{
-            f"invalid_{k}": outcome.invalid[n]
-            for k, n in enumerate(names, 1)
+            f"invalid_{number}": outcome.invalid[name]
+            for number, name in enumerate(trait_names, 1)
             if outcome.invalid
         },
         "n_units": len(case.units),
         "n_quotes": len(outcome.quotes),
-        "n_verified": sum(q.status == "verified" for _, q in outcome.quotes),
+        "n_verified": sum(quote.status == "verified" for _, quote in outcome.quotes),
         "ties": outcome.ties,
         "unsupported": outcome.unsupported,
-        **{name: sum(getattr(r, name) for r in outcome.replies) for name in _SPENT},
+        **{
+            name: sum(getattr(reply, name) for reply in outcome.replies)
+            for name in _USAGE_COLUMNS
+        },
     }
 
 
 def _feature_names(bundle: Bundle, outcome: Outcome) -> list[str]:
     """Traits in one order, whatever the order they were shown in."""
-    by_id = sorted(bundle.traits, key=lambda t: (len(t.id), t.id))
-    place = {trait.name: k for k, trait in enumerate(by_id)}
-    return sorted(outcome.scores, key=lambda name: (place.get(name, len(place)), name))
+    by_id = sorted(bundle.traits, key=lambda trait: (len(trait.id), trait.id))
+    trait_rank = {trait.name: rank for rank, trait in enumerate(by_id)}
+    return sorted(
+        outcome.scores, key=lambda name: (trait_rank.get(name, len(trait_rank)), name)
+    )
 
 
-def _of(scores: Mapping[str, int], criterion: str) -> float:
+def _score_of(scores: Mapping[str, int], criterion: str) -> float:
     """Return the score of the trait named like the criterion,
     else the mean of the traits.
     """

@@ -77,14 +77,14 @@ class Case:
         self, prompt: str, schema: Any, max_tokens: int, about: Sequence[str]
     ) -> Request:
         """Return a request about these criteria or traits."""
-        known = self.qualities
-        whole = sum(known.values()) / len(known) if known else None
+        qualities = self.qualities
+        mean_quality = sum(qualities.values()) / len(qualities) if qualities else None
         return json_request(
             prompt,
             schema,
             max_tokens,
             criteria=tuple(about),
-            qualities=tuple(known.get(name, whole) for name in about),
+            qualities=tuple(qualities.get(name, mean_quality) for name in about),
             ordering=tuple(s for s, _ in self.bundle.traits[0].levels),
             **self.facts,
         )
@@ -114,22 +114,27 @@ class Outcome:
 
 def outcomes(method: str, cases: Sequence[Case], ask: Ask) -> list[Outcome]:
     """Apply a method to all texts; what they ask at the same step is asked together."""
-    running = [METHODS[method](case) for case in cases]
-    asked = {k: next(steps) for k, steps in enumerate(running)}
+    steps_of_case = [METHODS[method](case) for case in cases]
+    pending = {index: next(steps) for index, steps in enumerate(steps_of_case)}
     replies: list[list[Reply]] = [[] for _ in cases]
-    found: dict[int, Outcome] = {}
-    while asked:
-        answers = iter(ask([request for own in asked.values() for request in own]))
-        for k in list(asked):
-            own = [next(answers) for _ in asked.pop(k)]
-            replies[k] += own
+    outcome_of_case: dict[int, Outcome] = {}
+    while pending:
+        answers = iter(
+            ask([request for requests in pending.values() for request in requests])
+        )
+        for index in list(pending):
+            replies_now = [next(answers) for _ in pending.pop(index)]
+            replies[index] += replies_now
             try:
-                asked[k] = running[k].send(own)
+                pending[index] = steps_of_case[index].send(replies_now)
             except StopIteration as finished:
-                found[k] = finished.value
+                outcome_of_case[index] = finished.value
             except Unreadable as problem:
-                found[k] = Outcome(problem.status, str(problem))
-    return [replace(found[k], replies=own) for k, own in enumerate(replies)]
+                outcome_of_case[index] = Outcome(problem.status, str(problem))
+    return [
+        replace(outcome_of_case[index], replies=replies_of_case)
+        for index, replies_of_case in enumerate(replies)
+    ]
 
 
 def rulers(case: Case) -> Steps:
@@ -161,7 +166,7 @@ def rulers(case: Case) -> Steps:
     about = [t.name for t in bundle.traits]
     (reply,) = yield [case.request(prompt, schema, answer_tokens(bundle), about)]
     try:
-        return _read(case, parse(reply, schema))
+        return _read_answer(case, parse(reply, schema))
     except Unreadable as problem:
         return Outcome(problem.status, str(problem), lock=bundle.lock)
 
@@ -174,10 +179,12 @@ def unlocked(case: Case) -> Steps:
     once.
     """
     bundle = case.bundle
-    kept = ("name", "dataset", "input_type", "min_evidence", "anchors")
-    facts = {name: getattr(bundle, name) for name in kept} | {"variant": bundle.wording}
-    names = tuple(t.name for t in bundle.traits)
-    task = Compilation(case.criteria, len(bundle.checklist), facts, names)
+    copied = ("name", "dataset", "input_type", "min_evidence", "anchors")
+    facts = {name: getattr(bundle, name) for name in copied} | {
+        "variant": bundle.wording
+    }
+    trait_names = tuple(t.name for t in bundle.traits)
+    task = Compilation(case.criteria, len(bundle.checklist), facts, trait_names)
     (reply,) = yield [
         task.request(case.text, criteria=tuple(case.qualities), **case.facts)
     ]
@@ -189,7 +196,10 @@ def holistic(case: Case) -> Steps:
     a rationale first (§4.2).
     """
     schema = record(
-        {"rationale": _text(_RATIONALE_CHARACTERS), "scores": _scores(case)}
+        {
+            "rationale": _text_schema(_RATIONALE_CHARACTERS),
+            "scores": _scores_schema(case),
+        }
     )
     prompt = fill(
         "rulers_holistic",
@@ -201,15 +211,17 @@ def holistic(case: Case) -> Steps:
     )
     tokens = 300 + 20 * len(case.criteria)
     (reply,) = yield [case.request(prompt, schema, tokens, list(case.criteria))]
-    return _bare(parse(reply, schema)["scores"])
+    return _ungated_outcome(parse(reply, schema)["scores"])
 
 
 def traits(case: Case) -> Steps:
     """Multi-Trait Specialization: each trait in a call of its own (§4.2)."""
-    schema = record({"rationale": _text(_RATIONALE_CHARACTERS), "score": _levels(case)})
+    schema = record(
+        {"rationale": _text_schema(_RATIONALE_CHARACTERS), "score": _level_schema(case)}
+    )
     requests = {}
     for trait in case.bundle.traits:
-        own = (
+        named_criterion = (
             {trait.name: case.criteria[trait.name]}
             if trait.name in case.criteria
             else None
@@ -218,14 +230,14 @@ def traits(case: Case) -> Steps:
             "rulers_trait",
             **_context(case),
             text=case.text,
-            rubric=rubric_text(own or case.criteria),
+            rubric=rubric_text(named_criterion or case.criteria),
             trait=trait.name,
             definition=trait.definition,
             scale=case.bundle.scale,
         )
         requests[trait.name] = case.request(prompt, schema, 320, [trait.name])
     replies = yield list(requests.values())
-    return _bare(
+    return _ungated_outcome(
         {
             name: parse(reply, schema, f"{name}: ")["score"]
             for name, reply in zip(requests, replies, strict=True)
@@ -240,57 +252,61 @@ def autoscore(case: Case) -> Steps:
     names = list(case.criteria)
     segments = {
         "type": "array",
-        "items": _text(_SEGMENT_CHARACTERS),
+        "items": _text_schema(_SEGMENT_CHARACTERS),
         "maxItems": _SEGMENTS,
     }
     schema = record({"segments": record(dict.fromkeys(names, segments))})
     shared = {**_context(case), "rubric": rubric_text(case.criteria), "criteria": names}
     prompt = fill("rulers_extract", **shared, text=case.text)
     (reply,) = yield [case.request(prompt, schema, 400 * len(names), names)]
-    found = {
+    extracted = {
         name: [cut(text, _SEGMENT_CHARACTERS) for text in texts]
         for name, texts in parse(reply, schema)["segments"].items()
     }
     scale = case.bundle.scale
     prompt = fill(
-        "rulers_from_evidence", **shared, evidence=as_json(found), scale=scale
+        "rulers_from_evidence", **shared, evidence=as_json(extracted), scale=scale
     )
-    schema = record({"scores": _scores(case)})
+    schema = record({"scores": _scores_schema(case)})
     (reply,) = yield [case.request(prompt, schema, 20 + 20 * len(names), names)]
-    return _bare(parse(reply, schema)["scores"])
+    return _ungated_outcome(parse(reply, schema)["scores"])
 
 
-def _read(case: Case, content: Any) -> Outcome:
+def _read_answer(case: Case, content: Any) -> Outcome:
     """Compute the traits' scores from a filled-in checklist and the quotes."""
     bundle = case.bundle
     outcome = Outcome(lock=bundle.lock)
-    needed = min(bundle.min_evidence, len(case.units))
-    above = bundle.scale[0] - 1  # `score` counts from 1
+    n_needed = min(bundle.min_evidence, len(case.units))
+    offset = bundle.scale[0] - 1  # `score` counts from 1
     for trait in bundle.traits:
-        own = [(c.id, content["checklist"][c.id]) for c in bundle.of_trait(trait)]
-        decisions = [decision for _, decision in own]
+        answered = [
+            (item.id, content["checklist"][item.id]) for item in bundle.of_trait(trait)
+        ]
+        decisions = [decision for _, decision in answered]
         cited = [
-            (q["sent_id"], cut(q["quote"], QUOTE_CHARACTERS))
-            for q in content["evidence"][trait.id]
+            (quote["sent_id"], cut(quote["quote"], QUOTE_CHARACTERS))
+            for quote in content["evidence"][trait.id]
         ]
         quotes = verify_quotes(cited, case.units, bundle.min_characters)
-        valid = count_valid(quotes)
-        gated, free = (
-            score(decisions, bundle.levels, *gate) for gate in ((valid, needed), ())
+        n_valid = count_valid(quotes)
+        gated, ungated = (
+            score(decisions, bundle.levels, *gate) for gate in ((n_valid, n_needed), ())
         )
-        outcome.scores[trait.name] = above + gated
-        outcome.ungated[trait.name] = above + free
+        outcome.scores[trait.name] = offset + gated
+        outcome.ungated[trait.name] = offset + ungated
         outcome.invalid[trait.name] = 1 - sum(
-            q.status == "verified" for q in quotes
+            quote.status == "verified" for quote in quotes
         ) / len(quotes)
-        outcome.decisions += [(trait.name, item, decision) for item, decision in own]
+        outcome.decisions += [
+            (trait.name, item, decision) for item, decision in answered
+        ]
         outcome.quotes += [(trait.name, quote) for quote in quotes]
         outcome.ties += is_tie(decisions, bundle.levels)
-        outcome.unsupported += decisions.count(2) if not valid else 0
+        outcome.unsupported += decisions.count(2) if not n_valid else 0
     return outcome
 
 
-def _bare(scores: dict[str, int]) -> Outcome:
+def _ungated_outcome(scores: dict[str, int]) -> Outcome:
     """Return scores given without a checklist, which have no gate."""
     return Outcome(scores=scores, ungated=scores)
 
@@ -299,16 +315,16 @@ def _context(case: Case) -> dict[str, str]:
     return {"input_type": case.bundle.input_type, "instruction": case.instruction}
 
 
-def _scores(case: Case) -> dict[str, Any]:
-    return record(dict.fromkeys(case.criteria, _levels(case)))
+def _scores_schema(case: Case) -> dict[str, Any]:
+    return record(dict.fromkeys(case.criteria, _level_schema(case)))
 
 
-def _levels(case: Case) -> dict[str, Any]:
+def _level_schema(case: Case) -> dict[str, Any]:
     low, high = case.bundle.scale
     return {"type": "integer", "enum": list(range(low, high + 1))}
 
 
-def _text(characters: int) -> dict[str, Any]:
+def _text_schema(characters: int) -> dict[str, Any]:
     return {"type": "string", "maxLength": characters}
 
 
