@@ -373,7 +373,7 @@ def check_answered(*judgments: pd.DataFrame) -> None:
         ", ".join(f"{count:,} {name}" for name, count in statuses.most_common())
         or "no status"
     )
-    judge_names = _join_distinct(judgments[0]["judge"])
+    judge_names = _join_distinct(pd.concat([frame["judge"] for frame in judgments]))
     judge = "the judge" if judge_names == "unknown" else judge_names
     raise CannotShow(
         f"{judge} gave no score in any of {n_judgments:,} judgments ({outcomes}): "

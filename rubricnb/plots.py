@@ -414,7 +414,7 @@ def curves(table: pd.DataFrame, ax: Axes) -> list[tuple[float, str, Any]]:
     line_ends = []
     for name, (colour, marker) in styles(table.columns).items():
         ax.plot(table.index, table[name], marker=marker, color=colour)
-        line_ends.append((float(table[name].iloc[-1]), str(name), colour))
+        line_ends.append((float(table[name].iloc[-1]), display_name(name), colour))
     return line_ends
 
 

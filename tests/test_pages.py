@@ -182,3 +182,12 @@ def test_a_class_reads_the_numbers_of_its_run_as_they_become_known(tmp_path):
         "True True 8 texts, 25%. | **Better.**",
         "True True Not asked: needs `logprobs`. | **Better.**",
     ]
+
+
+def test_judgments_without_a_score_are_refused_with_all_judges_that_gave_none():
+    frames = [
+        pd.DataFrame({"judge": [name], "score": [np.nan], "status": ["error"]})
+        for name in ("one", "two")
+    ]
+    with pytest.raises(pages.CannotShow, match="one and two gave no score in any of 2"):
+        pages.check_answered(*frames)

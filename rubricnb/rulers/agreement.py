@@ -470,9 +470,11 @@ def invariance(
     Returns
     -------
     DataFrame
-        One row per group: ``n_items, n_clusters``; ``variance``, the mean variance
-        within an item (ddof 1), with ``_low, _high`` (t interval on clusters); ``sd``,
-        its root; ``unchanged``, the share of items whose score is always the same;
+        One row per group. A question is an item under one ordering. ``n_items,
+        n_clusters`` whose questions have two scores or more; ``n_lost``, the items
+        without such a question; ``variance``, the mean variance of a question's scores
+        (ddof 1), with ``_low, _high`` (t interval on clusters); ``sd``, its root;
+        ``unchanged``, the share of questions whose score is always the same;
         ``reason``.
 
     Notes
@@ -499,9 +501,11 @@ def invariance(
             per_question["variance"].to_numpy(np.float64),
             _cluster_codes(per_question["cluster"]),
         )
+        n_items = per_question.index.get_level_values("item_id").nunique()
         row: dict[str, Any] = key | {
-            "n_items": group["item_id"].nunique(),
+            "n_items": n_items,
             "n_clusters": len(np.unique(cluster)),
+            "n_lost": group["item_id"].nunique() - n_items,
             **infer.named_mean("variance", variance, cluster, parts=infer.UNTESTED),
         }
         row["variance_low"] = float(np.maximum(row["variance_low"], 0.0))

@@ -235,6 +235,23 @@ def test_invariance_is_the_mean_variance_within_items():
     once = invariance(scores.drop_duplicates("item_id"), by=[]).iloc[0]
     assert np.isnan(once.variance)
     assert once.reason == "every item was read once: ask for replicates"
+    assert (once.n_items, once.n_lost) == (0, n)
+
+
+def test_invariance_counts_the_items_that_it_used_and_those_that_it_lost():
+    """Item a is scored twice, b once of two reads,
+    c once under each of two orderings.
+    """
+    scores = pd.DataFrame(
+        {
+            "item_id": list("aabbccdd"),
+            "ordering": ["1-2"] * 5 + ["2-1", "1-2", "1-2"],
+            "score": [1, 2, 1, None, 1, 2, 2, 2],
+        }
+    )
+    row = invariance(scores.assign(cluster_id=scores.item_id), by=[]).iloc[0]
+    assert (row.n_items, row.n_clusters, row.n_lost) == (2, 2, 2)
+    assert (row.variance, row.unchanged) == (0.25, 0.5)
 
 
 def test_verification_rates_recover_what_was_planted():
