@@ -80,6 +80,7 @@ def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatA
     >>> shares.round(3).tolist(), round(float(5760 * 5 * ((shares - 0.2) ** 2).sum()), 1)
     ([0.25, 0.198, 0.179, 0.179, 0.194], 98.7)
     """
+    # χ² / 5n = Σ (share − 0.2)²; steps of +2, −1, −1 add 6 step² to it.
     middle = (1 - pos1 - pos5) / 3
     ends = (pos1 - 0.2) ** 2 + (pos5 - 0.2) ** 2 + 3 * (middle - 0.2) ** 2
     step = np.sqrt(max(chi2 / (5 * n_reads) - ends, 0) / 6)
@@ -228,11 +229,11 @@ def _fit_cell(base: Profile, cell: Any, sets: tuple[_Asked, _Asked]) -> Fitted:
     printed = {"pos1": cell.pos1_pct, "pos5": cell.pos5_pct, "chi2": cell.chi2}
     for draw in count():
         profile = replace(base, draw=draw)
-        own, other = (_reads(profile, asked) for asked in sets)
-        gamma = _solve_shares(own, target)
+        dataset_reads, stand_in_reads = (_reads(profile, asked) for asked in sets)
+        gamma = _solve_shares(dataset_reads, target)
         achieved = {
-            "dataset": position_figures(own.shares(gamma), n_reads),
-            "stand_in": position_figures(other.shares(gamma), n_reads),
+            "dataset": position_figures(dataset_reads.shares(gamma), n_reads),
+            "stand_in": position_figures(stand_in_reads.shares(gamma), n_reads),
         }
         if all(_close(figures, printed) for figures in achieved.values()):
             profile = replace(profile, position_preference=tuple(gamma.tolist()))
@@ -259,11 +260,12 @@ def _solve_shares(reads: _Reads, target: FloatArray) -> FloatArray:
     for _ in range(12):
         miss = reads.shares(gamma) - target
         best = min(best, (float(np.abs(miss).max()), gamma), key=lambda b: b[0])
-        sides = [
-            (reads.shares(gamma + e) - reads.shares(gamma - e)) / (2 * step)
-            for e in step * np.eye(5)
+        # Each row is the effect of one γ on all five shares.
+        slopes = [
+            (reads.shares(gamma + shift) - reads.shares(gamma - shift)) / (2 * step)
+            for shift in step * np.eye(5)
         ]
-        move = np.linalg.lstsq(np.array(sides).T, -miss, rcond=1e-6)[0]
+        move = np.linalg.lstsq(np.array(slopes).T, -miss, rcond=1e-6)[0]
         gamma = _rounded(gamma + np.clip(move, -0.5, 0.5))
         step = max(step / 1.5, 0.01)
     return best[1]
@@ -281,7 +283,7 @@ def _fit_v1(sets: Sets, only: str) -> Iterator[Fitted]:
         target = (
             rows.pivot(index="score", columns="position", values="selected_pct") / 100
         )
-        own = agreement[
+        judge_agreement = agreement[
             (agreement.judge == judge) & (agreement.statistic == "pearson_r")
         ]
         sd = spread.loc[spread.judge == judge, "permutation"].mean()
@@ -293,7 +295,9 @@ def _fit_v1(sets: Sets, only: str) -> Iterator[Fitted]:
         )
         if not base.name.startswith(only):
             continue
-        base = _with_agreement(base, sets["hanna"][0], own["permutation"].mean())
+        base = _with_agreement(
+            base, sets["hanna"][0], judge_agreement["permutation"].mean()
+        )
         yield _fit_rows(base, target.to_numpy(), sets, float(sd))
 
 
@@ -301,19 +305,23 @@ def _fit_rows(base: Profile, target: FloatArray, sets: Sets, sd: float) -> Fitte
     base = _with_spread(base, sets, target, sd)
     for draw in count():
         profile = replace(base, draw=draw)
-        own, other = (
-            _pooled(profile, [both[side] for both in sets.values()]) for side in (0, 1)
+        dataset_reads, stand_in_reads = (
+            _pooled(profile, [pair[side] for pair in sets.values()]) for side in (0, 1)
         )
         # Some scores are rare, so the row of a score is fitted
         # to both kinds of items together.
-        delta = _solve_rows(_joined([own, other]), target)
+        delta = _solve_rows(_joined([dataset_reads, stand_in_reads]), target)
         achieved = {
-            "dataset": {"largest_difference": _largest_miss(own, delta, target)},
-            "stand_in": {"largest_difference": _largest_miss(other, delta, target)},
+            "dataset": {
+                "largest_difference": _largest_miss(dataset_reads, delta, target)
+            },
+            "stand_in": {
+                "largest_difference": _largest_miss(stand_in_reads, delta, target)
+            },
         }
         if all(
-            a["largest_difference"] <= 100 * ROW_TOLERANCE * _MARGIN
-            for a in achieved.values()
+            figures["largest_difference"] <= 100 * ROW_TOLERANCE * _MARGIN
+            for figures in achieved.values()
         ):
             profile = replace(profile, interaction=tuple(map(tuple, delta.tolist())))
             return profile, {
@@ -329,11 +337,11 @@ def _solve_rows(reads: _Reads, target: FloatArray) -> FloatArray:
     """
     delta, best = np.zeros((5, 5)), (np.inf, np.zeros((5, 5)))
     for _ in range(60):
-        rows = _rows(reads, delta)
+        shares = _rows(reads, delta)
         best = min(
-            best, (float(np.abs(rows - target).max()), delta), key=lambda b: b[0]
+            best, (float(np.abs(shares - target).max()), delta), key=lambda b: b[0]
         )
-        delta = delta + np.log(target / np.maximum(rows, 1e-3))
+        delta = delta + np.log(target / np.maximum(shares, 1e-3))
         delta = _rounded(delta - delta.mean(axis=1, keepdims=True))
     return best[1]
 
@@ -381,13 +389,13 @@ def _with_criterion_effect(base: Profile, asked: _Asked, delta_pos: float) -> Pr
     requests = plan(items, balanced(items["criterion"].nunique()), template="criteria")
 
     def excess(height: float) -> float:
-        own = simulate(
+        judgments = simulate(
             requests, items, replace(base, criterion_position=(height, -height))
         )
-        cells = own.groupby(["criterion", "criterion_position"], observed=True)[
-            "score"
-        ].mean()
-        gaps = cells.groupby(level=0, observed=True).agg(
+        position_means = judgments.groupby(
+            ["criterion", "criterion_position"], observed=True
+        )["score"].mean()
+        gaps = position_means.groupby(level=0, observed=True).agg(
             lambda means: means.max() - means.min()
         )
         return float(gaps.mean()) - delta_pos
@@ -405,10 +413,12 @@ def _with_spread(base: Profile, sets: Sets, target: FloatArray, sd: float) -> Pr
     def excess(noise: float) -> float:
         profile = replace(base, order_noise=noise)
         delta = _solve_rows(
-            _pooled(profile, [both[0] for both in sets.values()]), target
+            _pooled(profile, [pair[0] for pair in sets.values()]), target
         )
-        own = (_reads(profile, asked) for asked in rated)
-        return float(np.mean([_within_item_sd(reads, delta) for reads in own])) - sd
+        all_reads = (_reads(profile, asked) for asked in rated)
+        return (
+            float(np.mean([_within_item_sd(reads, delta) for reads in all_reads])) - sd
+        )
 
     if excess(0.0) >= 0:
         return replace(base, order_noise=0.0)
@@ -445,12 +455,12 @@ def _pooled(profile: Profile, sets: Sequence[_Asked]) -> _Reads:
 
 
 def _joined(parts: Sequence[_Reads]) -> _Reads:
-    first = np.cumsum([0, *(part.item.max() + 1 for part in parts)])
+    starts = np.cumsum([0, *(part.item.max() + 1 for part in parts)])
     return _Reads(
         np.concatenate([part.logits for part in parts]),
         np.concatenate([part.score for part in parts]),
         np.concatenate(
-            [part.item + start for part, start in zip(parts, first, strict=False)]
+            [part.item + start for part, start in zip(parts, starts, strict=False)]
         ),
     )
 
@@ -463,9 +473,9 @@ def _rounded(values: FloatArray) -> FloatArray:
 def _plain(value: Any) -> Any:
     """Turn tuples and numpy scalars into what YAML writes."""
     if isinstance(value, dict):
-        return {key: _plain(v) for key, v in value.items()}
+        return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [_plain(entry) for entry in value]
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -42,45 +42,48 @@ def recordings() -> dict[str, pd.DataFrame]:
 
 def tables(loaded: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Compute every table of the chapter, by the name of its file."""
-    parts: dict[str, list[pd.DataFrame]] = {}
+    pieces: dict[str, list[pd.DataFrame]] = {}
     for name in ("summeval-gpt", "hanna-llm"):
         frame = loaded[name]
         items = frame.rated
-        parts.setdefault("status", []).append(statuses(frame).assign(recording=name))
-        for judge, own in frame.groupby("judge", observed=True):
-            once = first_reads(own)
-            if once["template"].nunique() < 2:
+        pieces.setdefault("status", []).append(statuses(frame).assign(recording=name))
+        for judge, of_judge in frame.groupby("judge", observed=True):
+            first = first_reads(of_judge)
+            if first["template"].nunique() < 2:
                 continue
-            who = {"recording": name, "judge": judge}
-            with_people, contrasts = agreement(once, items)
-            for table, found in (
-                ("lost", losses(once)),
-                ("components", components(once)),
-                ("spread", spread(once)),
+            names = {"recording": name, "judge": judge}
+            with_people, contrasts = agreement(first, items)
+            for kind, table_of_judge in (
+                ("lost", losses(first)),
+                ("components", components(first)),
+                ("spread", spread(first)),
                 ("agreement", with_people),
                 ("contrasts", contrasts),
-                ("systems", systems(once)),
-                ("ranks", ranks(once, items)),
+                ("systems", systems(first)),
+                ("ranks", ranks(first, items)),
             ):
-                parts.setdefault(table, []).append(found.assign(**who))
+                pieces.setdefault(kind, []).append(table_of_judge.assign(**names))
     gpt = loaded["summeval-gpt"]
-    out = {k: _first(pd.concat(v, ignore_index=True)) for k, v in parts.items()}
-    out["reask"] = reask(gpt[gpt["judge"] == GPT])
-    out["pairs"] = swapped(loaded["summeval-pairs"])
-    return out
+    joined = {
+        k: _identifiers_first(pd.concat(v, ignore_index=True))
+        for k, v in pieces.items()
+    }
+    joined["reask"] = reask(gpt[gpt["judge"] == GPT])
+    joined["pairs"] = swapped(loaded["summeval-pairs"])
+    return joined
 
 
-def _first(table: pd.DataFrame) -> pd.DataFrame:
-    names = [c for c in ("recording", "judge") if c in table]
-    return table[[*names, *(c for c in table if c not in names)]]
+def _identifiers_first(table: pd.DataFrame) -> pd.DataFrame:
+    identifiers = [c for c in ("recording", "judge") if c in table]
+    return table[[*identifiers, *(c for c in table if c not in identifiers)]]
 
 
 def statuses(judgments: pd.DataFrame) -> pd.DataFrame:
     """Count the status of every answer, by judge and form;
     second reads are counted apart.
     """
-    by = ["judge", "template", "replicate", "status", "reason"]
-    counts = judgments.groupby(by, observed=True).size().rename("n").reset_index()
+    keys = ["judge", "template", "replicate", "status", "reason"]
+    counts = judgments.groupby(keys, observed=True).size().rename("n").reset_index()
     counts = counts.astype(
         dict.fromkeys(["judge", "template", "status", "reason"], str)
     )
@@ -106,9 +109,9 @@ def crossed(judgments: pd.DataFrame) -> tuple[pd.DataFrame, FloatArray, list[str
 
 def _in_forms(judgments: pd.DataFrame) -> pd.DataFrame:
     keys = ["criterion", "cluster_id", "candidate", "item_id"]
-    names = [k for k in keys if k in judgments]
-    text = judgments.astype(dict.fromkeys([*names, "template"], str))
-    return text.pivot(index=names, columns="template", values="score")
+    index = [k for k in keys if k in judgments]
+    typed = judgments.astype(dict.fromkeys([*index, "template"], str))
+    return typed.pivot(index=index, columns="template", values="score")
 
 
 def losses(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -119,13 +122,18 @@ def losses(judgments: pd.DataFrame) -> pd.DataFrame:
     them.
     """
     wide = _in_forms(judgments)
-    x = wide.to_numpy(np.float64, na_value=np.nan)
-    rows = [{"form": ALL, **loss_row(len(x), *left_out(x, ~np.isnan(x).any(axis=1)))}]
+    scores = wide.to_numpy(np.float64, na_value=np.nan)
+    rows = [
+        {
+            "form": ALL,
+            **loss_row(len(scores), *left_out(scores, ~np.isnan(scores).any(axis=1))),
+        }
+    ]
     for j, form in enumerate(wide.columns):
-        others = item_means(np.delete(x, j, axis=1))
-        why = lost_scores(x[:, j], others, (form, "the others"))
-        own = [reason for reason in why if reason.numbers["lacking"] == form]
-        rows.append({"form": form, **loss_row(len(x), *own)})
+        other_means = item_means(np.delete(scores, j, axis=1))
+        reasons = lost_scores(scores[:, j], other_means, (form, "the others"))
+        of_form = [reason for reason in reasons if reason.numbers["lacking"] == form]
+        rows.append({"form": form, **loss_row(len(scores), *of_form)})
     return pd.DataFrame(rows)
 
 
@@ -139,37 +147,46 @@ def components(judgments: pd.DataFrame) -> pd.DataFrame:
     cluster at a time (95 % jackknife-t); they are for texts like these and these very
     forms. A second read of a cell is part of item × form.
     """
-    keys, x, _ = crossed(judgments)
-    names = list(pd.unique(keys["criterion"]))
-    n_forms = x.shape[1]
-    each = np.zeros((len(x), len(names), n_forms + 3))
-    for k, name in enumerate(names):
-        own = (keys["criterion"] == name).to_numpy()
-        y = x[own] - x[own].mean()
-        mean = y.mean(axis=1)
-        each[own, k] = np.column_stack(
-            [np.ones(len(y)), mean**2, (y**2).sum(axis=1), y]
+    keys, scores, _ = crossed(judgments)
+    criteria = list(pd.unique(keys["criterion"]))
+    n_forms = scores.shape[1]
+    summands = np.zeros((len(scores), len(criteria), n_forms + 3))
+    for k, name in enumerate(criteria):
+        in_criterion = (keys["criterion"] == name).to_numpy()
+        centred = scores[in_criterion] - scores[in_criterion].mean()
+        means = centred.mean(axis=1)
+        summands[in_criterion, k] = np.column_stack(
+            [np.ones(len(centred)), means**2, (centred**2).sum(axis=1), centred]
         )
-    sums = by_cluster(each, _codes(keys["cluster_id"]))
+    sums = by_cluster(summands, _codes(keys["cluster_id"]))
     total = sums.sum(axis=0)
-    found, left = _variances(total), _variances(total - sums)
+    estimates, jackknifed = _variances(total), _variances(total - sums)
     rows = []
-    for k, name in enumerate([*names, "mean"]):
-        one, without = (
-            (found.mean(axis=0), left.mean(axis=1))
+    for k, name in enumerate([*criteria, "mean"]):
+        variances, variances_without = (
+            (estimates.mean(axis=0), jackknifed.mean(axis=1))
             if name == "mean"
-            else (found[k], left[:, k])
+            else (estimates[k], jackknifed[:, k])
         )
-        n = total[:, 0].sum() if name == "mean" else total[k, 0]
-        share, share_without = (_shares(v) for v in (one, without))
-        for s, source in enumerate(SOURCES):
+        n_items = total[:, 0].sum() if name == "mean" else total[k, 0]
+        share, share_without = (
+            _shares(values) for values in (variances, variances_without)
+        )
+        for column, source in enumerate(SOURCES):
             rows.append(
                 {
                     "criterion": name,
                     "source": source,
-                    **bounded("variance", jackknife_t(float(one[s]), without[:, s])),
-                    **jackknife_t(share[s], share_without[:, s]).named("share", *ENDS),
-                    "n_items": int(n),
+                    **bounded(
+                        "variance",
+                        jackknife_t(
+                            float(variances[column]), variances_without[:, column]
+                        ),
+                    ),
+                    **jackknife_t(share[column], share_without[:, column]).named(
+                        "share", *ENDS
+                    ),
+                    "n_items": int(n_items),
                     "n_clusters": len(sums),
                     "n_forms": n_forms,
                 }
@@ -181,35 +198,45 @@ def _variances(sums: FloatArray) -> FloatArray:
     """Item, form and item × form, from summed 1, mean²,
     Σ² and scores by form (…, 3 + forms).
     """
-    n, squared, every = np.moveaxis(sums[..., :3], -1, 0)
+    # Expected mean squares: k σ²_item + σ²_rest of items, σ²_rest of the rest.
+    # The variance of the n-item form means estimates σ²_form + σ²_rest / n.
+    n, sum_mean_sq, sum_sq = np.moveaxis(sums[..., :3], -1, 0)
     k = sums.shape[-1] - 3
-    form = sums[..., 3:] / n[..., None]
-    grand = form.mean(axis=-1)
-    ms_item = k * (squared - n * grand**2) / (n - 1)
-    rest = every - k * squared - n * (form**2).sum(axis=-1) + k * n * grand**2
-    ms_rest = rest / ((n - 1) * (k - 1))
-    between = form.var(axis=-1, ddof=1)
-    return np.stack([(ms_item - ms_rest) / k, between - ms_rest / n, ms_rest], axis=-1)
+    form_means = sums[..., 3:] / n[..., None]
+    grand = form_means.mean(axis=-1)
+    ms_item = k * (sum_mean_sq - n * grand**2) / (n - 1)
+    ss_rest = (
+        sum_sq - k * sum_mean_sq - n * (form_means**2).sum(axis=-1) + k * n * grand**2
+    )
+    ms_rest = ss_rest / ((n - 1) * (k - 1))
+    var_forms = form_means.var(axis=-1, ddof=1)
+    return np.stack(
+        [(ms_item - ms_rest) / k, var_forms - ms_rest / n, ms_rest], axis=-1
+    )
 
 
 def _shares(variances: FloatArray) -> FloatArray:
-    part = np.maximum(variances, 0.0)
-    return part / part.sum(axis=-1, keepdims=True)
+    # A negative estimate counts as 0.
+    nonnegative = np.maximum(variances, 0.0)
+    return nonnegative / nonnegative.sum(axis=-1, keepdims=True)
 
 
 def spread(judgments: pd.DataFrame) -> pd.DataFrame:
     """Measure how far the forms differ on one item,
     and each form's mean score, with intervals.
     """
-    keys, x, names = crossed(judgments)
+    keys, scores, forms = crossed(judgments)
     cluster = _codes(keys["cluster_id"])
-    apart = np.ptp(x, axis=1)
-    rows = [_mean("range", apart, cluster)]
+    ranges = np.ptp(scores, axis=1)
+    rows = [_quantity_row("range", ranges, cluster)]
     rows += [
-        _mean(f"range ≥ {k}", (apart >= k).astype(float), cluster, share=True)
+        _quantity_row(f"range ≥ {k}", (ranges >= k).astype(float), cluster, share=True)
         for k in (1, 2, 3)
     ]
-    rows += [_mean(f"mean: {name}", x[:, j], cluster) for j, name in enumerate(names)]
+    rows += [
+        _quantity_row(f"mean: {name}", scores[:, j], cluster)
+        for j, name in enumerate(forms)
+    ]
     return pd.DataFrame(rows)
 
 
@@ -217,12 +244,12 @@ def _codes(names: pd.Series) -> IntArray:
     return np.unique(names, return_inverse=True)[1]
 
 
-def _mean(
-    what: str, values: FloatArray, cluster: IntArray, share: bool = False
+def _quantity_row(
+    quantity: str, values: FloatArray, cluster: IntArray, share: bool = False
 ) -> dict[str, Any]:
     row = mean_row(values, cluster, (0.0, 1.0) if share else None, "estimate")
     return {
-        "quantity": what,
+        "quantity": quantity,
         **row,
         "n_items": len(values),
         "n_clusters": len(np.unique(cluster)),
@@ -249,46 +276,54 @@ def agreement(
         (Benjamini–Hochberg) over the pairs of forms, and over the comparisons with the
         mean of all.
     """
-    keys, x, names = crossed(judgments)
-    names, x = [*names, ALL], np.column_stack([x, x.mean(axis=1)])
+    keys, scores, forms = crossed(judgments)
+    forms, scores = [*forms, ALL], np.column_stack([scores, scores.mean(axis=1)])
     human = items.astype({"item_id": str}).set_index("item_id")["human"]
-    y = human.loc[keys["item_id"]].to_numpy(np.float64)
-    code, criteria = pd.factorize(keys["criterion"])
-    each = per_criterion(x.T, y, code)
+    ratings = human.loc[keys["item_id"]].to_numpy(np.float64)
+    criterion_code, criteria = pd.factorize(keys["criterion"])
+    summands = per_criterion(scores.T, ratings, criterion_code)
     # clusters, forms, criteria, moments
-    sums = by_cluster(each, _codes(keys["cluster_id"]))
+    sums = by_cluster(summands, _codes(keys["cluster_id"]))
     total = sums.sum(axis=0)
-    found, left = correlation(total), correlation(total - sums)
-    count = {"n_items": len(x), "n_clusters": len(sums)}
+    r_all, r_without = correlation(total), correlation(total - sums)
+    counts = {"n_items": len(scores), "n_clusters": len(sums)}
     rows = []
-    for j, form in enumerate(names):
+    for j, form in enumerate(forms):
         for k, criterion in enumerate([*criteria, "mean"]):
-            over = slice(None) if criterion == "mean" else slice(k, k + 1)
-            r = float(found[j, over].mean())
-            row = bounded("r", fisher_jackknife_t(r, left[:, j, over].mean(axis=1)))
-            n = len(x) if criterion == "mean" else int(total[0, k, 0])
-            rows.append(
-                {"criterion": criterion, "form": form, **row, **count, "n_items": n}
+            averaged = slice(None) if criterion == "mean" else slice(k, k + 1)
+            mean_r = float(r_all[j, averaged].mean())
+            row = bounded(
+                "r", fisher_jackknife_t(mean_r, r_without[:, j, averaged].mean(axis=1))
             )
-    macro, macro_left = found.mean(axis=1), left.mean(axis=2)
+            n_items = len(scores) if criterion == "mean" else int(total[0, k, 0])
+            rows.append(
+                {
+                    "criterion": criterion,
+                    "form": form,
+                    **row,
+                    **counts,
+                    "n_items": n_items,
+                }
+            )
+    macro, macro_left = r_all.mean(axis=1), r_without.mean(axis=2)
     pairs = []
-    for a, b in combinations(range(len(names)), 2):
-        delta = float(macro[b] - macro[a])
-        more = jackknife_t(delta, macro_left[:, b] - macro_left[:, a])
+    for first, second in combinations(range(len(forms)), 2):
+        delta = float(macro[second] - macro[first])
+        difference = jackknife_t(delta, macro_left[:, second] - macro_left[:, first])
         pairs.append(
             {
-                "form_a": names[a],
-                "form_b": names[b],
-                **bounded("delta", more),
-                "p": more.p,
-                **count,
+                "form_a": forms[first],
+                "form_b": forms[second],
+                **bounded("delta", difference),
+                "p": difference.p,
+                **counts,
             }
         )
     table = pd.DataFrame(pairs)
-    single = table["form_b"] != ALL
-    for own in (single, ~single):
-        table.loc[own, "p_adjusted"] = benjamini_hochberg(
-            table.loc[own, "p"].to_numpy()
+    is_between_forms = table["form_b"] != ALL
+    for family in (is_between_forms, ~is_between_forms):
+        table.loc[family, "p_adjusted"] = benjamini_hochberg(
+            table.loc[family, "p"].to_numpy()
         )
     return pd.DataFrame(rows), table
 
@@ -300,15 +335,19 @@ def systems(judgments: pd.DataFrame) -> pd.DataFrame:
     Where a score failed in one form it counts in none, so that forms are compared on
     one set.
     """
-    sums, count, names, forms = _system_sums(judgments)
+    sums, count, system_names, forms = _system_sums(judgments)
     mean = sums.sum(axis=0) / count.sum(axis=0)[:, None]
-    table = pd.DataFrame(mean, index=pd.Index(names, name="system"), columns=forms)
-    place = table.rank(ascending=False, method="min").astype(int)
+    table = pd.DataFrame(
+        mean, index=pd.Index(system_names, name="system"), columns=forms
+    )
+    places = table.rank(ascending=False, method="min").astype(int)
     long = table.melt(
         ignore_index=False, var_name="form", value_name="mean"
     ).reset_index()
-    ranks = place.melt(ignore_index=False, value_name="place")["place"].to_numpy()
-    return long.assign(place=ranks)
+    place_column = places.melt(ignore_index=False, value_name="place")[
+        "place"
+    ].to_numpy()
+    return long.assign(place=place_column)
 
 
 def _system_sums(
@@ -317,12 +356,12 @@ def _system_sums(
     """Sum the scores over criteria: (clusters, systems, forms),
     and count (clusters, systems).
     """
-    keys, x, forms = crossed(judgments)
-    names, system = np.unique(keys["candidate"], return_inverse=True)
-    own = np.eye(len(names))[system]  # items, systems
+    keys, scores, forms = crossed(judgments)
+    system_names, system = np.unique(keys["candidate"], return_inverse=True)
+    membership = np.eye(len(system_names))[system]  # items, systems
     cluster = _codes(keys["cluster_id"])
-    sums = by_cluster(own[:, :, None] * x[:, None], cluster)
-    return sums, by_cluster(own, cluster), list(names), forms
+    sums = by_cluster(membership[:, :, None] * scores[:, None], cluster)
+    return sums, by_cluster(membership, cluster), list(system_names), forms
 
 
 def ranks(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -333,50 +372,57 @@ def ranks(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     of opposite orders (``both_sure``: the 95 % t interval of the difference, over
     clusters, excludes 0 in both).
     """
-    sums, count, names, forms = _system_sums(judgments)
-    first, second = np.triu_indices(len(names), 1)
+    sums, count, system_names, forms = _system_sums(judgments)
+    first, second = np.triu_indices(len(system_names), 1)
     mean = sums.sum(axis=0) / count.sum(axis=0)[:, None]
-    middle = mean[first] - mean[second]  # pairs, forms
+    differences = mean[first] - mean[second]  # pairs, forms
     with np.errstate(invalid="ignore"):
-        own = sums / count[..., None]
+        cluster_means = sums / count[..., None]
     # a cluster without a scored text of one system: NaN
-    apart = own[:, first] - own[:, second]
-    n = (~np.isnan(apart)).sum(axis=0)
-    error = np.nanstd(apart, axis=0, ddof=1) / np.sqrt(n)
-    sure = np.sign(middle) * (np.abs(middle) > stats.t.ppf(0.975, n - 1) * error)
+    cluster_differences = cluster_means[:, first] - cluster_means[:, second]
+    n_clusters = (~np.isnan(cluster_differences)).sum(axis=0)
+    se = np.nanstd(cluster_differences, axis=0, ddof=1) / np.sqrt(n_clusters)
+    # The sign of a difference whose t interval excludes 0, otherwise 0.
+    sure_sign = np.sign(differences) * (
+        np.abs(differences) > stats.t.ppf(0.975, n_clusters - 1) * se
+    )
     keys = crossed(judgments)[0]
-    whole = judgments[judgments["item_id"].astype(str).isin(keys["item_id"])]
+    complete = judgments[judgments["item_id"].astype(str).isin(keys["item_id"])]
     rows = []
-    for j, a in enumerate(forms):
-        one = whole[whole["template"] == a]
-        for k, b in enumerate(forms[j + 1 :], start=j + 1):
-            other = whole[whole["template"] == b].set_index("item_id")["score"]
-            as_people = items.assign(
-                human=items["item_id"].astype(str).map(_named(other))
+    for j, form_a in enumerate(forms):
+        of_a = complete[complete["template"] == form_a]
+        for k, form_b in enumerate(forms[j + 1 :], start=j + 1):
+            scores_b = complete[complete["template"] == form_b].set_index("item_id")[
+                "score"
+            ]
+            b_as_people = items.assign(
+                human=items["item_id"].astype(str).map(_by_item_id(scores_b))
             )
             rows.append(
                 {
-                    "form_a": a,
-                    "form_b": b,
-                    **_tau(one, as_people),
+                    "form_a": form_a,
+                    "form_b": form_b,
+                    **_tau(of_a, b_as_people),
                     "n_pairs": len(first),
-                    "reversed": int((middle[:, j] * middle[:, k] < 0).sum()),
-                    "both_sure": int((sure[:, j] * sure[:, k] < 0).sum()),
+                    "reversed": int((differences[:, j] * differences[:, k] < 0).sum()),
+                    "both_sure": int((sure_sign[:, j] * sure_sign[:, k] < 0).sum()),
                 }
             )
-        rows.append({"form_a": a, "form_b": "people", **_tau(one, items)})
+        rows.append({"form_a": form_a, "form_b": "people", **_tau(of_a, items)})
     counts = ["n_pairs", "reversed", "both_sure"]
     return pd.DataFrame(rows).astype(dict.fromkeys(counts, "Int64"))
 
 
-def _named(scores: pd.Series) -> dict[str, float]:
+def _by_item_id(scores: pd.Series) -> dict[str, float]:
     return dict(zip(scores.index.astype(str), scores.to_numpy(), strict=True))
 
 
 def _tau(judgments: pd.DataFrame, items: pd.DataFrame) -> dict[str, float]:
-    kept = items.dropna(subset=["human"])
-    (row,) = rb.statistics.system_agreement(judgments, kept, by=[]).to_dict("records")
-    return {k: row[k] for k in ("tau", "tau_low", "tau_high", "n_systems")}
+    rated = items.dropna(subset=["human"])
+    (row,) = rb.statistics.system_agreement(judgments, rated, by=[]).to_dict("records")
+    return {
+        column: row[column] for column in ("tau", "tau_low", "tau_high", "n_systems")
+    }
 
 
 def reask(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -393,25 +439,27 @@ def reask(judgments: pd.DataFrame) -> pd.DataFrame:
     cluster = (
         first.drop_duplicates("item_id").set_index("item_id")["cluster_id"].astype(str)
     )
-    again = judgments[judgments["replicate"] == 2].astype(
+    rereads = judgments[judgments["replicate"] == 2].astype(
         {"item_id": str, "template": str}
     )
     rows = []
-    for form, own in again.groupby("template"):
-        one = wide.loc[own["item_id"]]
-        groups = _codes(cluster.loc[own["item_id"]])
+    for form, reread in rereads.groupby("template"):
+        first_scores = wide.loc[reread["item_id"]]
+        groups = _codes(cluster.loc[reread["item_id"]])
         for other in ["asked again", *wide.columns.drop(form)]:
-            second = (
-                own["score"].to_numpy()
+            compared = (
+                reread["score"].to_numpy()
                 if other == "asked again"
-                else one[other].to_numpy()
+                else first_scores[other].to_numpy()
             )
-            apart = one[form].to_numpy() - second
-            differs = (apart != 0).astype(float)
-            row = _mean("share that differs", differs, groups, share=True)
-            half = _mean("half of the square", apart**2 / 2, groups)
-            row |= {"variance": half["estimate"]}
-            row |= {f"variance_{end}": half[end] for end in ("low", "high")}
+            differences = first_scores[form].to_numpy() - compared
+            differs = (differences != 0).astype(float)
+            row = _quantity_row("share that differs", differs, groups, share=True)
+            half_square = _quantity_row(
+                "half of the square", differences**2 / 2, groups
+            )
+            row |= {"variance": half_square["estimate"]}
+            row |= {f"variance_{end}": half_square[end] for end in ("low", "high")}
             rows.append(
                 {"form": form, "against": other, "n_differ": int(differs.sum()), **row}
             )
@@ -427,40 +475,42 @@ def swapped(pairs: pd.DataFrame) -> pd.DataFrame:
     experts prefer one where the verdict names that one: in one order, in the other, and
     where both orders agree.
     """
-    text = pairs.astype(
+    typed = pairs.astype(
         {"item_id": str, "cluster_id": str, "criterion": str, "ordering": str}
     )
     names = ["item_id", "criterion", "cluster_id"]
-    wide = text.pivot(index=names, columns="ordering", values="score").reset_index()
+    wide = typed.pivot(index=names, columns="ordering", values="score").reset_index()
     human = pairs.rated.astype({"item_id": str}).set_index("item_id")["human"]
-    better = human.reindex(wide["item_id"]).to_numpy(np.float64)
-    one, two = wide["1-2"].to_numpy(), wide["2-1"].to_numpy()
+    preferred = human.reindex(wide["item_id"]).to_numpy(np.float64)
+    verdict_12, verdict_21 = wide["1-2"].to_numpy(), wide["2-1"].to_numpy()
     outcome = {
-        "kept": one == two,
-        "first": (one == 1) & (two == 2),
-        "second": (one == 2) & (two == 1),
-        "tie": (one != two) & ((one == 1.5) | (two == 1.5)),
+        "kept": verdict_12 == verdict_21,
+        "first": (verdict_12 == 1) & (verdict_21 == 2),
+        "second": (verdict_12 == 2) & (verdict_21 == 1),
+        "tie": (verdict_12 != verdict_21) & ((verdict_12 == 1.5) | (verdict_21 == 1.5)),
     }
     rows = []
     for criterion in ["all", *sorted(wide["criterion"].unique())]:
-        own = (
+        in_criterion = (
             np.ones(len(wide), bool)
             if criterion == "all"
             else wide["criterion"] == criterion
         )
         groups = _codes(wide["cluster_id"])
-        for name, hit in outcome.items():
-            row = _mean(name, hit[own].astype(float), groups[own], share=True)
+        for name, hits in outcome.items():
+            row = _quantity_row(
+                name, hits[in_criterion].astype(float), groups[in_criterion], share=True
+            )
             rows.append({"criterion": criterion, **row})
-        rated = own & ~np.isnan(better)
-        same = rated & outcome["kept"] & (one != 1.5)
-        for name, part, verdict in (
-            ("right, in the order given", rated, one),
-            ("right, swapped", rated, two),
-            ("right, where both agree on one", same, one),
+        rated = in_criterion & ~np.isnan(preferred)
+        both_agree = rated & outcome["kept"] & (verdict_12 != 1.5)
+        for name, used, verdict in (
+            ("right, in the order given", rated, verdict_12),
+            ("right, swapped", rated, verdict_21),
+            ("right, where both agree on one", both_agree, verdict_12),
         ):
-            hit = (verdict[part] == better[part]).astype(float)
-            row = _mean(name, hit, groups[part], share=True)
+            hits = (verdict[used] == preferred[used]).astype(float)
+            row = _quantity_row(name, hits, groups[used], share=True)
             rows.append({"criterion": criterion, **row})
     return pd.DataFrame(rows)
 

@@ -72,55 +72,61 @@ def loaded() -> pd.DataFrame:
     """One row a judged item that people rated: judge,
     dataset, and what `cells` needs.
     """
-    parts = []
-    for name in dict.fromkeys(name for name, _ in JUDGES):
-        judgments = rb.load_recording(name)
-        judge = (
+    frames = []
+    for recording in dict.fromkeys(recording for recording, _ in JUDGES):
+        judgments = rb.load_recording(recording)
+        judge_names = (
             judgments["judge"]
             .astype(str)
-            .map(lambda j, name=name: JUDGES.get((name, j)))
+            .map(lambda j, recording=recording: JUDGES.get((recording, j)))
         )
-        kept = judge.notna() & (judgments["replicate"].astype(int) == 1)
-        part = pd.DataFrame(judgments[kept]).assign(judge=judge[kept])
-        part["score"] = part["score"].to_numpy(dtype=float, na_value=np.nan)
-        part["dataset"] = "HANNA" if name == "hanna-llm" else "SummEval"
-        text = ["judge", "dataset", "criterion", "cluster_id", "candidate", "item_id"]
-        one = part[part["template"].astype(str).isin(FORMS)][[*text, "score"]]
-        if name == "hanna-llm":
-            mean = part.groupby(text, sort=False, as_index=False, observed=True)[
-                "score"
-            ].mean()
-            one = pd.concat([one, mean.assign(judge=FOUR)])
-        rated = judgments.rated[["item_id", "human"]]
-        parts.append(one.merge(rated, on="item_id", validate="m:1"))
-    return pd.concat(parts, ignore_index=True)
+        is_used = judge_names.notna() & (judgments["replicate"].astype(int) == 1)
+        first_reads = pd.DataFrame(judgments[is_used]).assign(
+            judge=judge_names[is_used]
+        )
+        first_reads["score"] = first_reads["score"].to_numpy(
+            dtype=float, na_value=np.nan
+        )
+        first_reads["dataset"] = "HANNA" if recording == "hanna-llm" else "SummEval"
+        keys = ["judge", "dataset", "criterion", "cluster_id", "candidate", "item_id"]
+        one_form = first_reads[first_reads["template"].astype(str).isin(FORMS)][
+            [*keys, "score"]
+        ]
+        if recording == "hanna-llm":
+            mean_of_forms = first_reads.groupby(
+                keys, sort=False, as_index=False, observed=True
+            )["score"].mean()
+            one_form = pd.concat([one_form, mean_of_forms.assign(judge=FOUR)])
+        ratings = judgments.rated[["item_id", "human"]]
+        frames.append(one_form.merge(ratings, on="item_id", validate="m:1"))
+    return pd.concat(frames, ignore_index=True)
 
 
 def cells(scores: pd.DataFrame) -> list[Cell]:
     """Put every judge and criterion into matrices;
     a cluster that lacks a score is left out.
     """
-    found = []
-    for (judge, dataset, criterion), part in scores.groupby(
+    complete = []
+    for (judge, dataset, criterion), texts in scores.groupby(
         ["judge", "dataset", "criterion"], sort=False
     ):
-        if part.duplicated(["cluster_id", "candidate"]).any():
+        if texts.duplicated(["cluster_id", "candidate"]).any():
             raise ValueError(
                 f"{judge}, {criterion}: a text appears twice, so draws would repeat it"
             )
-        wide = part.pivot(
+        wide = texts.pivot(
             index="cluster_id", columns="candidate", values=["human", "score"]
         )
         wide = wide.dropna()
-        if len(wide) < 0.9 * part["cluster_id"].nunique():
+        if len(wide) < 0.9 * texts["cluster_id"].nunique():
             raise ValueError(
                 f"{judge}, {criterion}: over a tenth of the clusters lack a score"
             )
         human, score = wide["human"].to_numpy(), wide["score"].to_numpy()
-        found.append(
+        complete.append(
             Cell(judge, dataset, criterion, human, score, tuple(map(str, wide.index)))
         )
-    return found
+    return complete
 
 
 def losses(scores: pd.DataFrame) -> pd.DataFrame:
@@ -131,11 +137,11 @@ def losses(scores: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     keys = ["judge", "dataset", "criterion"]
-    for names, part in scores.groupby(keys, sort=False):
-        human, score = (part[name].to_numpy(np.float64) for name in ("human", "score"))
-        why = lost_scores(score, human, ("judge", "people"))
+    for values, texts in scores.groupby(keys, sort=False):
+        human, score = (texts[name].to_numpy(np.float64) for name in ("human", "score"))
+        reasons = lost_scores(score, human, ("judge", "people"))
         rows.append(
-            {**dict(zip(keys, names, strict=True)), **loss_row(len(part), *why)}
+            {**dict(zip(keys, values, strict=True)), **loss_row(len(texts), *reasons)}
         )
     return pd.DataFrame(rows)
 
@@ -149,12 +155,12 @@ def chosen(rng: np.random.Generator, total: int, n: int, draws: int) -> IntArray
 
     In a random order, the same on every processor: that of `argpartition` is not.
     """
-    step = max(1, int(BLOCK // total))
-    parts = [
-        rng.random((min(step, draws - start), total)).argsort(axis=1)[:, :n]
-        for start in range(0, draws, step)
+    block_size = max(1, int(BLOCK // total))
+    blocks = [
+        rng.random((min(block_size, draws - start), total)).argsort(axis=1)[:, :n]
+        for start in range(0, draws, block_size)
     ]
-    return np.concatenate(parts)
+    return np.concatenate(blocks)
 
 
 def rotated(
@@ -163,9 +169,9 @@ def rotated(
     """One text of each of n clusters, the systems in turn:
     clusters and systems, (draws, n).
     """
-    order = rng.permuted(np.tile(np.arange(clusters), (draws, 1)), axis=1)[:, :n]
-    turn = rng.permuted(np.tile(np.arange(systems), (draws, 1)), axis=1)
-    return order, turn[:, np.arange(n) % systems]
+    cluster = rng.permuted(np.tile(np.arange(clusters), (draws, 1)), axis=1)[:, :n]
+    system_order = rng.permuted(np.tile(np.arange(systems), (draws, 1)), axis=1)
+    return cluster, system_order[:, np.arange(n) % systems]
 
 
 # ---- the mean of all texts
@@ -185,13 +191,16 @@ def regression(
     As `rubricnb.mean_with_labels` for texts drawn singly; `strata` are centred within.
     """
     n = y.shape[1]
-    slope, error, spread = fitted(y, f, strata)
-    varies = spread > 0
+    slope, residuals, ss_f = fitted(y, f, strata)
+    varies = ss_f > 0
     df = n - (1 if strata is None else int(strata.max()) + 1) - 1
-    further = everything - f.mean(axis=1)
-    away = np.where(varies, further**2 / np.where(varies, spread, 1), 0)
-    variance = (error**2).sum(axis=1) / (df + ~varies) * ((1 - n / total) / n + away)
-    return y.mean(axis=1) + slope * further, np.sqrt(variance), df
+    mean_gap = everything - f.mean(axis=1)
+    # Var = σ² ((1 − n/N) / n + (F̄ − f̄)² / Σ(f − f̄)²), of a regression estimator
+    leverage = np.where(varies, mean_gap**2 / np.where(varies, ss_f, 1), 0)
+    variance = (
+        (residuals**2).sum(axis=1) / (df + ~varies) * ((1 - n / total) / n + leverage)
+    )
+    return y.mean(axis=1) + slope * mean_gap, np.sqrt(variance), df
 
 
 def fitted(
@@ -202,11 +211,11 @@ def fitted(
 
     The last is 0, and the slope too, where scores do not vary.
     """
-    own_y, own_f = centred(y, strata), centred(f, strata)
-    spread = (own_f**2).sum(axis=1)
-    spread = np.where(spread > 1e-12 * y.shape[1], spread, 0.0)
-    slope = (own_f * own_y).sum(axis=1) / np.where(spread > 0, spread, np.inf)
-    return slope, own_y - slope[:, None] * own_f, spread
+    centred_y, centred_f = centred(y, strata), centred(f, strata)
+    ss_f = (centred_f**2).sum(axis=1)
+    ss_f = np.where(ss_f > 1e-12 * y.shape[1], ss_f, 0.0)
+    slope = (centred_f * centred_y).sum(axis=1) / np.where(ss_f > 0, ss_f, np.inf)
+    return slope, centred_y - slope[:, None] * centred_f, ss_f
 
 
 def alone(
@@ -215,6 +224,7 @@ def alone(
     """The same from the labels only."""
     n = y.shape[1]
     df = n - (1 if strata is None else int(strata.max()) + 1)
+    # Variance of a mean drawn without replacement: s² (1 − n/N) / n.
     variance = (centred(y, strata) ** 2).sum(axis=1) / df * (1 - n / total) / n
     return y.mean(axis=1), np.sqrt(variance), df
 
@@ -223,11 +233,13 @@ def centred(x: FloatArray, strata: IntArray | None) -> FloatArray:
     """Each draw about its mean, or about the means of its strata (draws, n)."""
     if strata is None:
         return np.asarray(x - x.mean(axis=1, keepdims=True))
-    draws, systems = len(x), int(strata.max()) + 1
-    place = (strata + np.arange(draws)[:, None] * systems).ravel()
-    size = np.bincount(place, minlength=draws * systems)
-    sums = np.bincount(place, weights=x.ravel(), minlength=draws * systems)
-    return np.asarray(x - (sums / np.maximum(size, 1))[place].reshape(x.shape))
+    draws, n_strata = len(x), int(strata.max()) + 1
+    stratum_of_label = (strata + np.arange(draws)[:, None] * n_strata).ravel()
+    n_labels = np.bincount(stratum_of_label, minlength=draws * n_strata)
+    sums = np.bincount(stratum_of_label, weights=x.ravel(), minlength=draws * n_strata)
+    return np.asarray(
+        x - (sums / np.maximum(n_labels, 1))[stratum_of_label].reshape(x.shape)
+    )
 
 
 def whole_clusters(
@@ -236,12 +248,14 @@ def whole_clusters(
     """The same where clusters are labelled whole:
     y and f are (draws, clusters, systems).
     """
-    draws, g, m = y.shape
-    flat, scores = y.reshape(draws, -1), f.reshape(draws, -1)
-    slope, rest, _ = fitted(flat, scores)
-    error = rest.reshape(y.shape).sum(axis=2)
-    variance = (1 - g / clusters) * g / (g - 2) * (error**2).sum(axis=1) / (g * m) ** 2
-    mean = flat.mean(axis=1) + slope * (everything - scores.mean(axis=1))
+    draws, g, m = y.shape  # g clusters of m texts
+    flat_y, flat_f = y.reshape(draws, -1), f.reshape(draws, -1)
+    slope, residuals, _ = fitted(flat_y, flat_f)
+    # Var = (1 − g/G) · g/(g − 2) · Σ e² / (g m)², where e sums a cluster's residuals.
+    # The 2 counts the mean and the slope.
+    errors = residuals.reshape(y.shape).sum(axis=2)
+    variance = (1 - g / clusters) * g / (g - 2) * (errors**2).sum(axis=1) / (g * m) ** 2
+    mean = flat_y.mean(axis=1) + slope * (everything - flat_f.mean(axis=1))
     return mean, np.sqrt(variance), g - 1
 
 
@@ -265,31 +279,36 @@ def at_random(
     and a judge that knows nothing.
     """
     y, f = cell.human.ravel(), cell.score.ravel()
-    truth, everything, total = float(y.mean()), float(f.mean()), len(y)
+    truth, mean_score, total = float(y.mean()), float(f.mean()), len(y)
     rows = []
     for n in SIZES:
         drawn = chosen(rng, total, n, draws)
-        mine, theirs = y[drawn], f[drawn]
-        labels = alone(mine, total)
-        judge = regression(mine, theirs, everything, total)
-        shuffled = regression(mine, f[chosen(rng, total, n, draws)], everything, total)
-        base = squared(labels[0], truth)
-        plain = mine.mean(axis=1) + everything - theirs.mean(axis=1)
+        drawn_y, drawn_f = y[drawn], f[drawn]
+        labels_only = alone(drawn_y, total)
+        with_judge = regression(drawn_y, drawn_f, mean_score, total)
+        with_shuffled = regression(
+            drawn_y, f[chosen(rng, total, n, draws)], mean_score, total
+        )
+        mse_labels = squared(labels_only[0], truth)
+        slope_one = drawn_y.mean(axis=1) + mean_score - drawn_f.mean(axis=1)
         rows.append(
             cell.names
             | {
                 "n_labels": n,
-                "gain": base / squared(judge[0], truth),
-                "coverage": covered(judge, truth),
-                "coverage_alone": covered(labels, truth),
-                "half_width": float(special.stdtrit(n - 2, 0.975) * judge[1].mean()),
-                "half_width_alone": float(
-                    special.stdtrit(n - 1, 0.975) * labels[1].mean()
+                "gain": mse_labels / squared(with_judge[0], truth),
+                "coverage": covered(with_judge, truth),
+                "coverage_alone": covered(labels_only, truth),
+                "half_width": float(
+                    special.stdtrit(n - 2, 0.975) * with_judge[1].mean()
                 ),
-                "gain_slope_one": base / squared(plain, truth),
-                "gain_clipped": base / squared(clipped(mine, theirs, f), truth),
-                "gain_worthless": base / squared(shuffled[0], truth),
-                "coverage_worthless": covered(shuffled, truth),
+                "half_width_alone": float(
+                    special.stdtrit(n - 1, 0.975) * labels_only[1].mean()
+                ),
+                "gain_slope_one": mse_labels / squared(slope_one, truth),
+                "gain_clipped": mse_labels
+                / squared(clipped(drawn_y, drawn_f, f), truth),
+                "gain_worthless": mse_labels / squared(with_shuffled[0], truth),
+                "coverage_worthless": covered(with_shuffled, truth),
             }
         )
     return rows
@@ -299,11 +318,12 @@ def clipped(y: FloatArray, f: FloatArray, everything: FloatArray) -> FloatArray:
     """Prediction-powered inference as ppi-python tunes it:
     variance over all, λ in [0, 1].
     """
-    n, rest = y.shape[1], len(everything) - y.shape[1]
-    both = (centred(y, None) * centred(f, None)).mean(axis=1)
-    slope = np.clip(both / ((1 + n / rest) * everything.var(ddof=1)), 0, 1)
-    others = (everything.sum() - f.sum(axis=1)) / rest
-    return np.asarray(y.mean(axis=1) + slope * (others - f.mean(axis=1)))
+    n, n_rest = y.shape[1], len(everything) - y.shape[1]
+    # λ = cov(y, f) / ((1 + n/N) var f) has the least variance, n labels and N others.
+    covariance = (centred(y, None) * centred(f, None)).mean(axis=1)
+    slope = np.clip(covariance / ((1 + n / n_rest) * everything.var(ddof=1)), 0, 1)
+    mean_of_rest = (everything.sum() - f.sum(axis=1)) / n_rest
+    return np.asarray(y.mean(axis=1) + slope * (mean_of_rest - f.mean(axis=1)))
 
 
 def by_plan(
@@ -316,20 +336,23 @@ def by_plan(
     """
     y, f = cell.human, cell.score
     clusters, systems = y.shape
-    truth, everything, total = float(y.mean()), float(f.mean()), y.size
+    truth, mean_score, total = float(y.mean()), float(f.mean()), y.size
 
-    def row(plan: str, about: int, n: int, judge: Any, labels: Any) -> dict[str, Any]:
-        single = y.var(ddof=1) * (1 - n / total) / n
-        with_judge, without = squared(judge[0], truth), squared(labels[0], truth)
+    def row(
+        plan: str, about: int, n: int, with_judge: Any, labels_only: Any
+    ) -> dict[str, Any]:
+        variance_at_random = y.var(ddof=1) * (1 - n / total) / n
+        mse_judge = squared(with_judge[0], truth)
+        mse_labels = squared(labels_only[0], truth)
         return cell.names | {
             "plan": plan,
             "about": about,
             "n_labels": n,
-            "gain": without / with_judge,
-            "worth": single / with_judge,
-            "worth_alone": single / without,
-            "coverage": covered(judge, truth),
-            "coverage_alone": covered(labels, truth),
+            "gain": mse_labels / mse_judge,
+            "worth": variance_at_random / mse_judge,
+            "worth_alone": variance_at_random / mse_labels,
+            "coverage": covered(with_judge, truth),
+            "coverage_alone": covered(labels_only, truth),
         }
 
     rows = []
@@ -337,21 +360,26 @@ def by_plan(
         # Two labels of every system at least, or the package does not see the rotation.
         n = max(2, min(round(about / systems), clusters // systems)) * systems
         drawn = chosen(rng, total, n, draws)
-        mine, theirs = y.ravel()[drawn], f.ravel()[drawn]
-        judge, labels = regression(mine, theirs, everything, total), alone(mine, total)
-        rows.append(row("at random", about, n, judge, labels))
-        of, who = rotated(rng, clusters, systems, n, draws)
-        mine, theirs = y[of, who], f[of, who]
-        judge = regression(mine, theirs, everything, total, who)
-        rows.append(row("one per prompt", about, n, judge, alone(mine, total, who)))
-        g = max(3, round(about / systems))
-        of = chosen(rng, clusters, g, draws)
-        judge = whole_clusters(y[of], f[of], everything, clusters)
-        labels = alone(y[of].mean(axis=2), clusters)
-        found = row("whole articles", about, g * systems, judge, labels)
-        flat = y[of].reshape(draws, -1), f[of].reshape(draws, -1)
-        ignored = regression(*flat, everything, total)
-        rows.append(found | {"coverage_ignored": covered(ignored, truth)})
+        drawn_y, drawn_f = y.ravel()[drawn], f.ravel()[drawn]
+        with_judge = regression(drawn_y, drawn_f, mean_score, total)
+        labels_only = alone(drawn_y, total)
+        rows.append(row("at random", about, n, with_judge, labels_only))
+        cluster, system = rotated(rng, clusters, systems, n, draws)
+        drawn_y, drawn_f = y[cluster, system], f[cluster, system]
+        with_judge = regression(drawn_y, drawn_f, mean_score, total, system)
+        rows.append(
+            row("one per prompt", about, n, with_judge, alone(drawn_y, total, system))
+        )
+        n_whole = max(3, round(about / systems))
+        whole = chosen(rng, clusters, n_whole, draws)
+        with_judge = whole_clusters(y[whole], f[whole], mean_score, clusters)
+        labels_only = alone(y[whole].mean(axis=2), clusters)
+        plan_row = row(
+            "whole articles", about, n_whole * systems, with_judge, labels_only
+        )
+        flat_pair = y[whole].reshape(draws, -1), f[whole].reshape(draws, -1)
+        taken_singly = regression(*flat_pair, mean_score, total)
+        rows.append(plan_row | {"coverage_ignored": covered(taken_singly, truth)})
     return rows
 
 
@@ -374,16 +402,17 @@ def share(
     high, flag = (y >= cut).astype(float), (f >= cut).astype(float)
     truth, total = float(high.mean()), len(y)
     drawn = chosen(rng, total, n, draws)
-    mine, flagged = high[drawn], flag[drawn]
-    corrected, undefined = rogan_gladen(mine, flagged, float(flag.mean()))
-    base = squared(mine.mean(axis=1), truth)
+    drawn_high, drawn_flag = high[drawn], flag[drawn]
+    corrected, undefined = rogan_gladen(drawn_high, drawn_flag, float(flag.mean()))
+    mse_labels = squared(drawn_high.mean(axis=1), truth)
     estimators = {
         "rogan_gladen": corrected,
-        "flag": regression(mine, flagged, float(flag.mean()), total)[0],
-        "score": regression(mine, f[drawn], float(f.mean()), total)[0],
+        "flag": regression(drawn_high, drawn_flag, float(flag.mean()), total)[0],
+        "score": regression(drawn_high, f[drawn], float(f.mean()), total)[0],
     }
     ratios = {
-        f"gain_{name}": base / squared(x, truth) for name, x in estimators.items()
+        f"gain_{name}": mse_labels / squared(estimate, truth)
+        for name, estimate in estimators.items()
     }
     return cell.names | {
         "n_labels": n,
@@ -402,14 +431,15 @@ def rogan_gladen(
     """Correct a judge's share by the sensitivity
     and specificity that the labels show.
     """
-    positive = high.sum(axis=1)
-    negative = high.shape[1] - positive
-    there = (positive > 0) & (negative > 0)
-    sensitivity = (high * flagged).sum(axis=1) / np.maximum(positive, 1)
-    false = ((1 - high) * flagged).sum(axis=1) / np.maximum(negative, 1)
-    better = sensitivity - false
-    defined = there & (better > 1e-9)
-    estimate = (share_flagged - false) / np.where(defined, better, 1)
+    n_high = high.sum(axis=1)
+    n_low = high.shape[1] - n_high
+    has_both = (n_high > 0) & (n_low > 0)
+    # share_flagged = share · sensitivity + (1 − share) · false_positive_rate
+    sensitivity = (high * flagged).sum(axis=1) / np.maximum(n_high, 1)
+    false_positive_rate = ((1 - high) * flagged).sum(axis=1) / np.maximum(n_low, 1)
+    youden = sensitivity - false_positive_rate
+    defined = has_both & (youden > 1e-9)
+    estimate = (share_flagged - false_positive_rate) / np.where(defined, youden, 1)
     return np.where(defined, np.clip(estimate, 0, 1), high.mean(axis=1)), ~defined
 
 
@@ -424,24 +454,28 @@ def composites(
 
     `y`, `f` are ratings and scores: (systems, prompts).
     """
-    system, prompt = (of.ravel() for of in np.indices(y.shape))
-    estimate, half = np.empty((2, *drawn.shape[:2]))
-    for k, prompts in enumerate(drawn):
+    system, prompt = (index.ravel() for index in np.indices(y.shape))
+    estimate, half_width = np.empty((2, *drawn.shape[:2]))
+    for draw, prompts in enumerate(drawn):
         rated = np.full(y.shape, np.nan)
         np.put_along_axis(
             rated, prompts, np.take_along_axis(y, prompts, axis=1), axis=1
         )
-        found = estimate_systems(system, prompt, f.ravel(), rated.ravel())
-        estimate[k], half[k] = found["estimate"], found["high"] - found["estimate"]
-    return estimate, half
+        estimated = estimate_systems(system, prompt, f.ravel(), rated.ravel())
+        estimate[draw], half_width[draw] = (
+            estimated["estimate"],
+            estimated["high"] - estimated["estimate"],
+        )
+    return estimate, half_width
 
 
 def kendall(x: FloatArray, y: FloatArray) -> FloatArray:
     """Kendall's τ-b along the last axis; 0 where one side is all equal."""
     i, j = np.triu_indices(x.shape[-1], 1)
-    a, b = np.sign(x[..., i] - x[..., j]), np.sign(y[..., i] - y[..., j])
-    size = np.sqrt((a**2).sum(axis=-1) * (b**2).sum(axis=-1))
-    return np.asarray((a * b).sum(axis=-1) / np.where(size > 0, size, 1))
+    signs_x, signs_y = np.sign(x[..., i] - x[..., j]), np.sign(y[..., i] - y[..., j])
+    # τ-b divides by the geometric mean of the two numbers of untied pairs.
+    norm = np.sqrt((signs_x**2).sum(axis=-1) * (signs_y**2).sum(axis=-1))
+    return np.asarray((signs_x * signs_y).sum(axis=-1) / np.where(norm > 0, norm, 1))
 
 
 def systems(
@@ -451,38 +485,48 @@ def systems(
     and how well the systems are ranked.
     """
     y, f = cell.human.T, cell.score.T  # systems, prompts
-    s, prompts = y.shape
-    truth, judge = y.mean(axis=1), f.mean(axis=1)
+    n_systems, n_prompts = y.shape
+    truth, judge_means = y.mean(axis=1), f.mean(axis=1)
     rows = []
     for m in PER_SYSTEM:
         for same in (False, True):
             if same:
-                drawn = np.repeat(chosen(rng, prompts, m, draws)[:, None], s, axis=1)
+                drawn = np.repeat(
+                    chosen(rng, n_prompts, m, draws)[:, None], n_systems, axis=1
+                )
             else:
-                drawn = chosen(rng, prompts, m, draws * s).reshape(draws, s, m)
-            mine = y[np.arange(s)[:, None], drawn]
-            estimate, half = composites(y, f, drawn)
-            labels = mine.mean(axis=2)
-            own_se = mine.std(axis=2, ddof=1) * np.sqrt((1 - m / prompts) / m)
-            half_alone = special.stdtrit(m - 1, 0.975) * own_se
-            held = {
-                "": np.abs(estimate - truth) <= half + 1e-12,
-                "_alone": np.abs(labels - truth) <= half_alone + 1e-12,
+                drawn = chosen(rng, n_prompts, m, draws * n_systems).reshape(
+                    draws, n_systems, m
+                )
+            drawn_y = y[np.arange(n_systems)[:, None], drawn]
+            estimate, half_width = composites(y, f, drawn)
+            label_means = drawn_y.mean(axis=2)
+            se = drawn_y.std(axis=2, ddof=1) * np.sqrt((1 - m / n_prompts) / m)
+            half_width_alone = special.stdtrit(m - 1, 0.975) * se
+            is_covered = {
+                "": np.abs(estimate - truth) <= half_width + 1e-12,
+                "_alone": np.abs(label_means - truth) <= half_width_alone + 1e-12,
             }
-            per = {f"coverage{k}": float(h.mean()) for k, h in held.items()}
-            worst = {f"worst{k}": float(h.mean(axis=0).min()) for k, h in held.items()}
+            coverage = {
+                f"coverage{suffix}": float(hits.mean())
+                for suffix, hits in is_covered.items()
+            }
+            worst_coverage = {
+                f"worst{suffix}": float(hits.mean(axis=0).min())
+                for suffix, hits in is_covered.items()
+            }
             rows.append(
                 cell.names
                 | {
                     "per_system": m,
                     "prompts": "the same" if same else "drawn for each",
-                    "gain": ((labels - truth) ** 2).mean()
+                    "gain": ((label_means - truth) ** 2).mean()
                     / ((estimate - truth) ** 2).mean(),
-                    **per,
-                    **worst,
+                    **coverage,
+                    **worst_coverage,
                     "tau": float(kendall(estimate, truth).mean()),
-                    "tau_labels": float(kendall(labels, truth).mean()),
-                    "tau_judge": float(kendall(judge, truth)),
+                    "tau_labels": float(kendall(label_means, truth).mean()),
+                    "tau_judge": float(kendall(judge_means, truth)),
                 }
             )
     return rows
@@ -495,7 +539,7 @@ def systems(
 def described(cell: Cell) -> dict[str, Any]:
     """Size, spread, r, and how alike one cluster's ratings and leftovers are."""
     y, f = cell.human, cell.score
-    _, rest, _ = fitted(y.reshape(1, -1), f.reshape(1, -1))
+    _, residuals, _ = fitted(y.reshape(1, -1), f.reshape(1, -1))
     return cell.names | {
         "n_items": y.size,
         "n_clusters": len(y),
@@ -505,7 +549,7 @@ def described(cell: Cell) -> dict[str, Any]:
         "mean": float(y.mean()),
         "judge_mean": float(f.mean()),
         "alike": alikeness(y),
-        "alike_rest": alikeness(rest.reshape(y.shape)),
+        "alike_rest": alikeness(residuals.reshape(y.shape)),
     }
 
 
@@ -514,9 +558,10 @@ def alikeness(x: FloatArray) -> float:
     from one-way analysis of variance.
     """
     g, m = x.shape
-    between = m * x.mean(axis=1).var(ddof=1)
-    within = ((x - x.mean(axis=1, keepdims=True)) ** 2).sum() / (g * (m - 1))
-    return float((between - within) / (between + (m - 1) * within))
+    # ICC(1) = (MSB − MSW) / (MSB + (m − 1) MSW), for g rows of m values
+    ms_between = m * x.mean(axis=1).var(ddof=1)
+    ms_within = ((x - x.mean(axis=1, keepdims=True)) ** 2).sum() / (g * (m - 1))
+    return float((ms_between - ms_within) / (ms_between + (m - 1) * ms_within))
 
 
 def expected(of: list[Cell], n: int = WORTH_AT) -> dict[str, Any]:
@@ -526,25 +571,26 @@ def expected(of: list[Cell], n: int = WORTH_AT) -> dict[str, Any]:
     (n − 3)/(n − 2) ÷ (1 − r²) of every cell, with a jackknife over clusters: each is
     left out of all cells that have it; the two sets are strata.
     """
-    logs, without = [], []
+    log_gains, changes_by_set = [], []
     for cell in of:
         sums = moments(cell.human, cell.score).sum(axis=1)
         total = sums.sum(axis=0)
-        logs.append(log_gain(total))
-        changes = pd.Series(log_gain(total - sums) - logs[-1], index=cell.clusters)
-        without.append((cell.dataset, changes))
+        log_gains.append(log_gain(total))
+        changes = pd.Series(log_gain(total - sums) - log_gains[-1], index=cell.clusters)
+        changes_by_set.append((cell.dataset, changes))
     variance = 0.0
-    for dataset in dict.fromkeys(name for name, _ in without):
-        table = pd.concat([c for name, c in without if name == dataset], axis=1).fillna(
-            0
-        )
+    for dataset in dict.fromkeys(name for name, _ in changes_by_set):
+        table = pd.concat(
+            [c for name, c in changes_by_set if name == dataset], axis=1
+        ).fillna(0)
         change = table.sum(axis=1).to_numpy() / len(of)
         g = len(change)
+        # The jackknife variance of g leave-one-out changes.
         variance += (g - 1) / g * ((change - change.mean()) ** 2).sum()
-    middle = float(np.mean(logs)) + np.log((n - 3) / (n - 2))
-    df = min(len(c) for _, c in without) - 1
-    half = stats.t.ppf(0.975, df) * np.sqrt(variance)
-    ends = np.exp([middle, middle - half, middle + half])
+    mean_log = float(np.mean(log_gains)) + np.log((n - 3) / (n - 2))
+    df = min(len(c) for _, c in changes_by_set) - 1
+    half_width = stats.t.ppf(0.975, df) * np.sqrt(variance)
+    ends = np.exp([mean_log, mean_log - half_width, mean_log + half_width])
     return dict(zip(("gain", "low", "high"), map(float, ends), strict=True))
 
 
@@ -561,8 +607,8 @@ def expectations(of: list[Cell]) -> pd.DataFrame:
     }
     groups |= {c.judge: [d for d in of if d.judge == c.judge] for c in of}
     rows = [
-        {"group": name, "n_cells": len(part), "n_labels": n, **expected(part, n)}
-        for name, part in groups.items()
+        {"group": name, "n_cells": len(members), "n_labels": n, **expected(members, n)}
+        for name, members in groups.items()
         for n in SIZES
     ]
     return pd.DataFrame(rows)
@@ -573,13 +619,17 @@ def forms() -> pd.DataFrame:
     τ, mean over the criteria.
     """
     judgments = rb.load_recording("hanna-llm")
-    kept = (judgments["judge"] == "ChatGPT") & (judgments["replicate"].astype(int) == 1)
-    scores = judgments[kept].merge(judgments.rated[["item_id", "human"]], on="item_id")
+    is_used = (judgments["judge"] == "ChatGPT") & (
+        judgments["replicate"].astype(int) == 1
+    )
+    scores = judgments[is_used].merge(
+        judgments.rated[["item_id", "human"]], on="item_id"
+    )
     scores["score"] = scores["score"].to_numpy(dtype=float, na_value=np.nan)
     rows = []
-    for form, part in scores.astype({"template": str}).groupby("template"):
-        of = cells(
-            part.assign(judge=form, dataset="HANNA")[
+    for form, texts in scores.astype({"template": str}).groupby("template"):
+        form_cells = cells(
+            texts.assign(judge=form, dataset="HANNA")[
                 [
                     "judge",
                     "dataset",
@@ -591,22 +641,24 @@ def forms() -> pd.DataFrame:
                 ]
             ].astype({"criterion": str, "cluster_id": str, "candidate": str})
         )
-        names = sorted({name for cell in of for name in cell.clusters})
-        taus = np.array([_mean_tau(of, without=name) for name in ("", *names)])
+        clusters = sorted({name for cell in form_cells for name in cell.clusters})
+        taus = np.array(
+            [_mean_tau(form_cells, without=name) for name in ("", *clusters)]
+        )
         rows.append(
-            {"form": form, **jackknife_row(taus, "tau"), "n_prompts": len(names)}
+            {"form": form, **jackknife_row(taus, "tau"), "n_prompts": len(clusters)}
         )
     return pd.DataFrame(rows)
 
 
-def _mean_tau(of: list[Cell], without: str = "") -> float:
+def _mean_tau(form_cells: list[Cell], without: str = "") -> float:
     """Mean over cells of τ between the judge's means of the systems and people's."""
-    found = []
-    for cell in of:
-        kept = np.array(cell.clusters) != without
-        means = cell.score[kept].mean(axis=0), cell.human[kept].mean(axis=0)
-        found.append(stats.kendalltau(*means).statistic)
-    return float(np.mean(found))
+    taus = []
+    for cell in form_cells:
+        is_kept = np.array(cell.clusters) != without
+        means = cell.score[is_kept].mean(axis=0), cell.human[is_kept].mean(axis=0)
+        taus.append(stats.kendalltau(*means).statistic)
+    return float(np.mean(taus))
 
 
 def compute(
@@ -615,10 +667,10 @@ def compute(
     """All tables of the chapter, by name of file.
     Every cell and table has a stream of its own.
     """
-    more: dict[str, pd.DataFrame] = {}
+    extra_tables: dict[str, pd.DataFrame] = {}
     if of is None:
         scores = loaded()
-        of, more = (
+        of, extra_tables = (
             cells(scores),
             {"labels_forms": forms(), "labels_lost": losses(scores)},
         )
@@ -628,9 +680,13 @@ def compute(
         return np.random.default_rng([table, *name])
 
     def each(function: Any, table: int) -> pd.DataFrame:
-        rows = [function(cell, stream(cell, table), draws=draws) for cell in of]
+        results = [function(cell, stream(cell, table), draws=draws) for cell in of]
         return pd.DataFrame(
-            [r for part in rows for r in (part if type(part) is list else [part])]
+            [
+                row
+                for result in results
+                for row in (result if type(result) is list else [result])
+            ]
         )
 
     return {
@@ -640,7 +696,7 @@ def compute(
         "labels_plans": each(by_plan, 1),
         "labels_share": each(share, 2),
         "labels_systems": each(systems, 3),
-    } | more
+    } | extra_tables
 
 
 if __name__ == "__main__":

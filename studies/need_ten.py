@@ -57,23 +57,25 @@ def qualities(
     """Ratings of n texts, 1 to 5: where they heap up.
     Clusters share half of the variance.
     """
-    normal = rng.normal(size=n)
+    deviates = rng.normal(size=n)
     if cluster is not None:
-        normal = np.sqrt(0.5) * (normal + rng.normal(size=cluster.max() + 1)[cluster])
+        deviates = np.sqrt(0.5) * (
+            deviates + rng.normal(size=cluster.max() + 1)[cluster]
+        )
     match shape:
         case "normal":
-            value = 3 + 0.9 * normal
+            ratings = 3 + 0.9 * deviates
         case "ceiling":
-            value = 5 - 1.1 * np.abs(normal)
+            ratings = 5 - 1.1 * np.abs(deviates)
         case "floor":
-            value = 1 + 1.1 * np.abs(normal)
+            ratings = 1 + 1.1 * np.abs(deviates)
         case "narrow":
-            value = 3 + 0.45 * normal
+            ratings = 3 + 0.45 * deviates
         case "U":
-            value = np.where(rng.random(n) < 0.5, 1.4, 4.6) + 0.4 * normal
+            ratings = np.where(rng.random(n) < 0.5, 1.4, 4.6) + 0.4 * deviates
         case _:
             raise ValueError(f"no shape {shape!r}")
-    return np.clip(value, 1, 5)
+    return np.clip(ratings, 1, 5)
 
 
 def clusters(kind: str, n: int, rng: np.random.Generator) -> IntArray:
@@ -107,9 +109,9 @@ def drawn(cluster: IntArray, rng: np.random.Generator, whole: bool) -> IntArray:
     """A pilot of twenty texts: any, or those of whole clusters as far as they go."""
     if not whole:
         return rng.choice(len(cluster), PILOT, replace=False)
-    names = rng.permutation(cluster.max() + 1)
-    rank = np.empty(len(names), np.int64)
-    rank[names] = np.arange(len(names))
+    cluster_order = rng.permutation(cluster.max() + 1)
+    rank = np.empty(len(cluster_order), np.int64)
+    rank[cluster_order] = np.arange(len(cluster_order))
     return np.argsort(rank[cluster], kind="stable")[:PILOT]
 
 
@@ -126,9 +128,11 @@ def pilots(n: int = TEXTS, times: int = PILOTS) -> pd.DataFrame:
         human = qualities(shape, n, rng, None if kind == "none" else cluster)
         p = ask(judge, human, BALANCED, number, cluster)
         for readout, read in READOUTS.items():
-            value = read(p, BALANCED)
-            one = np.mean([np.corrcoef(v, human)[0, 1] for v in value.T])
-            gain = np.corrcoef(value.mean(axis=1), human)[0, 1] / one
+            scores = read(p, BALANCED)
+            r_one = np.mean(
+                [np.corrcoef(of_order, human)[0, 1] for of_order in scores.T]
+            )
+            gain = np.corrcoef(scores.mean(axis=1), human)[0, 1] / r_one
             for whole in (False,) if kind == "none" else (False, True):
                 rows.append(
                     names
@@ -139,7 +143,7 @@ def pilots(n: int = TEXTS, times: int = PILOTS) -> pd.DataFrame:
                         "pilot": "whole clusters" if whole else "any texts",
                         "gain": gain,
                     }
-                    | said(value, cluster, whole, times, rng)
+                    | said(scores, cluster, whole, times, rng)
                 )
     return pd.DataFrame(rows)
 
@@ -152,9 +156,9 @@ def said(
     rng: np.random.Generator,
 ) -> dict[str, float]:
     """How often pilots say what, and the median of what they predict."""
-    pilots = (drawn(cluster, rng, whole) for _ in range(times))
+    drawn_pilots = (drawn(cluster, rng, whole) for _ in range(times))
     table = pd.DataFrame(
-        permuting_row(value[pilot], cluster[pilot], 10) for pilot in pilots
+        permuting_row(value[pilot], cluster[pilot], 10) for pilot in drawn_pilots
     )
     return {
         "pilots": times,
@@ -172,31 +176,31 @@ def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
     and what ten orders really gained.
     """
     rows = []
-    for c in of:
+    for cell in of:
         for readout, read in READOUTS.items():
-            rng = c.stream(2)
-            value = read(c.p, c.orders)
+            rng = cell.stream(2)
+            scores = read(cell.p, cell.orders)
             # some order may give all texts one score
             with np.errstate(invalid="ignore"):
-                r = [
-                    np.corrcoef(v, c.human)[0, 1]
-                    for v in (*value.T, value.mean(axis=1))
+                correlations = [
+                    np.corrcoef(of_order, cell.human)[0, 1]
+                    for of_order in (*scores.T, scores.mean(axis=1))
                 ]
-            every = permuting_row(value, c.cluster, 10)
+            all_items = permuting_row(scores, cell.cluster, 10)
             for whole in (False, True):
                 rows.append(
-                    c.names
+                    cell.names
                     | {
                         "readout": readout,
-                        "r_one": np.mean(r[:-1]),
-                        "r_ten": r[-1],
-                        "predicted": every["gain"],
-                        "congeneric": every["gain_congeneric"],
-                        "phi": every["phi"],
-                        "verdict": every["verdict"],
+                        "r_one": np.mean(correlations[:-1]),
+                        "r_ten": correlations[-1],
+                        "predicted": all_items["gain"],
+                        "congeneric": all_items["gain_congeneric"],
+                        "phi": all_items["phi"],
+                        "verdict": all_items["verdict"],
                         "pilot": "whole clusters" if whole else "any texts",
                     }
-                    | said(value, c.cluster, whole, times, rng)
+                    | said(scores, cell.cluster, whole, times, rng)
                 )
     return pd.DataFrame(rows)
 
@@ -209,18 +213,22 @@ def chances(p: float, lead: int, most: int) -> tuple[float, float, float]:
     """P(yes), P(undecided) and mean reads,
     where every read says yes with probability p.
     """
-    state, yes, tie, reads = {0: 1.0}, 0.0, 0.0, 0.0
+    chance_of_lead, yes, tie, reads = {0: 1.0}, 0.0, 0.0, 0.0
     for calls in range(1, most + 1):
-        reads += sum(state.values())
-        after: dict[int, float] = {}
-        for ahead, chance in state.items():
-            after[ahead + 1] = after.get(ahead + 1, 0.0) + chance * p
-            after[ahead - 1] = after.get(ahead - 1, 0.0) + chance * (1 - p)
-        left = most - calls
-        over = {a for a in after if abs(a) >= lead or abs(a) > left or not left}
-        yes += sum(after[a] for a in over if a > 0)
-        tie += after.get(0, 0.0) if 0 in over else 0.0
-        state = {a: chance for a, chance in after.items() if a not in over}
+        reads += sum(chance_of_lead.values())
+        next_chance: dict[int, float] = {}
+        for ahead, chance in chance_of_lead.items():
+            next_chance[ahead + 1] = next_chance.get(ahead + 1, 0.0) + chance * p
+            next_chance[ahead - 1] = next_chance.get(ahead - 1, 0.0) + chance * (1 - p)
+        n_left = most - calls
+        ended = {
+            a for a in next_chance if abs(a) >= lead or abs(a) > n_left or not n_left
+        }
+        yes += sum(next_chance[a] for a in ended if a > 0)
+        tie += next_chance.get(0, 0.0) if 0 in ended else 0.0
+        chance_of_lead = {
+            a: chance for a, chance in next_chance.items() if a not in ended
+        }
     return yes, tie, reads
 
 
@@ -251,9 +259,9 @@ def by_votes(votes: IntArray, lead: int, most: int) -> tuple[IntArray, IntArray]
     for rows of votes in the order they come.
     """
     ahead = np.cumsum(votes[:, :most], axis=1)
-    left = most - np.arange(1, most + 1)
-    over = (np.abs(ahead) >= lead) | (np.abs(ahead) > left) | (left == 0)
-    calls = over.argmax(axis=1)
+    n_left = most - np.arange(1, most + 1)
+    is_over = (np.abs(ahead) >= lead) | (np.abs(ahead) > n_left) | (n_left == 0)
+    calls = is_over.argmax(axis=1)
     return np.sign(ahead[np.arange(len(votes)), calls]), calls + 1
 
 
@@ -265,30 +273,30 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
     evenly.
     """
     rows = []
-    for c in of:
-        rng = c.stream(3)
-        score = greedy(c.p, c.orders)
-        mean = score.mean(axis=1)
+    for cell in of:
+        rng = cell.stream(3)
+        scores = greedy(cell.p, cell.orders)
+        mean = scores.mean(axis=1)
         cut = min((2, 3, 4, 5), key=lambda k: abs((mean >= k - 0.5).mean() - 0.5))
-        votes = np.where(score >= cut, 1, -1)
+        votes = np.where(scores >= cut, 1, -1)
         truth = np.sign(votes.sum(axis=1))
-        split = np.abs(votes.sum(axis=1))
+        margin = np.abs(votes.sum(axis=1))
         for lead, most in RULES:
             wrong, calls = np.zeros(len(votes)), np.zeros(len(votes))
             for _ in range(ORDERS):
-                found, cost = by_votes(rng.permuted(votes, axis=1), lead, most)
-                wrong += np.abs(found - truth) / 2 / ORDERS
-                calls += cost / ORDERS
+                decision, n_calls = by_votes(rng.permuted(votes, axis=1), lead, most)
+                wrong += np.abs(decision - truth) / 2 / ORDERS
+                calls += n_calls / ORDERS
             rows.append(
-                c.names
+                cell.names
                 | {
                     "cut": cut,
-                    "ties": (split == 0).mean(),
-                    "unanimous": (split == 10).mean(),
+                    "ties": (margin == 0).mean(),
+                    "unanimous": (margin == 10).mean(),
                     "lead": lead,
                     "most": most,
-                    **named_mean("wrong", wrong, c.cluster, (0.0, 1.0), ENDS),
-                    **named_mean("reads", calls, c.cluster, parts=ENDS),
+                    **named_mean("wrong", wrong, cell.cluster, (0.0, 1.0), ENDS),
+                    **named_mean("reads", calls, cell.cluster, parts=ENDS),
                 }
             )
     return pd.DataFrame(rows)
@@ -299,21 +307,21 @@ def simulated_decisions(n: int = TEXTS // 2) -> pd.DataFrame:
     where what most of a hundred other orders say is right.
     """
     rows = []
-    many = rb.shuffled(5, 100).orderings("many", 0)
+    other_orders = rb.shuffled(5, 100).orderings("many", 0)
     for shape in ("normal", "ceiling", "floor", "narrow", "U"):
         for noise in (0.25, 0.6):
             judge = replace(FIRST, order_noise=noise)
             rng = np.random.default_rng([6, *shape.encode(), int(100 * noise)])
             human = qualities(shape, n, rng)
-            score = greedy(ask(judge, human, BALANCED, 0), BALANCED)
-            often = greedy(ask(judge, human, many, 0), many)
+            scores = greedy(ask(judge, human, BALANCED, 0), BALANCED)
+            other_scores = greedy(ask(judge, human, other_orders, 0), other_orders)
             for cut in (3, 4):
-                share = (often >= cut).mean(axis=1)
-                used = share != 0.5
-                truth = np.where(share[used] > 0.5, 1, -1)
-                votes = rng.permuted(np.where(score >= cut, 1, -1)[used], axis=1)
+                share = (other_scores >= cut).mean(axis=1)
+                is_decided = share != 0.5
+                truth = np.where(share[is_decided] > 0.5, 1, -1)
+                votes = rng.permuted(np.where(scores >= cut, 1, -1)[is_decided], axis=1)
                 for lead, most in ((2, 9), (1, 1), (5, 5), (9, 9)):
-                    found, calls = by_votes(votes, lead, most)
+                    decision, calls = by_votes(votes, lead, most)
                     rows.append(
                         {
                             "shape": shape,
@@ -322,7 +330,7 @@ def simulated_decisions(n: int = TEXTS // 2) -> pd.DataFrame:
                             "yes": (share >= 0.5).mean(),
                             "lead": lead,
                             "most": most,
-                            "wrong": (found != truth).mean(),
+                            "wrong": (decision != truth).mean(),
                             "reads": calls.mean(),
                         }
                     )
@@ -337,39 +345,43 @@ def stopped(value: FloatArray, within: float) -> tuple[FloatArray, IntArray]:
     """Means of the first reads, until their standard error is within so many points."""
     k = np.arange(1, value.shape[1] + 1)
     mean = np.cumsum(value, axis=1) / k
-    square = np.cumsum(value**2, axis=1) / k
-    variance = np.maximum(square - mean**2, 0) * k / np.maximum(k - 1, 1)
-    over = (np.sqrt(variance / k) <= within) & (k >= 2)
-    over[:, -1] = True
-    at = over.argmax(axis=1)
-    return mean[np.arange(len(value)), at], at + 1
+    # s² = (Σ x² / k − (Σ x / k)²) · k/(k − 1), for the first k reads
+    mean_square = np.cumsum(value**2, axis=1) / k
+    variance = np.maximum(mean_square - mean**2, 0) * k / np.maximum(k - 1, 1)
+    is_over = (np.sqrt(variance / k) <= within) & (k >= 2)
+    is_over[:, -1] = True
+    last_read = is_over.argmax(axis=1)
+    return mean[np.arange(len(value)), last_read], last_read + 1
 
 
 def sequential(n: int = TEXTS) -> pd.DataFrame:
     """Reads until the standard error of their mean is small,
     against a fixed number of reads.
 
-    The error is against the mean of many orders (200) of the same judge. ``fixed_rmse``
+    The error is against the mean of a hundred other orders of the same judge. ``fixed_rmse``
     is that of the fixed number of reads with the same mean cost, between whole numbers
     on a line of 1/K.
     """
     rows = []
-    many = rb.shuffled(5, 100).orderings("many", 0)
+    other_orders = rb.shuffled(5, 100).orderings("many", 0)
     for noise in (0.25, 0.6, 0.9):
         judge = replace(FIRST, order_noise=noise)
         rng = np.random.default_rng([4, int(100 * noise)])
         human = qualities("normal", n, rng)
-        p, reference = ask(judge, human, BALANCED, 0), ask(judge, human, many, 0)
+        p, reference = (
+            ask(judge, human, BALANCED, 0),
+            ask(judge, human, other_orders, 0),
+        )
         for readout, read in READOUTS.items():
-            value = rng.permuted(read(p, BALANCED), axis=1)
-            target = read(reference, many).mean(axis=1)
+            scores = rng.permuted(read(p, BALANCED), axis=1)
+            target = read(reference, other_orders).mean(axis=1)
             k = np.arange(1, 11)
-            means = np.cumsum(value, axis=1) / k
+            means = np.cumsum(scores, axis=1) / k
             mse = ((means - target[:, None]) ** 2).mean(axis=0)
             for within in (0.15, 0.2, 0.3, 0.4, 0.5):
-                found, calls = stopped(value, within)
-                same = np.interp(1 / calls.mean(), (1 / k)[::-1], mse[::-1])
-                at = round(calls.mean()) - 1
+                stopped_means, calls = stopped(scores, within)
+                fixed_mse = np.interp(1 / calls.mean(), (1 / k)[::-1], mse[::-1])
+                fixed_read = round(calls.mean()) - 1
                 rows.append(
                     {
                         "noise": noise,
@@ -377,10 +389,10 @@ def sequential(n: int = TEXTS) -> pd.DataFrame:
                         "within": within,
                         "reads": calls.mean(),
                         "after_two": (calls == 2).mean(),
-                        "rmse": np.sqrt(((found - target) ** 2).mean()),
-                        "fixed_rmse": np.sqrt(same),
-                        "spread": found.std() / target.std(),
-                        "fixed_spread": means[:, at].std() / target.std(),
+                        "rmse": np.sqrt(((stopped_means - target) ** 2).mean()),
+                        "fixed_rmse": np.sqrt(fixed_mse),
+                        "spread": stopped_means.std() / target.std(),
+                        "fixed_spread": means[:, fixed_read].std() / target.std(),
                     }
                 )
     return pd.DataFrame(rows)
@@ -392,12 +404,12 @@ def sequential(n: int = TEXTS) -> pd.DataFrame:
 
 def designs() -> dict[str, IntArray]:
     """Which orderings one may ask."""
-    first: dict[str, Design] = {
+    first_designs: dict[str, Design] = {
         f"first {k}": Design("first", 5, k) for k in (1, 2, 4, 5, 10)
     }
-    rows = {name: d.orderings() for name, d in first.items()}
-    rows |= {f"rotations {k}": BALANCED[:k] for k in (2, 4, 5)}
-    return rows | {"balanced 10": BALANCED}
+    orderings = {name: design.orderings() for name, design in first_designs.items()}
+    orderings |= {f"rotations {k}": BALANCED[:k] for k in (2, 4, 5)}
+    return orderings | {"balanced 10": BALANCED}
 
 
 def systematic(orders: IntArray, judge: Profile, readout: str) -> tuple[float, float]:
@@ -415,8 +427,8 @@ def systematic(orders: IntArray, judge: Profile, readout: str) -> tuple[float, f
         np.linspace(0, 1, len(judge.position_preference)),
         judge.position_preference,
     )
-    rising = (np.roll(orders, -1, axis=1) > orders).sum(axis=1)
-    turned = judge.direction / 2 * (2 * rising - 5) / 3
+    n_rising = (np.roll(orders, -1, axis=1) > orders).sum(axis=1)
+    turned = judge.direction / 2 * (2 * n_rising - 5) / 3
 
     def mean(gamma: FloatArray, turned: FloatArray) -> FloatArray:
         latent = seen[:, None, None] + turned[None, :, None] + judge.order_noise * node
@@ -426,15 +438,15 @@ def systematic(orders: IntArray, judge: Profile, readout: str) -> tuple[float, f
         )
         if readout == "score":
             best = logit.argmax(axis=-1)
-            score = orders[np.arange(len(orders))[None, :, None], best].astype(float)
+            scores = orders[np.arange(len(orders))[None, :, None], best].astype(float)
         else:
-            score = (special.softmax(logit, axis=-1) * orders[None, :, None, :]).sum(
+            scores = (special.softmax(logit, axis=-1) * orders[None, :, None, :]).sum(
                 axis=-1
             )
-        return np.asarray((score @ weight).mean(axis=1))
+        return np.asarray((scores @ weight).mean(axis=1))
 
-    off = mean(gamma, turned) - mean(0 * gamma, 0 * turned)
-    return float(np.sqrt(weight @ off**2)), float(weight @ off)
+    bias = mean(gamma, turned) - mean(0 * gamma, 0 * turned)
+    return float(np.sqrt(weight @ bias**2)), float(weight @ bias)
 
 
 def first_reads() -> pd.DataFrame:
@@ -470,13 +482,13 @@ def directions(of: list[Cell]) -> pd.DataFrame:
     recorded judges; t over clusters.
     """
     rows = []
-    for c in of:
+    for cell in of:
         for readout, read in READOUTS.items():
-            value = read(c.p, c.orders)
-            up = (np.roll(c.orders, -1, axis=1) > c.orders).sum(axis=1) == 4
-            effect = value[:, up].mean(axis=1) - value[:, ~up].mean(axis=1)
-            row = mean_row(effect, c.cluster, name="effect")
-            rows.append(c.names | {"readout": readout, **row})
+            scores = read(cell.p, cell.orders)
+            rising = (np.roll(cell.orders, -1, axis=1) > cell.orders).sum(axis=1) == 4
+            effect = scores[:, rising].mean(axis=1) - scores[:, ~rising].mean(axis=1)
+            row = mean_row(effect, cell.cluster, name="effect")
+            rows.append(cell.names | {"readout": readout, **row})
     return pd.DataFrame(rows)
 
 
@@ -499,24 +511,24 @@ def rotated(orders: IntArray, by: int) -> list[tuple[int, int]]:
     [(2, 0), (0, 1), (1, 2)]
     """
     rows = [tuple(row) for row in orders]
-    turned = {tuple(np.roll(row, -by).tolist()): i for i, row in enumerate(rows)}
-    return [(turned[row], j) for j, row in enumerate(rows) if row in turned]
+    index_of = {tuple(np.roll(row, -by).tolist()): i for i, row in enumerate(rows)}
+    return [(index_of[row], j) for j, row in enumerate(rows) if row in index_of]
 
 
 def pair_kinds(orders: IntArray) -> dict[str, list[tuple[int, ...]]]:
     """Which reads are averaged, found by what the orders
     are and not by their number.
     """
-    rising = (orders == np.arange(1, orders.shape[1] + 1)).all(axis=1).argmax()
-    mirrored, apart = opposite(orders), rotated(orders, 2)
+    ascending = (orders == np.arange(1, orders.shape[1] + 1)).all(axis=1).argmax()
+    mirror_pairs, two_apart = opposite(orders), rotated(orders, 2)
     return {
-        "one": [(i,) for i in range(len(orders))],
+        "one": [(read,) for read in range(len(orders))],
         "any two": [*combinations(range(len(orders)), 2)],
-        "opposite": [*mirrored],
+        "opposite": [*mirror_pairs],
         "rotations": [*rotated(orders, 1)],
-        "rotations, two apart": [*apart],
-        "ascending, descending": [pair for pair in mirrored if rising in pair],
-        "ascending, turned by two": [pair for pair in apart if rising in pair],
+        "rotations, two apart": [*two_apart],
+        "ascending, descending": [pair for pair in mirror_pairs if ascending in pair],
+        "ascending, turned by two": [pair for pair in two_apart if ascending in pair],
     }
 
 
@@ -535,27 +547,27 @@ def pairs(of: list[Cell]) -> pd.DataFrame:
     nearer.
     """
     rows = []
-    for c in of:
-        value = expected(c.p, c.orders)
-        square: dict[str, FloatArray] = {}
-        means: dict[str, FloatArray] = {}
-        for kind, sets in pair_kinds(c.orders).items():
-            off = np.stack(
+    for cell in of:
+        scores = expected(cell.p, cell.orders)
+        squares: dict[str, FloatArray] = {}
+        bias: dict[str, FloatArray] = {}
+        for kind, averaged in pair_kinds(cell.orders).items():
+            errors = np.stack(
                 [
-                    value[:, list(chosen)].mean(axis=1)
-                    - np.delete(value, list(chosen), axis=1).mean(axis=1)
-                    for chosen in sets
+                    scores[:, list(reads)].mean(axis=1)
+                    - np.delete(scores, list(reads), axis=1).mean(axis=1)
+                    for reads in averaged
                 ]
             )
-            square[kind], means[kind] = (off**2).mean(axis=0), off.mean(axis=1)
-        for kind, own in square.items():
+            squares[kind], bias[kind] = (errors**2).mean(axis=0), errors.mean(axis=1)
+        for kind, square in squares.items():
             for than in dict.fromkeys((THAN.get(kind, "any two"), "any two")):
-                less = mean_row(square[than] - own, c.cluster, name="less")
-                rmse, mean = np.sqrt(own.mean()), np.sqrt((means[kind] ** 2).mean())
+                difference = mean_row(squares[than] - square, cell.cluster, name="less")
+                rmse, mean = np.sqrt(square.mean()), np.sqrt((bias[kind] ** 2).mean())
                 rows.append(
-                    c.names
+                    cell.names
                     | {"reads": kind, "rmse": rmse, "mean_error": mean, "than": than}
-                    | less
+                    | difference
                 )
     return pd.DataFrame(rows)
 
@@ -575,30 +587,31 @@ def skewed(seeds: int = 8, n: int = 500) -> pd.DataFrame:
                 rng = np.random.default_rng([5, seed])
                 human = qualities(shape, n, rng)
                 judge = strengthened(FIRST, strength)
-                p, fair = (
-                    ask(j, human, BALANCED, seed)
-                    for j in (judge, strengthened(FIRST, 0))
+                p, unbiased = (
+                    ask(profile, human, BALANCED, seed)
+                    for profile in (judge, strengthened(FIRST, 0))
                 )
-                a, e = greedy(p, BALANCED), expected(p, BALANCED)
-                target = expected(fair, BALANCED).mean(axis=1)
-                single = [np.corrcoef(v, human)[0, 1] for v in a.T]
+                greedy_scores = greedy(p, BALANCED)
+                expected_scores = expected(p, BALANCED)
+                target = expected(unbiased, BALANCED).mean(axis=1)
+                single_r = [np.corrcoef(read, human)[0, 1] for read in greedy_scores.T]
                 rows.append(
                     {
                         "shape": shape,
                         "bias": strength,
-                        "r_one": np.mean(single),
-                        "r_ten": np.corrcoef(a.mean(axis=1), human)[0, 1],
-                        "r_lowest": min(single),
-                        "r_highest": max(single),
-                        "pull": e.mean() - target.mean(),
+                        "r_one": np.mean(single_r),
+                        "r_ten": np.corrcoef(greedy_scores.mean(axis=1), human)[0, 1],
+                        "r_lowest": min(single_r),
+                        "r_highest": max(single_r),
+                        "pull": expected_scores.mean() - target.mean(),
                         "pull_geometric": geometric(p, BALANCED).mean() - target.mean(),
                     }
                 )
     table = pd.DataFrame(rows)
     table["gain"] = table["r_ten"] - table["r_one"]
     keys = ["shape", "bias"]
-    mean = table.groupby(keys, sort=False).mean()
-    return mean.assign(
+    means = table.groupby(keys, sort=False).mean()
+    return means.assign(
         gain_se=table.groupby(keys, sort=False)["gain"].sem()
     ).reset_index()
 

@@ -31,10 +31,10 @@ def arms(judgments: pd.DataFrame) -> dict[tuple[str, float], pd.DataFrame]:
     """Return the reads under the plain prompt,
     by judge and temperature (NaN: not known).
     """
-    base = judgments[judgments["template"] == "base"]
+    plain = judgments[judgments["template"] == "base"]
     return {
-        (str(judge), round(float(temperature), 2)): part
-        for (judge, temperature), part in base.groupby(
+        (str(judge), round(float(temperature), 2)): arm
+        for (judge, temperature), arm in plain.groupby(
             _ARM, observed=True, dropna=False
         )
     }
@@ -49,43 +49,45 @@ def scores_of(arm: pd.DataFrame) -> tuple[Array, list[str]]:
     ValueError
         A prompt whose four responses do not have eight reads each.
     """
-    code, prompts = pd.factorize(arm["group_id"].astype(str), sort=True)
-    place = pd.Categorical(arm["candidate"], _CANDIDATES).codes
+    prompt_code, prompts = pd.factorize(arm["group_id"].astype(str), sort=True)
+    response = pd.Categorical(arm["candidate"], _CANDIDATES).codes
     read = arm["replicate"].to_numpy() - 1
-    filled = np.zeros((len(prompts), RESPONSES, READS), dtype=int)
-    out = np.full(filled.shape, np.nan)
-    np.add.at(filled, (code, place, read), 1)
-    out[code, place, read] = (
+    n_reads = np.zeros((len(prompts), RESPONSES, READS), dtype=int)
+    scores = np.full(n_reads.shape, np.nan)
+    np.add.at(n_reads, (prompt_code, response, read), 1)
+    scores[prompt_code, response, read] = (
         arm["score"].astype("Float64").to_numpy(np.float64, na_value=np.nan)
     )
-    if (filled != 1).any():
-        where = prompts[(filled != 1).any(axis=(1, 2))][0]
-        raise ValueError(f"prompt {where} does not have 8 reads of each of 4 responses")
-    return out, list(prompts)
+    if (n_reads != 1).any():
+        incomplete = prompts[(n_reads != 1).any(axis=(1, 2))][0]
+        raise ValueError(
+            f"prompt {incomplete} does not have 8 reads of each of 4 responses"
+        )
+    return scores, list(prompts)
 
 
 def moved(scores: Array) -> tuple[Array, Array]:
     """Per prompt: responses with all reads that have more than one score;
     responses with all.
     """
-    whole = np.isfinite(scores).all(axis=2)
-    spread = scores.max(axis=2) - scores.min(axis=2)
-    return ((spread > 0) & whole).sum(axis=1).astype(float), whole.sum(axis=1).astype(
-        float
-    )
+    is_complete = np.isfinite(scores).all(axis=2)
+    ranges = scores.max(axis=2) - scores.min(axis=2)
+    return ((ranges > 0) & is_complete).sum(axis=1).astype(float), is_complete.sum(
+        axis=1
+    ).astype(float)
 
 
 def read_pairs(scores: Array, least: float = 0.5) -> tuple[Array, Array]:
     """Per prompt: pairs of reads of a response that differ by at least `least`;
     all such pairs.
     """
-    differ, known = np.zeros(len(scores)), np.zeros(len(scores))
+    differ, comparable = np.zeros(len(scores)), np.zeros(len(scores))
     for a in range(scores.shape[2]):
         for b in range(a + 1, scores.shape[2]):
-            gap = np.abs(scores[:, :, a] - scores[:, :, b])
-            differ += (gap >= least).sum(axis=1)  # false where either is missing
-            known += np.isfinite(gap).sum(axis=1)
-    return differ, known
+            gaps = np.abs(scores[:, :, a] - scores[:, :, b])
+            differ += (gaps >= least).sum(axis=1)  # false where either is missing
+            comparable += np.isfinite(gaps).sum(axis=1)
+    return differ, comparable
 
 
 def best(scores: Array) -> NDArray[np.int64]:
@@ -97,9 +99,11 @@ def best(scores: Array) -> NDArray[np.int64]:
     >>> best(np.array([[3.0, 5, 2, 1], [4, 4, 2, 1], [4, np.nan, 2, 1]])).tolist()
     [1, 4, -1]
     """
-    known, top = _top(scores)
+    is_complete, is_top = _top(scores)
     return np.where(
-        ~known, -1, np.where(top.sum(axis=1) > 1, RESPONSES, top.argmax(axis=1))
+        ~is_complete,
+        -1,
+        np.where(is_top.sum(axis=1) > 1, RESPONSES, is_top.argmax(axis=1)),
     )
 
 
@@ -115,18 +119,20 @@ def right(scores: Array) -> tuple[Array, Array]:
     >>> split.tolist(), strict.tolist()
     ([0.5, 1.0, 0.0], [0.0, 1.0, 0.0])
     """
-    known, top = _top(scores)
-    split = np.where(top[:, 0], 1 / top.sum(axis=1), 0.0)
-    return np.where(known, split, np.nan), np.where(known, split == 1, np.nan)
+    is_complete, is_top = _top(scores)
+    credit = np.where(is_top[:, 0], 1 / is_top.sum(axis=1), 0.0)
+    return np.where(is_complete, credit, np.nan), np.where(
+        is_complete, credit == 1, np.nan
+    )
 
 
 def _top(scores: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether all responses along axis 1 have a score,
     and which of them has the highest.
     """
-    known = np.isfinite(scores)
-    filled = np.where(known, scores, -np.inf)
-    return np.asarray(known.all(axis=1)), np.isclose(
+    has_score = np.isfinite(scores)
+    filled = np.where(has_score, scores, -np.inf)
+    return np.asarray(has_score.all(axis=1)), np.isclose(
         filled, filled.max(axis=1, keepdims=True)
     )
 
@@ -146,28 +152,34 @@ def noise(judgments: pd.DataFrame) -> pd.DataFrame:
     for (judge, temperature), arm in arms(judgments).items():
         scores, prompts = scores_of(arm)
         winner = best(scores)
-        whole = (winner >= 0).all(axis=1).astype(float)
-        changes = (winner.max(axis=1) > winner.min(axis=1)) * whole
-        found = {
+        is_complete = (winner >= 0).all(axis=1).astype(float)
+        is_moved = (winner.max(axis=1) > winner.min(axis=1)) * is_complete
+        rows_by_quantity = {
             "moved": ratio_row(*moved(scores)),
             "pair_differs": ratio_row(*read_pairs(scores)),
             "pair_differs_2": ratio_row(*read_pairs(scores, 2)),
-            "best_moved": ratio_row(changes, whole),
+            "best_moved": ratio_row(is_moved, is_complete),
             "best_pair_differs": ratio_row(*read_pairs(_labelled(winner))),
             "tied": ratio_row(
                 (winner == RESPONSES).sum(axis=1), (winner >= 0).sum(axis=1)
             ),
         }
         spread = within_item_sd(arm[arm["status"] == "ok"], by=["judge"]).iloc[0]
-        found["sd"] = {
+        rows_by_quantity["sd"] = {
             "value": spread["sd"],
             "low": spread["sd_low"],
             "high": spread["sd_high"],
         }
-        n = {"n_prompts": len(prompts), "missing": int(np.isnan(scores).sum())}
+        counts = {"n_prompts": len(prompts), "missing": int(np.isnan(scores).sum())}
         rows += [
-            {"judge": judge, "temperature": temperature, "quantity": q, **v, **n}
-            for q, v in found.items()
+            {
+                "judge": judge,
+                "temperature": temperature,
+                "quantity": quantity,
+                **row,
+                **counts,
+            }
+            for quantity, row in rows_by_quantity.items()
         ]
     return pd.DataFrame(rows)
 
@@ -185,33 +197,35 @@ def reads(judgments: pd.DataFrame) -> pd.DataFrame:
         scores, _ = scores_of(arm)
         # the same prompts for every k
         scores = scores[np.isfinite(scores).all(axis=(1, 2))]
-        one = np.ones(len(scores))
-        credit, severe = {}, {}
+        ones = np.ones(len(scores))
+        split_by_k, strict_by_k = {}, {}
         for k in range(1, READS + 1):
             means = means_of(scores, k)
-            split, strict = (c.mean(axis=1) for c in right(means))
-            credit[k], severe[k] = split, strict
-            found = {
-                "right_split": ratio_row(split, one),
-                "right_strict": ratio_row(strict, one),
+            split, strict = (credit.mean(axis=1) for credit in right(means))
+            split_by_k[k], strict_by_k[k] = split, strict
+            rows_by_quantity = {
+                "right_split": ratio_row(split, ones),
+                "right_strict": ratio_row(strict, ones),
             }
             if k > 1:
-                found["gain_split"] = ratio_row(split - credit[1], one)
-                found["gain_strict"] = ratio_row(strict - severe[1], one)
+                rows_by_quantity["gain_split"] = ratio_row(split - split_by_k[1], ones)
+                rows_by_quantity["gain_strict"] = ratio_row(
+                    strict - strict_by_k[1], ones
+                )
             if 2 * k <= READS:
                 winner = best(means)
-                same = (winner == np.roll(winner, -k, axis=1)).mean(axis=1)
-                found["winner_repeats"] = ratio_row(same, one)
+                repeats = (winner == np.roll(winner, -k, axis=1)).mean(axis=1)
+                rows_by_quantity["winner_repeats"] = ratio_row(repeats, ones)
             rows += [
                 {
                     "judge": judge,
                     "temperature": temperature,
                     "k": k,
-                    "quantity": q,
-                    **v,
+                    "quantity": quantity,
+                    **row,
                     "n_prompts": len(scores),
                 }
-                for q, v in found.items()
+                for quantity, row in rows_by_quantity.items()
             ]
     return pd.DataFrame(rows)
 
@@ -227,17 +241,17 @@ def losses(judgments: pd.DataFrame) -> pd.DataFrame:
     for (judge, temperature), arm in arms(judgments).items():
         scores, _ = scores_of(arm)
         rows.append({"judge": judge, "temperature": temperature, **_loss(scores)})
-    every = np.concatenate(
+    all_arms = np.concatenate(
         list(_on_common_prompts(judgments, "gpt-5.4").values()), axis=2
     )
-    rows.append({"judge": "gpt-5.4", "temperature": np.nan, **_loss(every)})
+    rows.append({"judge": "gpt-5.4", "temperature": np.nan, **_loss(all_arms)})
     return pd.DataFrame(rows)
 
 
 def _loss(scores: Array) -> dict[str, float]:
-    flat = scores.reshape(len(scores), -1)
-    whole = np.asarray(np.isfinite(flat).all(axis=1))
-    return loss_row(len(flat), *left_out(flat, whole, "prompts"))
+    flat_scores = scores.reshape(len(scores), -1)
+    is_complete = np.asarray(np.isfinite(flat_scores).all(axis=1))
+    return loss_row(len(flat_scores), *left_out(flat_scores, is_complete, "prompts"))
 
 
 def leads(judgments: pd.DataFrame, most: int = 4) -> pd.DataFrame:
@@ -251,28 +265,28 @@ def leads(judgments: pd.DataFrame, most: int = 4) -> pd.DataFrame:
 
     def add(judge: str, temperature: float, other: float, counts: Array) -> None:
         for lead in range(most + 1):
-            total = counts[:, lead].sum(axis=1)
+            n_pairs = counts[:, lead].sum(axis=1)
             for column, outcome in enumerate(("kept", "tie", "reversed")):
                 if lead or column < 2:
                     name = outcome if lead else ("some lead", "tie")[column]
                     key = {"judge": judge, "temperature": temperature, "other": other}
-                    found = ratio_row(counts[:, lead, column], total)
+                    ratio = ratio_row(counts[:, lead, column], n_pairs)
                     rows.append(
                         {
                             **key,
                             "lead": lead,
                             "outcome": name,
-                            **found,
-                            "n": int(total.sum()),
+                            **ratio,
+                            "n": int(n_pairs.sum()),
                         }
                     )
 
     for (judge, temperature), arm in arms(judgments).items():
         scores, _ = scores_of(arm)
         add(judge, temperature, temperature, lead_counts(scores, scores, most))
-    cells = together(judgments, "gpt-5.4")
+    scores_at = together(judgments, "gpt-5.4")
     for temperature, other in ((0.0, 0.7), (1.0, 0.7)):
-        counts = lead_counts(cells[temperature], cells[other], most)
+        counts = lead_counts(scores_at[temperature], scores_at[other], most)
         add("gpt-5.4", temperature, other, counts)
     return pd.DataFrame(rows)
 
@@ -287,17 +301,17 @@ def lead_counts(scores: Array, others: Array, most: int) -> Array:
     counts = np.zeros((len(scores), most + 1, 3))
     prompt = np.arange(len(scores))
     for a, b in PAIRS:
-        gaps, again = scores[:, a] - scores[:, b], others[:, a] - others[:, b]
+        gaps, other_gaps = scores[:, a] - scores[:, b], others[:, a] - others[:, b]
         for first in range(gaps.shape[1]):
-            for other in range(again.shape[1]):
+            for other in range(other_gaps.shape[1]):
                 if scores is others and first == other:
                     continue
-                gap, second = gaps[:, first], again[:, other]
-                known = np.isfinite(gap) & np.isfinite(second)
-                lead = np.minimum(np.abs(gap[known]), most).astype(int)
-                agrees = np.sign(gap[known]) * np.sign(second[known])
+                first_gap, second_gap = gaps[:, first], other_gaps[:, other]
+                known = np.isfinite(first_gap) & np.isfinite(second_gap)
+                lead = np.minimum(np.abs(first_gap[known]), most).astype(int)
+                agrees = np.sign(first_gap[known]) * np.sign(second_gap[known])
                 outcome = np.where(agrees > 0, 0, np.where(agrees < 0, 2, 1))
-                outcome = np.where(lead == 0, (second[known] == 0) * 1, outcome)
+                outcome = np.where(lead == 0, (second_gap[known] == 0) * 1, outcome)
                 np.add.at(counts, (prompt[known], lead, outcome), 1)
     return counts
 
@@ -321,108 +335,134 @@ def requests(
     ``right_8_minus``. ``request`` holds all that distinguishes two requests, the
     temperature included, so ``worth`` is a lower bound.
     """
-    cells = together(judgments, judge)
-    temperatures = list(cells)
+    scores_at = together(judgments, judge)
+    temperatures = list(scores_at)
     pairs = [(a, b) for n, a in enumerate(temperatures) for b in temperatures[n + 1 :]]
-    n = len(cells[level])
-    size = np.full(n, float(RESPONSES))
-    within = {t: s.var(axis=2, ddof=1).sum(axis=1) for t, s in cells.items()}
+    n = len(scores_at[level])
+    n_responses = np.full(n, float(RESPONSES))
+    within = {t: s.var(axis=2, ddof=1).sum(axis=1) for t, s in scores_at.items()}
     rows: list[dict[str, object]] = []
 
-    def add(t: float, other: float, quantity: str, found: dict[str, float]) -> None:
+    def add(t: float, other: float, quantity: str, ratio: dict[str, float]) -> None:
         rows.append(
             {
                 "judge": judge,
                 "temperature": t,
                 "other": other,
                 "quantity": quantity,
-                **found,
+                **ratio,
                 "n_prompts": n,
             }
         )
 
-    beyond = []
+    # Var(mean a − mean b) = (within a + within b) / 8 + what lies beyond
+    beyond_by_pair = []
     for a, b in pairs:
-        gap = cells[a].mean(axis=2) - cells[b].mean(axis=2)
+        gap = scores_at[a].mean(axis=2) - scores_at[b].mean(axis=2)
         expected = (within[a] + within[b]) / READS
-        beyond.append(((gap - gap.mean()) ** 2).sum(axis=1) - expected)
-        add(a, b, "expected", ratio_row(expected, size))
-        add(a, b, "beyond", ratio_row(beyond[-1], size))
-        add(a, b, "shift", ratio_row(gap.sum(axis=1), size))
+        beyond_by_pair.append(((gap - gap.mean()) ** 2).sum(axis=1) - expected)
+        add(a, b, "expected", ratio_row(expected, n_responses))
+        add(a, b, "beyond", ratio_row(beyond_by_pair[-1], n_responses))
+        add(a, b, "shift", ratio_row(gap.sum(axis=1), n_responses))
     # Are neighbouring temperatures nearer to one another? 0
     # if what is beyond adds up by arms.
-    found = dict(zip(pairs, beyond, strict=True))
-    w, x, y, z = temperatures
-    others = found[w, y] + found[x, z] + found[w, z] + found[x, y]
-    add(w, z, "neighbours", ratio_row(found[w, x] + found[y, z] - others / 2, size))
-    add(x, z, "beyond_minus_nearer", ratio_row(found[x, z] - found[x, y], size))
+    beyond_of = dict(zip(pairs, beyond_by_pair, strict=True))
+    w, x, y, z = temperatures  # ascending
+    not_neighbours = (
+        beyond_of[w, y] + beyond_of[x, z] + beyond_of[w, z] + beyond_of[x, y]
+    )
+    add(
+        w,
+        z,
+        "neighbours",
+        ratio_row(beyond_of[w, x] + beyond_of[y, z] - not_neighbours / 2, n_responses),
+    )
+    add(
+        x,
+        z,
+        "beyond_minus_nearer",
+        ratio_row(beyond_of[x, z] - beyond_of[x, y], n_responses),
+    )
     # What sharpening alone does: an arm's commonest scores
     # against the reads of the next arm.
-    gap = commonest(cells[y]) - cells[z].mean(axis=2)
+    gap = commonest(scores_at[y]) - scores_at[z].mean(axis=2)
     sharpened = ((gap - gap.mean()) ** 2).sum(axis=1) - within[z] / READS
-    add(y, z, "sharpened", ratio_row(sharpened, size))
+    add(y, z, "sharpened", ratio_row(sharpened, n_responses))
+    # Least squares for beyond[a, b] = request[a] + request[b]
     design = np.array([[float(t in pair) for t in temperatures] for pair in pairs])
-    request = dict(
-        zip(temperatures, np.linalg.pinv(design) @ np.array(beyond), strict=True)
+    request_variance = dict(
+        zip(
+            temperatures, np.linalg.pinv(design) @ np.array(beyond_by_pair), strict=True
+        )
     )
-    credit = {t: right(s)[0] for t, s in cells.items()}
-    whole = {t: right(s.mean(axis=2, keepdims=True))[0][:, 0] for t, s in cells.items()}
+    credit_of_one = {t: right(s)[0] for t, s in scores_at.items()}
+    credit_of_eight = {
+        t: right(s.mean(axis=2, keepdims=True))[0][:, 0] for t, s in scores_at.items()
+    }
     for t in temperatures:
-        total = within[t] + request[t]
-        add(t, t, "reads", ratio_row(within[t], size))
-        add(t, t, "request", ratio_row(request[t], size))
-        add(t, t, "total", ratio_row(total, size))
-        add(t, t, "worth", ratio_row(total, within[t] / READS + request[t]))
+        total = within[t] + request_variance[t]
+        add(t, t, "reads", ratio_row(within[t], n_responses))
+        add(t, t, "request", ratio_row(request_variance[t], n_responses))
+        add(t, t, "total", ratio_row(total, n_responses))
+        add(t, t, "worth", ratio_row(total, within[t] / READS + request_variance[t]))
         if t != level:
             add(
                 t,
                 level,
                 "total_minus",
-                ratio_row(total - within[level] - request[level], size),
+                ratio_row(total - within[level] - request_variance[level], n_responses),
             )
-            one = (credit[t] - credit[level]).mean(axis=1)
-            add(t, level, "right_minus", ratio_row(one, np.ones(n)))
+            right_change = (credit_of_one[t] - credit_of_one[level]).mean(axis=1)
+            add(t, level, "right_minus", ratio_row(right_change, np.ones(n)))
             add(
                 t,
                 level,
                 "right_8_minus",
-                ratio_row(whole[t] - whole[level], np.ones(n)),
+                ratio_row(credit_of_eight[t] - credit_of_eight[level], np.ones(n)),
             )
-    warm = [cells[t] for t in temperatures if t > 0]
-    for each in (1, 2):
-        mixed = np.mean([means_of(s, each) for s in warm], axis=0)
-        alone = np.mean([right(means_of(s, each * len(warm)))[0] for s in warm], axis=0)
-        gain = (right(mixed)[0] - alone).mean(axis=1)
+    warm_arms = [scores_at[t] for t in temperatures if t > 0]
+    for k in (1, 2):
+        mixed = np.mean([means_of(s, k) for s in warm_arms], axis=0)
+        unmixed = np.mean(
+            [right(means_of(s, k * len(warm_arms)))[0] for s in warm_arms], axis=0
+        )
+        gains = (right(mixed)[0] - unmixed).mean(axis=1)
         add(
             level,
             level,
-            f"right_spread_{each * len(warm)}",
-            ratio_row(gain, np.ones(n)),
+            f"right_spread_{k * len(warm_arms)}",
+            ratio_row(gains, np.ones(n)),
         )
     return pd.DataFrame(rows)
 
 
 def commonest(scores: Array) -> Array:
     """Return the score that most of a response's reads gave; the mean of several."""
-    given = (scores[..., None] == np.unique(scores)).sum(axis=2)
-    most = given == given.max(axis=2, keepdims=True)
-    found: Array = (most * np.unique(scores)).sum(axis=2) / most.sum(axis=2)
-    return found
+    counts = (scores[..., None] == np.unique(scores)).sum(axis=2)
+    is_commonest = counts == counts.max(axis=2, keepdims=True)
+    means: Array = (is_commonest * np.unique(scores)).sum(axis=2) / is_commonest.sum(
+        axis=2
+    )
+    return means
 
 
 def together(judgments: pd.DataFrame, judge: str) -> dict[float, Array]:
     """Return a judge's scores by temperature, on the prompts that all have in full."""
-    cells = _on_common_prompts(judgments, judge)
-    whole = np.isfinite(np.stack(list(cells.values()))).all(axis=(0, 2, 3))
-    return {t: s[whole] for t, s in sorted(cells.items())}
+    scores_at = _on_common_prompts(judgments, judge)
+    is_complete = np.isfinite(np.stack(list(scores_at.values()))).all(axis=(0, 2, 3))
+    return {t: s[is_complete] for t, s in sorted(scores_at.items())}
 
 
 def _on_common_prompts(judgments: pd.DataFrame, judge: str) -> dict[float, Array]:
-    found = {
+    arms_of_judge = {
         t: scores_of(arm) for (name, t), arm in arms(judgments).items() if name == judge
     }
-    common = sorted(set.intersection(*(set(prompts) for _, prompts in found.values())))
-    return {t: s[pd.Index(p).get_indexer(common)] for t, (s, p) in found.items()}
+    common = sorted(
+        set.intersection(*(set(prompts) for _, prompts in arms_of_judge.values()))
+    )
+    return {
+        t: s[pd.Index(p).get_indexer(common)] for t, (s, p) in arms_of_judge.items()
+    }
 
 
 def differences(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -445,17 +485,25 @@ def differences(judgments: pd.DataFrame) -> pd.DataFrame:
             between, within = zip(
                 *(split(scores[:, a], scores[:, b]) for a, b in pairs), strict=True
             )
-            b, w = np.mean(between, axis=0), np.mean(within, axis=0)  # per prompt
-            one = np.ones(len(scores))
-            parts = {"between": (b, one), "reads": (w, one), "reads_share": (w, b + w)}
-            for q, part in parts.items():
+            # per prompt
+            mean_between, mean_within = (
+                np.mean(between, axis=0),
+                np.mean(within, axis=0),
+            )
+            ones = np.ones(len(scores))
+            ratios = {
+                "between": (mean_between, ones),
+                "reads": (mean_within, ones),
+                "reads_share": (mean_within, mean_between + mean_within),
+            }
+            for quantity, ratio in ratios.items():
                 rows.append(
                     {
                         "judge": judge,
                         "temperature": temperature,
                         "pair": kind,
-                        "quantity": q,
-                        **ratio_row(*part),
+                        "quantity": quantity,
+                        **ratio_row(*ratio),
                         "n_prompts": len(scores),
                     }
                 )
@@ -468,6 +516,7 @@ def split(one: Array, other: Array) -> tuple[Array, Array]:
 
     Reads of the two responses are not paired: each adds its own variance.
     """
+    # (gap − mean gap)² n / (n − 1) has the mean between + within / k.
     n, k = one.shape
     within = one.var(axis=1, ddof=1) + other.var(axis=1, ddof=1)
     gap = one.mean(axis=1) - other.mean(axis=1)
@@ -478,30 +527,30 @@ def asked_again(judgments: pd.DataFrame) -> pd.DataFrame:
     """Compare the answers of cells that were asked twice by accident,
     by form and criterion.
     """
-    cell = judgments[
+    identifiers = judgments[
         ["judge", "template", "criterion", "item_id", "cluster_id"]
     ].astype(str)
-    frame = cell.assign(
+    typed = identifiers.assign(
         read=judgments["replicate"], score=judgments["score"].astype("Float64")
     )
-    keys = list(cell)
-    again = frame[frame["read"] == 2].drop(columns="read")
-    both = again.merge(
-        frame[frame["read"] == 1], on=keys, suffixes=("_2", "_1"), validate="1:1"
+    keys = list(identifiers)
+    second_reads = typed[typed["read"] == 2].drop(columns="read")
+    compared = second_reads.merge(
+        typed[typed["read"] == 1], on=keys, suffixes=("_2", "_1"), validate="1:1"
     )
-    both["shift"] = (both["score_2"] - both["score_1"]).astype(float)
-    whole = both.assign(template="all", criterion="all")
+    compared["shift"] = (compared["score_2"] - compared["score_1"]).astype(float)
+    overall = compared.assign(template="all", criterion="all")
     rows = []
-    for (judge, form, criterion), part in pd.concat([whole, both]).groupby(
+    for (judge, form, criterion), texts in pd.concat([overall, compared]).groupby(
         ["judge", "template", "criterion"], sort=False
     ):
-        cluster = pd.factorize(part["cluster_id"])[0]
-        n = {"n_items": len(part), "n_clusters": int(cluster.max() + 1)}
-        gap = part["shift"].to_numpy()
-        for name, value, bounds in (
-            ("differs", (gap != 0) * 1.0, (0.0, 1.0)),
-            ("differs_2", (np.abs(gap) >= 2) * 1.0, (0.0, 1.0)),
-            ("shift", gap, None),
+        cluster = pd.factorize(texts["cluster_id"])[0]
+        counts = {"n_items": len(texts), "n_clusters": int(cluster.max() + 1)}
+        shifts = texts["shift"].to_numpy()
+        for name, values, bounds in (
+            ("differs", (shifts != 0) * 1.0, (0.0, 1.0)),
+            ("differs_2", (np.abs(shifts) >= 2) * 1.0, (0.0, 1.0)),
+            ("shift", shifts, None),
         ):
             rows.append(
                 {
@@ -509,9 +558,9 @@ def asked_again(judgments: pd.DataFrame) -> pd.DataFrame:
                     "form": form,
                     "criterion": criterion,
                     "quantity": name,
-                    **mean_row(value, cluster, bounds),
-                    "count": int((value != 0).sum()),
-                    **n,
+                    **mean_row(values, cluster, bounds),
+                    "count": int((values != 0).sum()),
+                    **counts,
                 }
             )
     return pd.DataFrame(rows)
@@ -520,15 +569,15 @@ def asked_again(judgments: pd.DataFrame) -> pd.DataFrame:
 def three_reads(judgments: pd.DataFrame) -> pd.DataFrame:
     """Tell how GPT-4's three reads of an item differ."""
     rows = []
-    for dataset, part in judgments.groupby("dataset", observed=True):
-        wide = part.astype({"item_id": str, "cluster_id": str}).pivot(
+    for dataset, judged in judgments.groupby("dataset", observed=True):
+        wide = judged.astype({"item_id": str, "cluster_id": str}).pivot(
             index=["cluster_id", "item_id"], columns="ordering_index", values="score"
         )
         scores = wide.to_numpy(np.float64, na_value=np.nan)
         cluster = pd.factorize(wide.index.get_level_values("cluster_id"))[0]
-        a, b = np.triu_indices(scores.shape[1], 1)
-        gaps = np.abs(scores[:, a] - scores[:, b])
-        for name, value in {
+        first, second = np.triu_indices(scores.shape[1], 1)
+        gaps = np.abs(scores[:, first] - scores[:, second])
+        for name, values in {
             "moved": (np.ptp(scores, axis=1) > 0) * 1.0,
             "pair_differs": (gaps > 0).mean(axis=1),
             "pair_differs_2": (gaps >= 2).mean(axis=1),
@@ -538,8 +587,8 @@ def three_reads(judgments: pd.DataFrame) -> pd.DataFrame:
                     "judge": "gpt-4",
                     "dataset": dataset,
                     "quantity": name,
-                    **mean_row(value, cluster, (0.0, 1.0)),
-                    "count": int((value > 0).sum()),
+                    **mean_row(values, cluster, (0.0, 1.0)),
+                    "count": int((values > 0).sum()),
                     "n_items": len(scores),
                     "n_clusters": int(cluster.max() + 1),
                 }
@@ -558,10 +607,10 @@ def compute() -> dict[str, pd.DataFrame]:
         "noisy_differences": differences,
         "noisy_lost": losses,
     }
-    found = {name: table(rewardbench) for name, table in tables.items()}
-    found["noisy_reask"] = asked_again(load_recording("summeval-gpt"))
-    found["noisy_gpt4"] = three_reads(load_recording("prometheus-gpt4"))
-    return {name: table.round(5) for name, table in found.items()}
+    results = {name: table(rewardbench) for name, table in tables.items()}
+    results["noisy_reask"] = asked_again(load_recording("summeval-gpt"))
+    results["noisy_gpt4"] = three_reads(load_recording("prometheus-gpt4"))
+    return {name: table.round(5) for name, table in results.items()}
 
 
 if __name__ == "__main__":

@@ -70,12 +70,12 @@ class Cell:
     @property
     def names(self) -> dict[str, Any]:
         """The columns that name it."""
-        clusters = self.items["cluster_id"].nunique()
+        n_clusters = self.items["cluster_id"].nunique()
         return {
             "judge": self.judge,
             "dataset": self.dataset,
             "n_items": len(self.p),
-            "n_clusters": clusters,
+            "n_clusters": n_clusters,
         }
 
     @property
@@ -92,31 +92,40 @@ def cell(slug: str, dataset: str) -> Cell:
     """Read one recorded judge: items with all ten balanced reads,
     one criterion a prompt.
     """
-    found = rb.recorded(slug, dataset)
-    found = found.query(
+    reads = rb.recorded(slug, dataset)
+    reads = reads.query(
         "design == 'balanced' and template == 'rubric' and n_options == 5"
     )
-    if found["reference_score"].nunique() > 1:
-        found = found[found["reference_score"] == "none"]
+    if reads["reference_score"].nunique() > 1:
+        reads = reads[reads["reference_score"] == "none"]
     columns = [f"probability_{k}" for k in range(1, 6)]
-    found = found.sort_values(["item_id", "ordering_index"])
+    reads = reads.sort_values(["item_id", "ordering_index"])
     shape = (-1, 10, 5)
-    p = found[columns].to_numpy(np.float64).reshape(shape)
-    shown = found["ordering"].to_numpy().reshape(shape[:2])
-    ids = found["item_id"].astype(str).to_numpy().reshape(shape[:2])
+    p = reads[columns].to_numpy(np.float64).reshape(shape)
+    shown = reads["ordering"].to_numpy().reshape(shape[:2])
+    ids = reads["item_id"].astype(str).to_numpy().reshape(shape[:2])
     if (shown != shown[0]).any() or (ids != ids[:, :1]).any():
         raise ValueError(
             f"{slug} on {dataset}: not every item has the same ten balanced reads"
         )
-    whole = ~np.isnan(p).any(axis=(1, 2))
-    items = rb.load(dataset).set_index("item_id").loc[ids[whole, 0]].reset_index()
-    kept = pd.DataFrame(items)[["cluster_id", "group_id", "candidate"]].astype(object)
+    is_complete = ~np.isnan(p).any(axis=(1, 2))
+    items = rb.load(dataset).set_index("item_id").loc[ids[is_complete, 0]].reset_index()
+    item_keys = pd.DataFrame(items)[["cluster_id", "group_id", "candidate"]].astype(
+        object
+    )
     # where no one competes
-    kept["group_id"] = kept["group_id"].fillna(kept["cluster_id"])
-    orders = np.array([decode(c) for c in shown[0]])
-    name = judges().set_index("slug")["name"][slug]
+    item_keys["group_id"] = item_keys["group_id"].fillna(item_keys["cluster_id"])
+    orders = np.array([decode(ordering_code) for ordering_code in shown[0]])
+    judge_name = judges().set_index("slug")["name"][slug]
     human = items["human"] if "human" in items else items["gold"]  # of a stronger judge
-    return Cell(name, dataset, p[whole], orders, human.to_numpy(np.float64), kept)
+    return Cell(
+        judge_name,
+        dataset,
+        p[is_complete],
+        orders,
+        human.to_numpy(np.float64),
+        item_keys,
+    )
 
 
 def cells() -> list[Cell]:
@@ -135,14 +144,14 @@ def expected(p: FloatArray, orders: IntArray) -> FloatArray:
 
 def greedy(p: FloatArray, orders: IntArray) -> FloatArray:
     """The most probable score."""
-    best = p.argmax(axis=-1)
-    return np.asarray(orders[np.arange(len(orders)), best], dtype=np.float64)
+    best_place = p.argmax(axis=-1)
+    return np.asarray(orders[np.arange(len(orders)), best_place], dtype=np.float64)
 
 
 def logs(p: FloatArray) -> FloatArray:
     """Log probabilities, about their mean over places."""
-    log = np.log(np.maximum(p, FLOOR))
-    return np.asarray(log - log.mean(axis=-1, keepdims=True))
+    log_p = np.log(np.maximum(p, FLOOR))
+    return np.asarray(log_p - log_p.mean(axis=-1, keepdims=True))
 
 
 def softmax(log: FloatArray) -> FloatArray:
@@ -168,26 +177,26 @@ def by_score(p: FloatArray, orders: IntArray) -> FloatArray:
 
 def geometric(p: FloatArray, orders: IntArray) -> FloatArray:
     """Expected score of the geometric mean over reads."""
-    mean = softmax(logs(by_score(p, orders)).mean(axis=1))
-    return np.asarray(mean @ np.arange(1, p.shape[-1] + 1))
+    mean_p = softmax(logs(by_score(p, orders)).mean(axis=1))
+    return np.asarray(mean_p @ np.arange(1, p.shape[-1] + 1))
 
 
 def estimates(
     p: FloatArray, orders: IntArray, gamma: FloatArray
 ) -> dict[str, FloatArray]:
     """Every way to score an item, items × (reads or 1)."""
-    e, a, free = (
+    expected_scores, greedy_scores, free_scores = (
         expected(p, orders),
         greedy(p, orders),
         expected(without(p, gamma), orders),
     )
     return {
-        "A1": a,
-        "E1": e,
-        "E1 free": free,
-        "A10": a.mean(axis=1, keepdims=True),
-        "E10": e.mean(axis=1, keepdims=True),
-        "E10 free": free.mean(axis=1, keepdims=True),
+        "A1": greedy_scores,
+        "E1": expected_scores,
+        "E1 free": free_scores,
+        "A10": greedy_scores.mean(axis=1, keepdims=True),
+        "E10": expected_scores.mean(axis=1, keepdims=True),
+        "E10 free": free_scores.mean(axis=1, keepdims=True),
         "G10": geometric(p, orders)[:, None],
     }
 
@@ -209,22 +218,29 @@ def agreement(of: Cell) -> list[dict[str, Any]]:
     """Correlation with people by every way,
     the mean over single reads, and differences.
     """
-    whole: dict[str, float] = {}
-    left: dict[str, FloatArray] = {}
-    for name, value in estimates(of.p, of.orders, preference(of.p)).items():
+    r_all: dict[str, float] = {}
+    r_left_out: dict[str, FloatArray] = {}
+    for quantity, scores in estimates(of.p, of.orders, preference(of.p)).items():
         sums = np.stack(
-            [by_cluster(moments(x, of.human), of.cluster) for x in value.T], axis=1
+            [by_cluster(moments(read, of.human), of.cluster) for read in scores.T],
+            axis=1,
         )  # clusters, reads, moments
         total = sums.sum(axis=0)
-        whole[name] = float(correlation(total).mean())
-        left[name] = correlation(total - sums).mean(axis=1)
-    found = {
-        n: bounded("value", fisher_jackknife_t(r, left[n])) for n, r in whole.items()
+        r_all[quantity] = float(correlation(total).mean())
+        r_left_out[quantity] = correlation(total - sums).mean(axis=1)
+    rows_by_quantity = {
+        quantity: bounded("value", fisher_jackknife_t(r, r_left_out[quantity]))
+        for quantity, r in r_all.items()
     }
-    for a, b in CONTRASTS:
-        more = whole[a] - whole[b]
-        found[f"{a} − {b}"] = bounded("value", jackknife_t(more, left[a] - left[b]))
-    return [of.names | {"quantity": name, **row} for name, row in found.items()]
+    for way, base in CONTRASTS:
+        difference = r_all[way] - r_all[base]
+        rows_by_quantity[f"{way} − {base}"] = bounded(
+            "value", jackknife_t(difference, r_left_out[way] - r_left_out[base])
+        )
+    return [
+        of.names | {"quantity": quantity, **row}
+        for quantity, row in rows_by_quantity.items()
+    ]
 
 
 def mirrored(orders: IntArray) -> list[tuple[int, ...]]:
@@ -242,26 +258,32 @@ def removed(
 
     ``null``: log odds of each score for an empty text, in every order.
     """
-    log = logs(by_score(of.p, of.orders))
-    place = np.argsort(of.orders, axis=1)
-    own = log[pilot].mean(axis=0)
-    ways = {
-        "position": preference(of.p[pilot])[place],
-        "order": own - own.mean(axis=0),
-        "batch": np.log(softmax(log)[pilot].mean(axis=0)),
-        "name": own.mean(axis=0),
+    log_odds = logs(by_score(of.p, of.orders))
+    place_of_score = np.argsort(of.orders, axis=1)
+    pilot_mean = log_odds[pilot].mean(axis=0)
+    shifts = {
+        "position": preference(of.p[pilot])[place_of_score],
+        "order": pilot_mean - pilot_mean.mean(axis=0),
+        "batch": np.log(softmax(log_odds)[pilot].mean(axis=0)),
+        "name": pilot_mean.mean(axis=0),
     }
     if null is not None:
-        by_place = np.take_along_axis(null, of.orders - 1, axis=1)
-        ways |= {"empty": null, "empty, position": by_place.mean(axis=0)[place]}
-    return {"none": log} | {name: log - shift for name, shift in ways.items()}
+        null_by_place = np.take_along_axis(null, of.orders - 1, axis=1)
+        shifts |= {
+            "empty": null,
+            "empty, position": null_by_place.mean(axis=0)[place_of_score],
+        }
+    return {"none": log_odds} | {
+        name: log_odds - shift for name, shift in shifts.items()
+    }
 
 
 def differ(levels: IntArray) -> FloatArray:
     """Share of the pairs of reads (items × reads) that have unequal levels."""
     n = levels.shape[1]
-    same = sum((levels == k).sum(axis=1) ** 2 for k in range(1, 6)) - n
-    return np.asarray(1 - same / (n * (n - 1)))
+    # A level that m reads share makes m (m − 1) ordered pairs of equal reads.
+    n_equal = sum((levels == level).sum(axis=1) ** 2 for level in range(1, 6)) - n
+    return np.asarray(1 - n_equal / (n * (n - 1)))
 
 
 def corrections(
@@ -280,77 +302,88 @@ def corrections(
     texts of the mean expected score, by that of uncorrected reads. Intervals are over
     clusters, with the pilots as they were drawn.
     """
-    n, group = len(of.p), pd.factorize(of.items["group_id"])[0]
+    n, group_of_item = len(of.p), pd.factorize(of.items["group_id"])[0]
     options = np.arange(1, of.p.shape[-1] + 1)
     score: dict[str, FloatArray] = {}
     spread: dict[str, FloatArray] = {}
     flips: dict[str, FloatArray] = {}
-    used = np.zeros((n, 1))
+    n_used = np.zeros((n, 1))
     for _ in range(draws):
         pilot = rng.choice(n, min(PILOT, n), replace=False)
-        others = ~np.isin(group, group[pilot])
-        used += others[:, None]
-        for way, log in removed(of, pilot, null).items():
-            p = softmax(log)
-            each, levels = p @ options, p.argmax(axis=-1) + 1
-            score[way] = score.get(way, 0) + np.where(others[:, None], each, 0)
+        is_other = ~np.isin(group_of_item, group_of_item[pilot])
+        n_used += is_other[:, None]
+        for way, log_odds in removed(of, pilot, null).items():
+            p = softmax(log_odds)
+            scores, greedy_scores = p @ options, p.argmax(axis=-1) + 1
+            score[way] = score.get(way, 0) + np.where(is_other[:, None], scores, 0)
             spread[way] = spread.get(way, 0) + np.where(
-                others, each.var(axis=1, ddof=1), 0
+                is_other, scores.var(axis=1, ddof=1), 0
             )
-            flips[way] = flips.get(way, 0) + np.where(others, differ(levels), 0)
-    kept = used[:, 0] > 0
-    score = {way: total[kept] / used[kept] for way, total in score.items()}
-    spread = {way: total[kept] / used[kept, 0] for way, total in spread.items()}
-    flips = {way: total[kept] / used[kept, 0] for way, total in flips.items()}
-    ten = score["none"]
-    rising = (np.roll(of.orders, -1, axis=1) > of.orders).sum(
+            flips[way] = flips.get(way, 0) + np.where(
+                is_other, differ(greedy_scores), 0
+            )
+    is_used = n_used[:, 0] > 0
+    score = {way: total[is_used] / n_used[is_used] for way, total in score.items()}
+    spread = {way: total[is_used] / n_used[is_used, 0] for way, total in spread.items()}
+    flips = {way: total[is_used] / n_used[is_used, 0] for way, total in flips.items()}
+    uncorrected = score["none"]
+    is_rising = (np.roll(of.orders, -1, axis=1) > of.orders).sum(
         axis=1
     ) == of.orders.shape[1] - 1
-    for way, sets in (("mirror", mirrored(of.orders)), ("cyclic", [rising, ~rising])):
+    for way, averaged in (
+        ("mirror", mirrored(of.orders)),
+        ("cyclic", [is_rising, ~is_rising]),
+    ):
         score[way] = np.stack(
             [
-                ten[:, [*chosen] if way == "mirror" else chosen].mean(axis=1)
-                for chosen in sets
+                uncorrected[:, [*reads] if way == "mirror" else reads].mean(axis=1)
+                for reads in averaged
             ],
             axis=1,
         )
         spread[way] = score[way].var(axis=1, ddof=1)
         flips[way] = differ(np.floor(score[way] + 0.5).astype(np.int64))
-    cluster, human = of.cluster[kept], of.human[kept]
-    variance = {way: by_cluster(value, cluster) for way, value in spread.items()}
+    cluster, human = of.cluster[is_used], of.human[is_used]
+    variance_by_cluster = {
+        way: by_cluster(value, cluster) for way, value in spread.items()
+    }
     r = {way: _mean_r(value, human, cluster) for way, value in score.items()}
     rows = []
     for way in score:
         if way == "none":
             continue
-        found = {
-            "left": ratio_row(variance[way], variance["none"], "left"),
+        intervals = {
+            "left": ratio_row(
+                variance_by_cluster[way], variance_by_cluster["none"], "left"
+            ),
             "flips": mean_row(flips[way] - flips["none"], cluster, name="flips"),
             "r": jackknife_row(r[way] - r["none"], "r"),
         }
         row = {
             "way": way,
             "flips_before": flips["none"].mean(),
-            "stretch": score[way].mean(axis=1).var() / ten.mean(axis=1).var(),
+            "stretch": score[way].mean(axis=1).var() / uncorrected.mean(axis=1).var(),
         }
-        for name, own in found.items():
+        for measure, interval in intervals.items():
             row |= {
-                name: own[name],
-                f"{name}_low": own["low"],
-                f"{name}_high": own["high"],
+                measure: interval[measure],
+                f"{measure}_low": interval["low"],
+                f"{measure}_high": interval["high"],
             }
         rows.append(of.names | row)
     return rows
 
 
-def _mean_r(value: FloatArray, human: FloatArray, cluster: IntArray) -> FloatArray:
+def _mean_r(scores: FloatArray, human: FloatArray, cluster: IntArray) -> FloatArray:
     """Mean over reads of the correlation with people:
     of all, and without each cluster.
     """
-    sums = np.stack([by_cluster(moments(x, human), cluster) for x in value.T], axis=1)
+    sums = np.stack(
+        [by_cluster(moments(read, human), cluster) for read in scores.T], axis=1
+    )
     total = sums.sum(axis=0)
-    left = correlation(total - sums).mean(axis=1)
-    return np.r_[correlation(total).mean(), left]
+    left_out = correlation(total - sums).mean(axis=1)
+    return np.r_[correlation(total).mean(), left_out]
 
 
 KINDS = ("position", "score × place", "direction", "each text's own")
@@ -361,15 +394,15 @@ def effect(kind: str, n: int, rng: np.random.Generator) -> FloatArray:
     with a root mean square of 0.3.
     """
     orders = BALANCED
-    place = np.argsort(orders, axis=1)
+    place_of_score = np.argsort(orders, axis=1)
     if kind == "position":
-        shift = rng.normal(size=5)[place]
+        shift = rng.normal(size=5)[place_of_score]
     elif kind == "score × place":
         # places × scores; no place and no score is preferred
-        both = rng.normal(size=(5, 5))
-        both -= both.mean(axis=0)
-        both -= both.mean(axis=1, keepdims=True)
-        shift = np.take_along_axis(both, place, axis=0)
+        by_place_and_score = rng.normal(size=(5, 5))
+        by_place_and_score -= by_place_and_score.mean(axis=0)
+        by_place_and_score -= by_place_and_score.mean(axis=1, keepdims=True)
+        shift = np.take_along_axis(by_place_and_score, place_of_score, axis=0)
     elif kind == "direction":
         shift = np.where(np.arange(10) < 5, 1.0, -1.0)[:, None] * (np.arange(5) - 2.0)
     else:
@@ -395,52 +428,57 @@ def planted_corrections(seeds: int = 10, n: int = 200) -> pd.DataFrame:
         for seed in range(seeds):
             rng = np.random.default_rng([7, seed, KINDS.index(kind)])
             human = qualities(n, rng)
-            log = logs(by_score(ask(judge, human, BALANCED, seed), BALANCED))
-            p = softmax(log + effect(kind, n, rng))
-            by_place = np.take_along_axis(
+            log_odds = logs(by_score(ask(judge, human, BALANCED, seed), BALANCED))
+            p = softmax(log_odds + effect(kind, n, rng))
+            p_by_place = np.take_along_axis(
                 p, np.broadcast_to(BALANCED - 1, p.shape), axis=2
             )
             items = pd.DataFrame({"cluster_id": range(n), "group_id": range(n)})
-            cell = Cell("simulated", kind, by_place, BALANCED, human, items)
+            cell = Cell("simulated", kind, p_by_place, BALANCED, human, items)
             null = effect("score × place", n, rng)
             rows += corrections(cell, rng, null, draws=3)
-    kept = ["left", "stretch", "flips_before", "flips", "r"]
-    mean = pd.DataFrame(rows).groupby(["dataset", "way"], sort=False)[kept].mean()
-    return mean.reset_index().rename(columns={"dataset": "effect"})
+    measures = ["left", "stretch", "flips_before", "flips", "r"]
+    means = pd.DataFrame(rows).groupby(["dataset", "way"], sort=False)[measures].mean()
+    return means.reset_index().rename(columns={"dataset": "effect"})
 
 
 def systems(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
     """Errors of systems' means, and of their differences, from one read an item."""
-    groups = pd.factorize(of.items["group_id"])[0]
+    group_of_item = pd.factorize(of.items["group_id"])[0]
     system = pd.factorize(of.items["candidate"])[0]
-    if system.max() < 1 or system.min() < 0 or np.bincount(groups).max() < 2:
+    if system.max() < 1 or system.min() < 0 or np.bincount(group_of_item).max() < 2:
         return []
-    e = expected(of.p, of.orders)
-    size = np.bincount(system)
+    scores = expected(of.p, of.orders)
+    n_texts = np.bincount(system)
 
     def error(read: IntArray) -> tuple[float, float]:
-        off = e[np.arange(len(e)), read] - e.mean(axis=1)
-        mean = np.bincount(system, off) / size
-        apart = mean[:, None] - mean
-        pairs = apart[np.triu_indices(len(mean), 1)]
-        return float((mean**2).mean()), float((pairs**2).mean())
+        deviation = scores[np.arange(len(scores)), read] - scores.mean(axis=1)
+        mean_errors = np.bincount(system, deviation) / n_texts
+        differences = mean_errors[:, None] - mean_errors
+        pair_errors = differences[np.triu_indices(len(mean_errors), 1)]
+        return float((mean_errors**2).mean()), float((pair_errors**2).mean())
 
-    n_groups = groups.max() + 1
+    n_groups = group_of_item.max() + 1
     deals: dict[str, Callable[[], IntArray]] = {
-        "one order for all": lambda: np.zeros(len(e), int),
-        "an order for each text": lambda: rng.integers(0, 10, len(e)),
-        "rotated over prompts": lambda: (rng.permutation(n_groups) % 10)[groups],
-        "rotated, five rows": lambda: (rng.permutation(n_groups) % 5)[groups],
+        "one order for all": lambda: np.zeros(len(scores), int),
+        "an order for each text": lambda: rng.integers(0, 10, len(scores)),
+        "rotated over prompts": lambda: (rng.permutation(n_groups) % 10)[group_of_item],
+        "rotated, five rows": lambda: (rng.permutation(n_groups) % 5)[group_of_item],
     }
     rows = []
     for name, deal in deals.items():
-        found = np.array(
+        squares = np.array(
             [error(deal()) for _ in range(1 if "for all" in name else DRAWS)]
         )
-        mean, pair = np.sqrt(found.mean(axis=0))
+        rmse_mean, rmse_pair = np.sqrt(squares.mean(axis=0))
         rows.append(
             of.names
-            | {"orders": name, "n_systems": len(size), "mean": mean, "pair": pair}
+            | {
+                "orders": name,
+                "n_systems": len(n_texts),
+                "mean": rmse_mean,
+                "pair": rmse_pair,
+            }
         )
     return rows
 
@@ -455,40 +493,52 @@ def shared(of: Cell) -> list[dict[str, Any]]:
     mean over orders, the part that one number for each position explains.
     """
     score = expected(of.p, of.orders)
-    moved = score - score.mean(axis=1, keepdims=True)
-    log = logs(by_score(of.p, of.orders))
-    own = by_cluster(
-        np.concatenate([moved, (moved**2).mean(axis=1, keepdims=True)], 1), of.cluster
+    deviation = score - score.mean(axis=1, keepdims=True)
+    log_odds = logs(by_score(of.p, of.orders))
+    sums = by_cluster(
+        np.concatenate([deviation, (deviation**2).mean(axis=1, keepdims=True)], 1),
+        of.cluster,
     )
-    size = by_cluster(np.ones(len(moved)), of.cluster)
-    odds = by_cluster(
-        (log - log.mean(axis=1, keepdims=True)).reshape(len(log), -1), of.cluster
+    n_items = by_cluster(np.ones(len(deviation)), of.cluster)
+    odds_sums = by_cluster(
+        (log_odds - log_odds.mean(axis=1, keepdims=True)).reshape(len(log_odds), -1),
+        of.cluster,
     )
-    place = np.argsort(of.orders, axis=1)  # of each score, in each order
+    place_of_score = np.argsort(of.orders, axis=1)  # of each score, in each order
 
-    def alike(kept: NDArray[np.bool_]) -> float:
-        total, n = own[kept].sum(axis=0), size[kept]
-        between = total[:-1] ** 2 - (own[kept, :-1] ** 2).sum(axis=0)
+    def alike(is_kept: NDArray[np.bool_]) -> float:
+        total, n = sums[is_kept].sum(axis=0), n_items[is_kept]
+        # Σ over pairs of different clusters of x·x' = (Σ x)² − Σ x²
+        cross_products = total[:-1] ** 2 - (sums[is_kept, :-1] ** 2).sum(axis=0)
         return float(
-            between.mean() / (n.sum() ** 2 - (n**2).sum()) / (total[-1] / n.sum())
+            cross_products.mean()
+            / (n.sum() ** 2 - (n**2).sum())
+            / (total[-1] / n.sum())
         )
 
-    def by_place(kept: NDArray[np.bool_]) -> float:
-        effect = odds[kept].sum(axis=0).reshape(place.shape)
-        fit = np.array([effect[place == k].mean() for k in range(place.shape[1])])[
-            place
-        ]
-        return float((fit**2).sum() / (effect**2).sum())
+    def by_place(is_kept: NDArray[np.bool_]) -> float:
+        effect_sums = odds_sums[is_kept].sum(axis=0).reshape(place_of_score.shape)
+        fit = np.array(
+            [
+                effect_sums[place_of_score == k].mean()
+                for k in range(place_of_score.shape[1])
+            ]
+        )[place_of_score]
+        return float((fit**2).sum() / (effect_sums**2).sum())
 
     rows = []
-    everything = np.ones(len(own), bool)
+    everything = np.ones(len(sums), bool)
     for name, statistic in (
         ("all texts alike", alike),
         ("a position preference", by_place),
     ):
         value = statistic(everything)
-        left = np.array([statistic(np.arange(len(own)) != g) for g in range(len(own))])
-        rows.append({"quantity": name, **bounded("value", jackknife_t(value, left))})
+        left_out = np.array(
+            [statistic(np.arange(len(sums)) != cluster) for cluster in range(len(sums))]
+        )
+        rows.append(
+            {"quantity": name, **bounded("value", jackknife_t(value, left_out))}
+        )
     return [of.names | row for row in rows]
 
 
@@ -504,29 +554,29 @@ def ask(
     cluster: IntArray | None = None,
 ) -> FloatArray:
     """Ask a simulated judge about items of known quality: items × orders × places."""
-    n, reads = len(human), len(orders)
-    rows = n * reads
-    names = hash64(f"item {i}" for i in range(n)).repeat(reads)
-    zero = np.zeros(rows, np.uint64)
-    nan, none = np.full(rows, np.nan), np.zeros(rows, np.int64)
+    n_items, n_orders = len(human), len(orders)
+    n_reads = n_items * n_orders
+    text_hashes = hash64(f"item {i}" for i in range(n_items)).repeat(n_orders)
+    zero = np.zeros(n_reads, np.uint64)
+    nan, no_label = np.full(n_reads, np.nan), np.zeros(n_reads, np.int64)
     batch = Batch(
         table=tuple(code(orders)),
-        ordering=np.tile(np.arange(reads), n),
-        n_options=np.full(rows, orders.shape[1]),
-        text=names,
-        cluster=names if cluster is None else hash64(cluster).repeat(reads),
+        ordering=np.tile(np.arange(n_orders), n_items),
+        n_options=np.full(n_reads, orders.shape[1]),
+        text=text_hashes,
+        cluster=text_hashes if cluster is None else hash64(cluster).repeat(n_orders),
         criterion=zero,
         criterion_ordering=zero,
         place=nan,
-        quality=human.repeat(reads),
+        quality=human.repeat(n_orders),
         wording=zero,
-        labels=none,
+        labels=no_label,
         reference=nan,
-        temperature=np.zeros(rows, np.float32),
+        temperature=np.zeros(n_reads, np.float32),
         replicate=zero + np.uint64(1),
     )
-    found = answer(profile, seed, batch, np.ones(rows, bool)).probabilities
-    return np.asarray(found, dtype=np.float64).reshape(n, reads, -1)
+    probabilities = answer(profile, seed, batch, np.ones(n_reads, bool)).probabilities
+    return np.asarray(probabilities, dtype=np.float64).reshape(n_items, n_orders, -1)
 
 
 def strengthened(profile: Profile, factor: float) -> Profile:
@@ -549,7 +599,8 @@ def planted(seeds: int = SEEDS) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     published = [p for name, p in profiles().items() if name.startswith("v2/")]
     cases = [
-        (f"{s:g} ×", strengthened(open_profile("first-biased"), s)) for s in STRENGTHS
+        (f"{strength:g} ×", strengthened(open_profile("first-biased"), strength))
+        for strength in STRENGTHS
     ]
     cases += [("published", p) for p in published]
     for label, profile in cases:
@@ -557,30 +608,30 @@ def planted(seeds: int = SEEDS) -> pd.DataFrame:
             rng = np.random.default_rng([seed, len(rows)])
             human = qualities(ITEMS, rng)
             p = ask(profile, human, BALANCED, seed)
-            fair = ask(strengthened(profile, 0), human, BALANCED, seed)
-            target = expected(fair, BALANCED).mean(axis=1, keepdims=True)
-            pilot = preference(p[:PILOT])
-            ways = estimates(p, BALANCED, pilot)
-            for name, value in ways.items():
-                off = value - target
-                r = np.mean([np.corrcoef(v, human)[0, 1] for v in value.T])
+            unbiased = ask(strengthened(profile, 0), human, BALANCED, seed)
+            target = expected(unbiased, BALANCED).mean(axis=1, keepdims=True)
+            pilot_preference = preference(p[:PILOT])
+            scores_by_way = estimates(p, BALANCED, pilot_preference)
+            for way, scores in scores_by_way.items():
+                errors = scores - target
+                r = np.mean([np.corrcoef(read, human)[0, 1] for read in scores.T])
                 rows.append(
                     {
                         "bias": label,
                         "profile": profile.name,
-                        "quantity": name,
+                        "quantity": way,
                         "r": r,
-                        "rmse": np.sqrt((off**2).mean()),
-                        "spread": value.std() / target.std(),
-                        "mean_error": np.abs(off.mean(axis=0)).mean(),
+                        "rmse": np.sqrt((errors**2).mean()),
+                        "spread": scores.std() / target.std(),
+                        "mean_error": np.abs(errors.mean(axis=0)).mean(),
                     }
                 )
     table = pd.DataFrame(rows)
     keys = ["bias", "quantity"]
     measures = ["r", "rmse", "spread", "mean_error"]
-    mean = table.groupby(keys, sort=False)[measures].mean()
-    mean["r_se"] = table.groupby(keys, sort=False)["r"].sem()
-    return mean.reset_index()
+    means = table.groupby(keys, sort=False)[measures].mean()
+    means["r_se"] = table.groupby(keys, sort=False)["r"].sem()
+    return means.reset_index()
 
 
 # ---- empty texts
@@ -594,30 +645,30 @@ def nulls(path: str) -> pd.DataFrame:
     items = rb.load("minibench").query("criterion == 'helpfulness'").head(1).copy()
     items["response"] = "N/A"
     items["item_id"] = items["text_id"] = "null"
-    asked = rb.run(
+    judgments = rb.run(
         rb.plan(items, rb.balanced(5), readout="logprobs"),
         f"embedded:{path}",
         store=":memory:",
     )
-    long = rb.option_probabilities(asked)
-    long["log"] = np.log(np.maximum(long["probability"], FLOOR))
-    return long[["ordering_index", "position", "score", "log"]]
+    options = rb.option_probabilities(judgments)
+    options["log"] = np.log(np.maximum(options["probability"], FLOOR))
+    return options[["ordering_index", "position", "score", "log"]]
 
 
 def null_log(table: pd.DataFrame) -> FloatArray:
     """Log odds of each score for the empty text, in every order."""
-    log = table.pivot(index="ordering_index", columns="score", values="log").to_numpy(
-        np.float64
-    )
-    return np.asarray(log - log.mean(axis=1, keepdims=True))
+    log_odds = table.pivot(
+        index="ordering_index", columns="score", values="log"
+    ).to_numpy(np.float64)
+    return np.asarray(log_odds - log_odds.mean(axis=1, keepdims=True))
 
 
 def corrected(of: Cell) -> list[dict[str, Any]]:
     """`corrections` of a recorded judge;
     where it was asked about an empty text, by that, too.
     """
-    asked = (of.judge, of.dataset) == ("Qwen 1.5B", "minibench")
-    null = null_log(read_table("one_read_null")) if asked else None
+    was_asked = (of.judge, of.dataset) == ("Qwen 1.5B", "minibench")
+    null = null_log(read_table("one_read_null")) if was_asked else None
     return corrections(of, of.stream(0), null)
 
 

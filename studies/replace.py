@@ -53,25 +53,34 @@ def loaded() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Judgments of fifteen judges, first reads only,
     and the items that all were asked about.
     """
-    parts = {name: rb.load_recording(name) for name in SETS}
-    items = parts["summeval-gpt"].rated
-    both = set(items["item_id"]) & set(parts["summeval-six"].rated["item_id"])
-    check_same_experts(items, parts["summeval-six"].rated)
+    recordings = {name: rb.load_recording(name) for name in SETS}
+    items = recordings["summeval-gpt"].rated
+    shared_items = set(items["item_id"]) & set(
+        recordings["summeval-six"].rated["item_id"]
+    )
+    check_same_experts(items, recordings["summeval-six"].rated)
     frames = []
-    for part in parts.values():
-        first = part[part["item_id"].isin(both) & (part["replicate"].astype(int) == 1)]
-        name = first["judge"].astype(str).map(NAMES)
-        other = ~first["template"].astype(str).isin([FORM, "unknown"])
-        name = name.where(~other, name + ", " + first["template"].astype(str))
-        frames.append(pd.DataFrame(first).assign(judge=name, template="unknown"))
+    for recording in recordings.values():
+        first_reads = recording[
+            recording["item_id"].isin(shared_items)
+            & (recording["replicate"].astype(int) == 1)
+        ]
+        judge_names = first_reads["judge"].astype(str).map(NAMES)
+        is_other_form = ~first_reads["template"].astype(str).isin([FORM, "unknown"])
+        judge_names = judge_names.where(
+            ~is_other_form, judge_names + ", " + first_reads["template"].astype(str)
+        )
+        frames.append(
+            pd.DataFrame(first_reads).assign(judge=judge_names, template="unknown")
+        )
     judgments = pd.concat(frames, ignore_index=True)
-    return judgments, items[items["item_id"].isin(both)].reset_index(drop=True)
+    return judgments, items[items["item_id"].isin(shared_items)].reset_index(drop=True)
 
 
 def check_same_experts(one: pd.DataFrame, other: pd.DataFrame) -> None:
     """Refuse two sets whose experts rated the same item differently."""
-    pair = one.merge(other, on="item_id", suffixes=("", "_other"))
-    differs = pair[pair["human_ratings"] != pair["human_ratings_other"]]
+    pairs = one.merge(other, on="item_id", suffixes=("", "_other"))
+    differs = pairs[pairs["human_ratings"] != pairs["human_ratings_other"]]
     if len(differs):
         raise ValueError(
             f"{len(differs)} items have different expert ratings in the two sets, such "
@@ -100,40 +109,44 @@ def with_panels(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     mean = scores[eleven(scores)].mean(axis=1)
     ratings = items.explode("human_ratings").groupby("criterion")["human_ratings"]
     commonest = items["criterion"].map(ratings.agg(lambda r: r.mode().iloc[0]))
-    one = (
+    judgments_of_one = (
         judgments[judgments["judge"] == "GPT-4o"]
         .set_index("item_id")
         .loc[items["item_id"]]
     )
     added = {PANEL: mean, ROUNDED: np.floor(mean + 0.5), CONSTANT: commonest}
-    rows = [
-        one.assign(judge=name, score=np.asarray(score, dtype=float)).reset_index()
+    added_judgments = [
+        judgments_of_one.assign(
+            judge=name, score=np.asarray(score, dtype=float)
+        ).reset_index()
         for name, score in added.items()
     ]
-    return pd.concat([judgments, *rows], ignore_index=True)
+    return pd.concat([judgments, *added_judgments], ignore_index=True)
 
 
 def by_judge(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Bias, slope, alternative annotator test, ranking of systems,
     and r: judge by criterion.
     """
-    by = ["judge", "criterion"]
-    tests = rb.statistics.alternative_annotator(
-        judgments, items, epsilon=EPSILON, by=by
+    keys = ["judge", "criterion"]
+    annotator_tests = rb.statistics.alternative_annotator(
+        judgments, items, epsilon=EPSILON, by=keys
     )
-    pieces = [
-        recorded_columns(rb.statistics.judge_bias(judgments, items, by=by)).drop(
+    tables = [
+        recorded_columns(rb.statistics.judge_bias(judgments, items, by=keys)).drop(
             columns=["p", "reason"]
         ),
-        recorded_columns(tests).drop(columns=["n_items", "n_clusters", "reason"]),
-        rb.statistics.system_agreement(judgments, items, by=by)[
-            [*by, "n_systems", "tau", "tau_low", "tau_high"]
+        recorded_columns(annotator_tests).drop(
+            columns=["n_items", "n_clusters", "reason"]
+        ),
+        rb.statistics.system_agreement(judgments, items, by=keys)[
+            [*keys, "n_systems", "tau", "tau_low", "tau_high"]
         ],
-        rb.agreement(judgments, items, by=by)[[*by, "r", "r_low", "r_high"]],
+        rb.agreement(judgments, items, by=keys)[[*keys, "r", "r_low", "r_high"]],
     ]
-    table = pieces[0].rename(columns={"low": "bias_low", "high": "bias_high"})
-    for piece in pieces[1:]:
-        table = table.merge(piece, on=by, validate="1:1")
+    table = tables[0].rename(columns={"low": "bias_low", "high": "bias_high"})
+    for other in tables[1:]:
+        table = table.merge(other, on=keys, validate="1:1")
     return table
 
 
@@ -159,8 +172,8 @@ def labels_saved(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Labels for a mean rating within `HALF_WIDTH`,
     with each judge's scores and without any.
     """
-    by = ["judge", "criterion"]
-    needed = rb.labels_needed(judgments, items, half_width=HALF_WIDTH, by=by)
+    keys = ["judge", "criterion"]
+    needed = rb.labels_needed(judgments, items, half_width=HALF_WIDTH, by=keys)
     columns = [
         "n_items",
         "needed",
@@ -169,7 +182,7 @@ def labels_saved(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
         "needed_alone",
         "reason",
     ]
-    return needed[[*by, *columns]]
+    return needed[[*keys, *columns]]
 
 
 def labels_drawn(
@@ -186,28 +199,32 @@ def labels_drawn(
     rated = items[items["criterion"] == criterion]
     rows = []
     for judge in judges:
-        chosen = (judgments["judge"] == judge) & (judgments["criterion"] == criterion)
-        scores = judgments[chosen]
+        is_chosen = (judgments["judge"] == judge) & (
+            judgments["criterion"] == criterion
+        )
+        scores = judgments[is_chosen]
         n = int(labels_saved(scores, rated)["needed"].iloc[0])
         rng = np.random.default_rng(seed)
-        found = pd.concat(
+        estimates = pd.concat(
             rb.mean_with_labels(scores, rated.sample(n, random_state=rng), by="judge")
             for _ in range(draws)
         )
-        held = found["low"].le(rated["human"].mean()) & found["high"].ge(
+        is_covered = estimates["low"].le(rated["human"].mean()) & estimates["high"].ge(
             rated["human"].mean()
         )
-        ends = stats.binomtest(int(held.sum()), draws).proportion_ci(method="wilson")
+        ends = stats.binomtest(int(is_covered.sum()), draws).proportion_ci(
+            method="wilson"
+        )
         rows.append(
             {
                 "judge": judge,
                 "criterion": criterion,
                 "n_labels": n,
                 "draws": draws,
-                "coverage": held.mean(),
+                "coverage": is_covered.mean(),
                 "coverage_low": ends.low,
                 "coverage_high": ends.high,
-                "half_width": (found["high"] - found["low"]).mean() / 2,
+                "half_width": (estimates["high"] - estimates["low"]).mean() / 2,
             }
         )
     return pd.DataFrame(rows)
@@ -230,9 +247,10 @@ def cross_moments(
         )
     columns = columns - columns.mean(axis=0)
     products = (columns[:, :, None] * columns[:, None, :]).reshape(len(columns), -1)
-    row = np.column_stack([np.ones(len(columns)), columns, products])
+    summands = np.column_stack([np.ones(len(columns)), columns, products])
     cells = np.stack(
-        [row * (criterion == c)[:, None] for c in np.unique(criterion)], axis=1
+        [summands * (criterion == name)[:, None] for name in np.unique(criterion)],
+        axis=1,
     )
     return by_cluster(cells, pd.factorize(cluster)[0])
 
@@ -241,11 +259,12 @@ def covariance(sums: FloatArray) -> FloatArray:
     """Covariance of all columns about their means in each criterion,
     from (…, criteria, 1+m+m²).
     """
+    # The last axis has 1 + m + m² entries, so m is the positive root.
     m = round((sums.shape[-1] - 0.75) ** 0.5 - 0.5)
     n, total = sums[..., 0], sums[..., 1 : m + 1]
-    product = sums[..., m + 1 :].reshape(*sums.shape[:-1], m, m)
-    apart = product - total[..., :, None] * total[..., None, :] / n[..., None, None]
-    return np.asarray(apart.sum(axis=-3) / (n - 1).sum(axis=-1)[..., None, None])
+    products = sums[..., m + 1 :].reshape(*sums.shape[:-1], m, m)
+    centred = products - total[..., :, None] * total[..., None, :] / n[..., None, None]
+    return np.asarray(centred.sum(axis=-3) / (n - 1).sum(axis=-1)[..., None, None])
 
 
 def panel(cov: FloatArray, n_experts: int) -> dict[str, FloatArray]:
@@ -258,36 +277,40 @@ def panel(cov: FloatArray, n_experts: int) -> dict[str, FloatArray]:
     judges that compress the scale alike share errors, but not these.
     """
     k = cov.shape[-1] - n_experts
-    judge, both, expert = cov[..., :k, :k], cov[..., :k, k:], cov[..., k:, k:]
+    judge, cross, expert = cov[..., :k, :k], cov[..., :k, k:], cov[..., k:, k:]
     shared = off_diagonal(expert)  # variance of ratings without noise
     residual = np.trace(expert, axis1=-2, axis2=-1) / n_experts - shared
     noise = residual / n_experts
-    of_mean = both.mean(axis=-1)
+    with_mean = cross.mean(axis=-1)
+    # cov(jᵢ − ē, jₖ − ē) = cov(jᵢ, jₖ) − cov(jᵢ, ē) − cov(jₖ, ē) + var ē
     error = (
         judge
-        - of_mean[..., :, None]
-        - of_mean[..., None, :]
+        - with_mean[..., :, None]
+        - with_mean[..., None, :]
         + expert.mean(axis=(-2, -1))[..., None, None]
     )
     free = error - noise[..., None, None]
-    slope = of_mean / shared[..., None]
+    slope = with_mean / shared[..., None]
     given = judge - slope[..., :, None] * slope[..., None, :] * shared[..., None, None]
-    found = {"expert_noise": residual}
+    figures = {"expert_noise": residual}
     for name, matrix in (("", error), ("_free", free), ("_given", given)):
         sd = np.sqrt(np.diagonal(matrix, axis1=-2, axis2=-1))
         rho = off_diagonal(matrix / (sd[..., :, None] * sd[..., None, :]))
-        found |= {f"correlation{name}": rho, f"judges{name}": k / (1 + (k - 1) * rho)}
+        # k judges whose errors correlate by ρ count as k / (1 + (k − 1) ρ).
+        figures |= {f"correlation{name}": rho, f"judges{name}": k / (1 + (k - 1) * rho)}
     variance = np.diagonal(free, axis1=-2, axis2=-1)
-    found["panel_error"] = np.sqrt(free.mean(axis=(-2, -1)))
-    found["best_error"] = np.sqrt(variance.min(axis=-1))
-    found["mean_error"] = np.sqrt(variance.mean(axis=-1))
+    figures["panel_error"] = np.sqrt(free.mean(axis=(-2, -1)))
+    figures["best_error"] = np.sqrt(variance.min(axis=-1))
+    figures["mean_error"] = np.sqrt(variance.mean(axis=-1))
     sd = np.sqrt(np.diagonal(judge, axis1=-2, axis2=-1))
-    true = np.sqrt(shared)
-    found["best_r"] = (of_mean / sd).max(axis=-1) / true
-    found["panel_r"] = of_mean.mean(axis=-1) / np.sqrt(judge.mean(axis=(-2, -1))) / true
-    found["error_spared"] = found["best_error"] - found["panel_error"]
-    found["r_gained"] = found["panel_r"] - found["best_r"]
-    return found
+    true_sd = np.sqrt(shared)
+    figures["best_r"] = (with_mean / sd).max(axis=-1) / true_sd
+    figures["panel_r"] = (
+        with_mean.mean(axis=-1) / np.sqrt(judge.mean(axis=(-2, -1))) / true_sd
+    )
+    figures["error_spared"] = figures["best_error"] - figures["panel_error"]
+    figures["r_gained"] = figures["panel_r"] - figures["best_r"]
+    return figures
 
 
 def off_diagonal(matrix: FloatArray) -> FloatArray:
@@ -312,17 +335,19 @@ def effective(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     criterion = items["criterion"].to_numpy()
     rows = []
     for name, members in panels.items():
-        whole = scores[members].notna().all(axis=1).to_numpy()
-        for within in ("all", *CRITERIA) if name == "eleven judges" else ("all",):
-            used = whole if within == "all" else whole & (criterion == within)
-            estimates = covariances(scores[members], items, used)
+        is_complete = scores[members].notna().all(axis=1).to_numpy()
+        for part in ("all", *CRITERIA) if name == "eleven judges" else ("all",):
+            is_used = (
+                is_complete if part == "all" else is_complete & (criterion == part)
+            )
+            estimates = covariances(scores[members], items, is_used)
             for quantity, values in panel(estimates, N_EXPERTS).items():
                 rows.append(
                     {
                         "panel": name,
-                        "criterion": within,
+                        "criterion": part,
                         "n_judges": len(members),
-                        "n_items": int(used.sum()),
+                        "n_items": int(is_used.sum()),
                         "n_clusters": len(estimates) - 1,
                         "quantity": quantity,
                         **jackknife_row(values),
@@ -340,14 +365,18 @@ def losses(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     scores = wide(judgments, items)
     names = eleven(scores)
     human = items["human"].to_numpy(float)
-    sides = {"eleven judges": np.where(scores[names].notna().all(axis=1), 0.0, np.nan)}
-    sides |= {name: scores[name].to_numpy(float) for name in scores}
+    scores_by_name = {
+        "eleven judges": np.where(scores[names].notna().all(axis=1), 0.0, np.nan)
+    }
+    scores_by_name |= {name: scores[name].to_numpy(float) for name in scores}
     return pd.DataFrame(
         {
             "judge": name,
-            **loss_row(len(human), *lost_scores(side, human, (name, "experts"))),
+            **loss_row(
+                len(human), *lost_scores(judge_scores, human, (name, "experts"))
+            ),
         }
-        for name, side in sides.items()
+        for name, judge_scores in scores_by_name.items()
     )
 
 
@@ -355,13 +384,13 @@ def covariances(
     scores: pd.DataFrame, items: pd.DataFrame, used: np.ndarray
 ) -> FloatArray:
     """Covariance of judges and experts on the items used, then without each cluster."""
-    rated = items[used]
-    ratings = np.array(rated["human_ratings"].tolist(), dtype=float)
+    used_items = items[used]
+    ratings = np.array(used_items["human_ratings"].tolist(), dtype=float)
     sums = cross_moments(
         scores.to_numpy(float)[used],
         ratings,
-        rated["criterion"].to_numpy(),
-        rated["cluster_id"].to_numpy(),
+        used_items["criterion"].to_numpy(),
+        used_items["cluster_id"].to_numpy(),
     )
     total = sums.sum(axis=0)
     return covariance(np.concatenate([total[None], total - sums]))
@@ -379,35 +408,35 @@ def subsets(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """
     scores = wide(with_panels(judgments, items), items)
     names = [*eleven(scores), CONSTANT]
-    used = scores[names].notna().all(axis=1).to_numpy()
-    estimates = covariances(scores[names], items, used)
+    is_used = scores[names].notna().all(axis=1).to_numpy()
+    estimates = covariances(scores[names], items, is_used)
     experts, constant = range(len(names), estimates.shape[-1]), len(names) - 1
 
     def of(members: Sequence[int]) -> dict[str, FloatArray]:
-        kept = [*members, *experts]
+        columns = [*members, *experts]
         # slope of a constant; one judge
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = panel(estimates[:, kept][:, :, kept], N_EXPERTS)
-        return found | (
+            figures = panel(estimates[:, columns][:, :, columns], N_EXPERTS)
+        return figures | (
             {"judges_free": np.ones(len(estimates))} if len(members) == 1 else {}
         )
 
     rows = []
-    for number in range(1, 2**constant):
-        members = [k for k in range(constant) if number >> k & 1]
+    for bits in range(1, 2**constant):
+        members = [k for k in range(constant) if bits >> k & 1]
         alone, joined = of(members), of([*members, constant])
-        values = {
+        jackknifed_by_name = {
             "r": alone["panel_r"],
             "worth": alone["judges_free"],
             "constant": joined["judges_free"],
         }
         row = {name: float(k in members) for k, name in enumerate(names[:-1])}
-        for name, jackknifed in values.items():
-            ends = jackknife_row(jackknifed, name)
+        for name, jackknifed in jackknifed_by_name.items():
+            interval = jackknife_row(jackknifed, name)
             row |= {
-                name: ends[name],
-                f"{name}_low": ends["low"],
-                f"{name}_high": ends["high"],
+                name: interval[name],
+                f"{name}_low": interval["low"],
+                f"{name}_high": interval["high"],
             }
         rows.append(row)
     return pd.DataFrame(rows).round(3)

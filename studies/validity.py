@@ -97,7 +97,7 @@ def validity(
         Names from `cell_names`; default: all.
     replications
         Simulated studies per cell; by default what each cell plans (4,000, fewer where
-        one study is dear). What is dear within a cell (a bootstrap) is done in the
+        one study is costly). What is costly within a cell (a bootstrap) is done in the
         first ones only.
     seed
         Every replication has a stream of its own, from seed, cell and its number.
@@ -183,16 +183,16 @@ def record_validity(
     """
     folder = Path(folder) if folder else results_folder() / "validity"
     path = folder / "run.json"
-    before = (
+    earlier_run = (
         json.loads(path.read_text())
         if path.exists()
         else {"seconds": 0.0, "seed": seed}
     )
-    if before["seed"] != seed:
+    if earlier_run["seed"] != seed:
         raise ValueError(
-            f"{folder} holds tallies of seed {before['seed']}; give another folder"
+            f"{folder} holds tallies of seed {earlier_run['seed']}; give another folder"
         )
-    start = process_time()
+    start_time = process_time()
     facts: dict[str, Any] = {
         "study": "validity",
         "seed": seed,
@@ -203,7 +203,7 @@ def record_validity(
     frames = []
     for name, cell in _cells().items():
         frames.append(validity([name], replications, seed, folder))
-        seconds = round(before["seconds"] + process_time() - start, 1)
+        seconds = round(earlier_run["seconds"] + process_time() - start_time, 1)
         facts |= {"recorded": datetime.now(UTC).date().isoformat(), "seconds": seconds}
         facts["replications"] = facts.get("replications", {}) | {
             name: replications or cell.replications
@@ -218,30 +218,34 @@ def record_validity(
 
 @dataclass(frozen=True)
 class _Cell:
-    """One kind of study: ``simulate(rng, dear)`` yields what one replication found."""
+    """One kind of study: ``simulate(rng, costly)`` yields a replication's values."""
 
     simulate: Callable[[np.random.Generator, bool], Found]
     replications: int = 4_000
-    dear: int = 500  # replications that also do what is dear
+    n_costly: int = 500  # replications that also do what is costly
 
 
 @cache
 def _cells() -> dict[str, _Cell]:
     """All cells, cheap ones first."""
     cells = {}
-    for c in (0.05, 0.2, 1.0, 5.0):
-        cells[f"size/independent/{c:g}"] = _Cell(partial(_independent, _Judge(c)))
+    for concentration in (0.05, 0.2, 1.0, 5.0):
+        cells[f"size/independent/{concentration:g}"] = _Cell(
+            partial(_independent, _Judge(concentration))
+        )
     cells["size/shared-noise"] = _Cell(partial(_clustered, _Judge(text_noise=1.0)))
     cells["size/duplicated"] = _Cell(_duplicated)
     cells["size/direction"] = _Cell(partial(_clustered, _Judge(reverse_shift=0.5)))
-    for c in (0.2, 1.0):
-        for size in (0.5, 1.0):
-            planted = _Judge(c, tuple(size * g for g in PREFERENCE))
-            cells[f"power/{c:g}/{size:g}"] = _Cell(
+    for concentration in (0.2, 1.0):
+        for scale in (0.5, 1.0):
+            planted = _Judge(concentration, tuple(scale * g for g in PREFERENCE))
+            cells[f"power/{concentration:g}/{scale:g}"] = _Cell(
                 partial(_independent, planted), 1_000
             )
-    for c in (0.2, 1.0):
-        cells[f"power/{c:g}/mde"] = _Cell(partial(_detectable, c))
+    for concentration in (0.2, 1.0):
+        cells[f"power/{concentration:g}/mde"] = _Cell(
+            partial(_detectable, concentration)
+        )
     for n in (10, 20, 40, 96):
         cells[f"coverage/r/{n}"] = _Cell(partial(_correlations, n))
     for n in (10, 20, 40, 96):
@@ -252,8 +256,8 @@ def _cells() -> dict[str, _Cell]:
         cells[f"coverage/flips/{name}"] = _Cell(partial(_rare_flips, _SIZES[name]))
     for levels, names in _HARD.items():
         for name in names:
-            cell = partial(_hard, levels, _SIZES[name])
-            cells[f"coverage/{levels}/{name}"] = _Cell(cell, 400, 200)
+            simulate = partial(_hard, levels, _SIZES[name])
+            cells[f"coverage/{levels}/{name}"] = _Cell(simulate, 400, 200)
     for name in ("10", "20", "40", "96", "uneven"):
         cells[f"labels/{name}"] = _Cell(partial(_with_labels, _SIZES[name]), 2_000)
         cells[f"raters/{name}"] = _Cell(partial(_against_raters, _SIZES[name]), 2_000)
@@ -267,8 +271,10 @@ def _cells() -> dict[str, _Cell]:
     cells["criterion/none"] = _Cell(partial(_criterion_position, 0.0))
     cells["criterion/planted"] = _Cell(partial(_criterion_position, 0.4))
     cells["recovery/variance"] = _Cell(_variance, 1_000)
-    for c in (0.2, 1.0):
-        cells[f"recovery/preference/{c:g}"] = _Cell(partial(_preference, c), 400)
+    for concentration in (0.2, 1.0):
+        cells[f"recovery/preference/{concentration:g}"] = _Cell(
+            partial(_preference, concentration), 400
+        )
     return cells | _cells_of_advice() | _cells_of_losses()
 
 
@@ -280,22 +286,22 @@ def _tally(
     """
     cell = _cells()[name]
     path = Path(folder) / f"{name.replace('/', '-')}.csv" if folder else None
-    kept = (
+    stored = (
         pd.read_csv(path) if path and path.exists() else pd.DataFrame(columns=_COLUMNS)
     )
     pieces = []
     for start in range(0, replications, PIECE):
         stop = min(start + PIECE, replications)
-        label = f"{start}-{stop}"
-        part = kept[kept["piece"] == label]
-        if part.empty:
-            part = _piece(name, cell, range(start, stop), seed).assign(piece=label)[
-                _COLUMNS
-            ]
+        piece_name = f"{start}-{stop}"
+        piece = stored[stored["piece"] == piece_name]
+        if piece.empty:
+            piece = _piece(name, cell, range(start, stop), seed).assign(
+                piece=piece_name
+            )[_COLUMNS]
             if path:
-                kept = part if kept.empty else pd.concat([kept, part])
-                _write(kept, path)
-        pieces.append(part)
+                stored = piece if stored.empty else pd.concat([stored, piece])
+                _write(stored, path)
+        pieces.append(piece)
     return pd.concat(pieces, ignore_index=True)
 
 
@@ -311,7 +317,7 @@ def _piece(name: str, cell: _Cell, numbers: range, seed: int) -> pd.DataFrame:
     rows = []
     for number in numbers:
         rng = np.random.default_rng([seed, crc32(name.encode()), number])
-        rows += list(cell.simulate(rng, number < cell.dear))
+        rows += list(cell.simulate(rng, number < cell.n_costly))
     table = pd.DataFrame(rows, columns=[*_KEYS, "value"]).dropna(subset="value")
     table["square"] = table["value"] ** 2
     grouped = table.groupby(_KEYS, sort=False, dropna=False)
@@ -321,26 +327,25 @@ def _piece(name: str, cell: _Cell, numbers: range, seed: int) -> pd.DataFrame:
 
 
 def _rates(tally: pd.DataFrame) -> pd.DataFrame:
-    total = tally.groupby(_KEYS, sort=False, dropna=False)[
+    totals = tally.groupby(_KEYS, sort=False, dropna=False)[
         ["n", "sum", "squares"]
     ].sum()
-    total = total.reset_index()
-    n, rate = total["n"].astype(float), total["sum"] / total["n"]
+    totals = totals.reset_index()
+    n, rate = totals["n"].astype(float), totals["sum"] / totals["n"]
     z = stats.norm.ppf(0.975)
-    spread = np.sqrt(
-        np.maximum(total["squares"] / n - rate**2, 0) / np.maximum(n - 1, 1)
-    )
-    half = (
+    se = np.sqrt(np.maximum(totals["squares"] / n - rate**2, 0) / np.maximum(n - 1, 1))
+    # Wilson's interval of a share: (p + z²/2n ± z √(p (1 − p)/n + z²/4n²)) / (1 + z²/n)
+    half_width = (
         z
         * np.sqrt(np.maximum(rate * (1 - rate), 0) / n + z**2 / (4 * n**2))
         / (1 + z**2 / n)
     )
-    middle = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
-    is_mean = total["kind"] == "recovery"
-    total["rate"] = rate
-    total["low"] = np.where(is_mean, rate - z * spread, (middle - half).round(12))
-    total["high"] = np.where(is_mean, rate + z * spread, middle + half)
-    return total.drop(columns=["sum", "squares"]).rename(columns={"n": "replications"})
+    center = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
+    is_mean = totals["kind"] == "recovery"
+    totals["rate"] = rate
+    totals["low"] = np.where(is_mean, rate - z * se, (center - half_width).round(12))
+    totals["high"] = np.where(is_mean, rate + z * se, center + half_width)
+    return totals.drop(columns=["sum", "squares"]).rename(columns={"n": "replications"})
 
 
 # -- position bias
@@ -361,14 +366,14 @@ class _Judge(NamedTuple):
     reverse_shift: float = 0.0
 
 
-def _independent(judge: _Judge, rng: np.random.Generator, dear: bool) -> Found:
+def _independent(judge: _Judge, rng: np.random.Generator, costly: bool) -> Found:
     """One item a text."""
     yield from _tests(
         _answers(judge, 320, 1, rng), "power" if any(judge.gamma) else "size"
     )
 
 
-def _detectable(concentration: float, rng: np.random.Generator, dear: bool) -> Found:
+def _detectable(concentration: float, rng: np.random.Generator, costly: bool) -> Found:
     """A preference as large as what `position_bias` calls detectable:
     80 % should be found.
 
@@ -386,31 +391,31 @@ def _just_detectable(concentration: float) -> tuple[float, ...]:
     """The preference, scaled until its V is what 320 independent texts can detect."""
     rng = np.random.default_rng(3)
     studies = [place(_answers(_Judge(concentration), 320, 1, rng)) for _ in range(50)]
-    detectable = np.mean([minimum_detectable_v(study, 5) for study in studies])
+    detectable_v = np.mean([minimum_detectable_v(study, 5) for study in studies])
 
     def scaled(size: float) -> tuple[float, ...]:
         return tuple(size * g for g in PREFERENCE)
 
     def excess(size: float) -> float:
-        u = _utility(
+        utility = _utility(
             _Judge(concentration, scaled(size)), 5_000, 1, np.random.default_rng(4)
         )
         return float(
-            np.sqrt(5 / 4 * ((_mean_shares(u) - 1 / 5) ** 2).sum()) - detectable
+            np.sqrt(5 / 4 * ((_mean_shares(utility) - 1 / 5) ** 2).sum()) - detectable_v
         )
 
     return scaled(float(optimize.brentq(excess, 0.01, 10, xtol=1e-4)))
 
 
-def _clustered(judge: _Judge, rng: np.random.Generator, dear: bool) -> Found:
+def _clustered(judge: _Judge, rng: np.random.Generator, costly: bool) -> Found:
     """Six items a text, no preference."""
     reads = _answers(judge, 96, 6, rng)
     yield from _tests(reads, "size")
-    if dear:
+    if costly:
         yield "size", "position", "item permutation", 0.05, _itemwise(reads)
-    if judge.reverse_shift and dear:
+    if judge.reverse_shift and costly:
         # A row that no read used makes the orderings a single block.
-        mixed = replace(
+        one_block = replace(
             reads, orderings=np.vstack([reads.orderings, np.arange(5, 0, -1)])
         )
         yield (
@@ -418,24 +423,24 @@ def _clustered(judge: _Judge, rng: np.random.Generator, dear: bool) -> Found:
             "position",
             "cluster permutation, unstratified",
             0.05,
-            _rejects(mixed),
+            _rejects(one_block),
         )
 
 
-def _duplicated(rng: np.random.Generator, dear: bool) -> Found:
+def _duplicated(rng: np.random.Generator, costly: bool) -> Found:
     """Two scores: 4 reads in 2 distinct orderings,
     and a greedy judge repeats its answers.
     """
     reads = _answers(_Judge(gamma=(0.0, 0.0)), 96, 6, rng)
-    distinct, first, order = np.unique(
+    distinct, first_read, order = np.unique(
         reads.orderings, axis=0, return_index=True, return_inverse=True
     )
-    value = reads.value[:, first][:, order]
+    value = reads.value[:, first_read][:, order]
     order = np.broadcast_to(order, value.shape)
     yield from _tests(
         replace(reads, value=value, order=order, orderings=distinct), "size"
     )
-    if dear:  # each copy is taken for an ordering of its own
+    if costly:  # each copy is taken for an ordering of its own
         yield (
             "size",
             "position",
@@ -447,10 +452,10 @@ def _duplicated(rng: np.random.Generator, dear: bool) -> Found:
 
 def _tests(reads: Reads, kind: str) -> Found:
     placement = place(reads)
-    papers = papers_test(reads, placement, [])["p_chi2"]
-    ours = cluster_test(placement, int(reads.cluster.max()) + 1, [])["p_within"]
-    yield kind, "position", "χ² of the papers", _nominal(kind), float(papers < 0.05)
-    yield kind, "position", "cluster permutation", _nominal(kind), float(ours < 0.05)
+    papers_p = papers_test(reads, placement, [])["p_chi2"]
+    our_p = cluster_test(placement, int(reads.cluster.max()) + 1, [])["p_within"]
+    yield kind, "position", "χ² of the papers", _nominal(kind), float(papers_p < 0.05)
+    yield kind, "position", "cluster permutation", _nominal(kind), float(our_p < 0.05)
 
 
 def _nominal(kind: str) -> float:
@@ -492,9 +497,9 @@ def _unnamed(
     cluster: IntArray, value: FloatArray, order: IntArray, orderings: IntArray
 ) -> Reads:
     """Reads of items that no judgment names."""
-    none = pd.DataFrame(index=np.arange(len(cluster)))
+    no_names = pd.DataFrame(index=np.arange(len(cluster)))
     return Reads(
-        none, np.arange(len(cluster)), cluster, value, order, orderings, None, None
+        no_names, np.arange(len(cluster)), cluster, value, order, orderings, None, None
     )
 
 
@@ -534,23 +539,33 @@ def _orderings(n: int) -> tuple[IntArray, IntArray]:
 _PREFERRING = _Judge(1.0, PREFERENCE, text_noise=1.0)
 
 
-def _share_intervals(n_clusters: int, rng: np.random.Generator, dear: bool) -> Found:
+def _share_intervals(n_clusters: int, rng: np.random.Generator, costly: bool) -> Found:
     """Shares of the first and last position,
     with a planted preference, 6 items a cluster.
     """
     reads = _answers(_PREFERRING, n_clusters, 6, rng)
-    placement, truth = place(reads), _true_shares()
-    found = position_shares(placement, reads, n_clusters)
-    for p in (1, 5):
-        low, high = found[f"share_{p}_low"], found[f"share_{p}_high"]
-        yield _covers(f"share {p}", "cluster t", low, high, truth[p - 1])
-    if dear:
-        share = placement.count / placement.reads[:, None]
-        drawn = rng.multinomial(len(share), np.full(len(share), 1 / len(share)), 1_000)
-        draws = drawn @ share / len(share)
-        for p in (1, 5):
-            low, high = percentile_interval(draws[:, p - 1])
-            yield _covers(f"share {p}", "item bootstrap", low, high, truth[p - 1])
+    placement, true_shares = place(reads), _true_shares()
+    row = position_shares(placement, reads, n_clusters)
+    for position in (1, 5):
+        low, high = row[f"share_{position}_low"], row[f"share_{position}_high"]
+        yield _covers(
+            f"share {position}", "cluster t", low, high, true_shares[position - 1]
+        )
+    if costly:
+        item_shares = placement.count / placement.reads[:, None]
+        resamples = rng.multinomial(
+            len(item_shares), np.full(len(item_shares), 1 / len(item_shares)), 1_000
+        )
+        resampled_shares = resamples @ item_shares / len(item_shares)
+        for position in (1, 5):
+            low, high = percentile_interval(resampled_shares[:, position - 1])
+            yield _covers(
+                f"share {position}",
+                "item bootstrap",
+                low,
+                high,
+                true_shares[position - 1],
+            )
 
 
 @cache
@@ -587,32 +602,37 @@ def _covers(
     )
 
 
-def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Found:
+def _correlations(n_clusters: int, rng: np.random.Generator, costly: bool) -> Found:
     """r and Δr; 6 items a text, which carries half
     of the variance of quality and of error.
     """
     cluster = np.repeat(np.arange(n_clusters), 6)
 
     def draw() -> FloatArray:
-        own, text = rng.standard_normal(len(cluster)), rng.standard_normal(n_clusters)
-        return np.asarray(np.sqrt(0.5) * (own + text[cluster]))
+        item, text = rng.standard_normal(len(cluster)), rng.standard_normal(n_clusters)
+        return np.asarray(np.sqrt(0.5) * (item + text[cluster]))
 
     human, error, other = draw(), draw(), draw()
     errors = error, 0.8 * error + 0.6 * other
-    a, b = (human + np.sqrt(1 / r**2 - 1) * e for r, e in zip(_R, errors, strict=True))
-    parts = np.stack([moments(side, human) for side in (a, b)], axis=1)
-    sums = by_cluster(parts, cluster)
+    first, second = (
+        human + np.sqrt(1 / r**2 - 1) * strategy_error
+        for r, strategy_error in zip(_R, errors, strict=True)
+    )
+    summands = np.stack([moments(side, human) for side in (first, second)], axis=1)
+    sums = by_cluster(summands, cluster)
     r = correlation(sums.sum(axis=0))
-    left = correlation(sums.sum(axis=0) - sums)
-    low, high = fisher_jackknife_t(float(r[0]), left[:, 0]).ends
+    jackknifed = correlation(sums.sum(axis=0) - sums)
+    low, high = fisher_jackknife_t(float(r[0]), jackknifed[:, 0]).ends
     yield _covers("r", "cluster jackknife-t", low, high, _R[0])
-    low, high = jackknife_t(float(r[0] - r[1]), left[:, 0] - left[:, 1]).ends
+    low, high = jackknife_t(
+        float(r[0] - r[1]), jackknifed[:, 0] - jackknifed[:, 1]
+    ).ends
     yield _covers("Δr", "cluster jackknife-t", low, high, _R[0] - _R[1])
-    if dear:
+    if costly:
         seed = int(rng.integers(2**31))
-        low, high = papers_interval(a[None], human, 1_000, seed)
+        low, high = papers_interval(first[None], human, 1_000, seed)
         yield _covers("r", "item bootstrap", low, high, _R[0])
-        low, high = papers_interval(np.stack([a, b]), human, 2_000, seed)
+        low, high = papers_interval(np.stack([first, second]), human, 2_000, seed)
         yield _covers("Δr", "item bootstrap", low, high, _R[0] - _R[1])
 
 
@@ -636,63 +656,68 @@ _FLIPS, _FLIP_CORRELATION = 0.02, 0.1
 _RESAMPLES = 400
 
 
-def _few_shares(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
+def _few_shares(
+    sizes: tuple[int, ...], rng: np.random.Generator, costly: bool
+) -> Found:
     """Shares and V² where clusters are few or of very different sizes."""
-    reads, truth = _answers(_PREFERRING, len(sizes), sizes, rng), _true_shares()
-    found = position_shares(place(reads), reads, len(sizes))
+    reads, true_shares = _answers(_PREFERRING, len(sizes), sizes, rng), _true_shares()
+    row = position_shares(place(reads), reads, len(sizes))
     doubted = float(bool(few_clusters(reads.cluster)))
-    truths = {"share_1": truth[0], "share_5": truth[4]}
-    truths["v2_unbiased"] = 5 / 4 * float(((truth - 1 / 5) ** 2).sum())
-    for name, value in truths.items():
+    true_values = {"share_1": true_shares[0], "share_5": true_shares[4]}
+    true_values["v2_unbiased"] = 5 / 4 * float(((true_shares - 1 / 5) ** 2).sum())
+    for name, true_value in true_values.items():
         quantity = name.replace("_unbiased", "").replace("_", " ").replace("v2", "V²")
         yield _covers(
-            quantity, "cluster t", found[f"{name}_low"], found[f"{name}_high"], value
+            quantity, "cluster t", row[f"{name}_low"], row[f"{name}_high"], true_value
         )
         yield "doubted", quantity, "cluster t", float("nan"), doubted
 
 
-def _rare_flips(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
+def _rare_flips(
+    sizes: tuple[int, ...], rng: np.random.Generator, costly: bool
+) -> Found:
     """A flip rate of 2 %; some texts flip more often than others."""
-    spread = 1 / _FLIP_CORRELATION - 1
-    rate = rng.beta(_FLIPS * spread, (1 - _FLIPS) * spread, len(sizes))
+    # Flips of one text correlate by 1 / (a + b + 1) where its rate is Beta(a, b).
+    beta_total = 1 / _FLIP_CORRELATION - 1
+    flip_rate = rng.beta(_FLIPS * beta_total, (1 - _FLIPS) * beta_total, len(sizes))
     cluster = np.repeat(np.arange(len(sizes)), sizes)
-    flips = (rng.random(len(cluster)) < rate[cluster]).astype(np.float64)
-    found = mean_t(flips, cluster, (0.0, 1.0))
-    plain = t_estimate(found.value, found.se, len(sizes) - 1).ends
-    plain = (found.value, found.value) if found.se == 0 else plain
-    yield _covers("flip rate", "t, clusters − 1", *plain, _FLIPS)
-    yield _covers("flip rate", "Wilson, Satterthwaite", *found.ends, _FLIPS)
+    flips = (rng.random(len(cluster)) < flip_rate[cluster]).astype(np.float64)
+    estimate = mean_t(flips, cluster, (0.0, 1.0))
+    plain_ends = t_estimate(estimate.value, estimate.se, len(sizes) - 1).ends
+    plain_ends = (estimate.value, estimate.value) if estimate.se == 0 else plain_ends
+    yield _covers("flip rate", "t, clusters − 1", *plain_ends, _FLIPS)
+    yield _covers("flip rate", "Wilson, Satterthwaite", *estimate.ends, _FLIPS)
     doubted = bool(few_clusters(cluster, {"flip_rate": flips}))
     yield "doubted", "flip rate", "Wilson, Satterthwaite", float("nan"), float(doubted)
 
 
 def _hard(
-    levels: str, sizes: tuple[int, ...], rng: np.random.Generator, dear: bool
+    levels: str, sizes: tuple[int, ...], rng: np.random.Generator, costly: bool
 ) -> Found:
     """Scores that are few, tied or mostly one; clusters that are few or unequal."""
-    truth, ours = _hard_truth(levels), "jackknife-t, Satterthwaite"
+    truth, method = _hard_truth(levels), "jackknife-t, Satterthwaite"
     cluster, human, reads = _graded(levels, sizes, rng)
-    label = reads[:, 0]
+    first_read = reads[:, 0]
     for name, (summands, statistic) in _STATISTICS.items():
-        sums = by_cluster(summands(label, human), cluster)
+        sums = by_cluster(summands(first_read, human), cluster)
         total = sums.sum(axis=0)
-        estimate, left = float(statistic(total)), statistic(total - sums)
-        low, high = jackknife_t(estimate, left).ends
-        yield _covers(name, ours, low, high, truth[name])
-        if dear:
+        estimate, jackknifed = float(statistic(total)), statistic(total - sums)
+        low, high = jackknife_t(estimate, jackknifed).ends
+        yield _covers(name, method, low, high, truth[name])
+        if costly:
             low, high = _bootstrap_t(sums, statistic)
             yield _covers(name, "bootstrap-t", low, high, truth[name])
             low, high = t_estimate(
-                estimate, float(jackknife_se(left)), len(sizes) - 1
+                estimate, float(jackknife_se(jackknifed)), len(sizes) - 1
             ).ends
             yield _covers(name, "jackknife-t, clusters − 1", low, high, truth[name])
-    left = leave_out_spearman(label, human, cluster)
-    low, high = fisher_jackknife_t(float(spearman(label, human)), left).ends
-    yield _covers("ρ", ours, low, high, truth["ρ"])
-    found = components_row(_as_reads(cluster, reads))
-    yield _covers("φ", ours, found["phi_low"], found["phi_high"], truth["φ"])
-    doubted = float(bool(few_clusters(cluster, scores=(label, human))))
-    yield "doubted", "scores", ours, float("nan"), doubted
+    jackknifed = leave_out_spearman(first_read, human, cluster)
+    low, high = fisher_jackknife_t(float(spearman(first_read, human)), jackknifed).ends
+    yield _covers("ρ", method, low, high, truth["ρ"])
+    row = components_row(_as_reads(cluster, reads))
+    yield _covers("φ", method, row["phi_low"], row["phi_high"], truth["φ"])
+    doubted = float(bool(few_clusters(cluster, scores=(first_read, human))))
+    yield "doubted", "scores", method, float("nan"), doubted
 
 
 def _graded(
@@ -710,7 +735,7 @@ def _graded(
     noise = 0.5 * rng.standard_normal((len(cluster), 10))
     latent = ((0.6 * quality + 0.8 * error)[:, None] + noise) / np.sqrt(1.25)
     cuts = special.ndtri(_LEVELS[levels])
-    human, reads = (np.searchsorted(cuts, v) + 1.0 for v in (quality, latent))
+    human, reads = (np.searchsorted(cuts, values) + 1.0 for values in (quality, latent))
     return cluster, human, reads
 
 
@@ -722,70 +747,74 @@ def _as_reads(cluster: IntArray, value: FloatArray) -> Reads:
 @cache
 def _hard_truth(levels: str) -> dict[str, float]:
     """Each statistic of 100,000 clusters."""
-    found = []
-    for part in range(10):
+    rows = []
+    for batch in range(10):
         cluster, human, reads = _graded(
-            levels, (6,) * 10_000, np.random.default_rng([5, part])
+            levels, (6,) * 10_000, np.random.default_rng([5, batch])
         )
-        label = reads[:, 0]
+        first_read = reads[:, 0]
         row = {
-            n: float(f(g(label, human).sum(axis=0)))
-            for n, (g, f) in _STATISTICS.items()
+            quantity: float(statistic(summands(first_read, human).sum(axis=0)))
+            for quantity, (summands, statistic) in _STATISTICS.items()
         }
-        row |= {"ρ": float(spearman(label, human))}
-        found.append(row | {"φ": components_row(_as_reads(cluster, reads))["phi"]})
-    return {name: float(np.mean([row[name] for row in found])) for name in found[0]}
+        row |= {"ρ": float(spearman(first_read, human))}
+        rows.append(row | {"φ": components_row(_as_reads(cluster, reads))["phi"]})
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-def _with_labels(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
+def _with_labels(
+    sizes: tuple[int, ...], rng: np.random.Generator, costly: bool
+) -> Found:
     """The mean rating of skewed texts from labels drawn in three ways;
     two systems in turn.
     """
     cluster, human, reads = _graded("skewed", sizes, rng)
-    known = _as_reads(cluster, reads[:, :1])
-    known.items["candidate"] = np.arange(len(cluster)) % 2
-    whole = rng.permutation(len(sizes))[: len(sizes) // 2]
-    turn = rng.permutation(len(sizes)) % 2
-    of = known.items.assign(at=rng.random(len(cluster)))
-    of = of[of["candidate"] == turn[cluster]].sort_values("at")
+    judged = _as_reads(cluster, reads[:, :1])
+    judged.items["candidate"] = np.arange(len(cluster)) % 2
+    whole_prompts = rng.permutation(len(sizes))[: len(sizes) // 2]
+    system_of_prompt = rng.permutation(len(sizes)) % 2
+    in_turn = judged.items.assign(at=rng.random(len(cluster)))
+    in_turn = in_turn[in_turn["candidate"] == system_of_prompt[cluster]].sort_values(
+        "at"
+    )
     drawn = {
         "at random": rng.permutation(len(cluster))[: max(len(sizes), 20)],
-        "whole prompts": np.flatnonzero(np.isin(cluster, whole)),
-        "one text a prompt": of.index[~of["cluster"].duplicated()],
+        "whole prompts": np.flatnonzero(np.isin(cluster, whole_prompts)),
+        "one text a prompt": in_turn.index[~in_turn["cluster"].duplicated()],
     }
-    for name, rows in drawn.items():
+    for name, labelled in drawn.items():
         labels = np.full(len(human), np.nan)
-        labels[rows] = human[rows]
-        found = mean_row(known, labels)
+        labels[labelled] = human[labelled]
+        row = mean_row(judged, labels)
         truth = float(human.mean())
-        yield _covers("mean with labels", name, found["low"], found["high"], truth)
-        low, high = found["labels_only_low"], found["labels_only_high"]
+        yield _covers("mean with labels", name, row["low"], row["high"], truth)
+        low, high = row["labels_only_low"], row["labels_only_high"]
         yield _covers("mean of the labels", name, low, high, truth)
         yield (
             "doubted",
             "mean with labels",
             name,
             float("nan"),
-            float(bool(found["reason"])),
+            float(bool(row["reason"])),
         )
 
 
 def _against_raters(
-    sizes: tuple[int, ...], rng: np.random.Generator, dear: bool
+    sizes: tuple[int, ...], rng: np.random.Generator, costly: bool
 ) -> Found:
     """A judge exactly as much worse than a rater as is allowed,
     and one with a known bias.
     """
     cluster, human, reads = _graded("skewed", sizes, rng)
-    known = _as_reads(cluster, reads)
-    found, truth = judge_bias_row(known, human), _bias_truth()
-    yield _covers("judge − people", "jackknife-t", found["low"], found["high"], truth)
-    shared = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(
+    judged = _as_reads(cluster, reads)
+    row, truth = judge_bias_row(judged, human), _bias_truth()
+    yield _covers("judge − people", "jackknife-t", row["low"], row["high"], truth)
+    latent = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(
         len(cluster)
     )
     cuts = np.sqrt(2) * special.ndtri([0.2, 0.6])  # loses, ties, wins: the mean is .2
-    lead = np.asarray(np.searchsorted(cuts, shared) - 1.0, dtype=np.float64)
-    for name, of in (
+    lead = np.asarray(np.searchsorted(cuts, latent) - 1.0, dtype=np.float64)
+    for name, groups in (
         ("t over texts (Calderon et al.)", None),
         ("t over prompts", cluster),
     ):
@@ -794,18 +823,18 @@ def _against_raters(
             "judge instead of people",
             name,
             0.05,
-            float(p_below_epsilon(lead, of, 0.2) < 0.05),
+            float(p_below_epsilon(lead, groups, 0.2) < 0.05),
         )
 
 
 @cache
 def _bias_truth() -> float:
     """Mean of judge minus people of 60,000 clusters; means of ten reads."""
-    drawn = (
+    samples = (
         _graded("skewed", (6,) * 10_000, np.random.default_rng([6, k]))
         for k in range(6)
     )
-    return float(np.mean([reads.mean() - human.mean() for _, human, reads in drawn]))
+    return float(np.mean([reads.mean() - human.mean() for _, human, reads in samples]))
 
 
 def _cells_of_labels() -> dict[str, _Cell]:
@@ -815,12 +844,12 @@ def _cells_of_labels() -> dict[str, _Cell]:
     cells = {
         f"shared/{g}": _Cell(partial(_shared_labels, g), 400) for g in (10, 20, 40)
     }
-    for name, how in _SYSTEMS.items():
-        cells[f"systems/{name}"] = _Cell(partial(_labelled_systems, *how), 1_000)
+    for name, options in _SYSTEMS.items():
+        cells[f"systems/{name}"] = _Cell(partial(_labelled_systems, *options), 1_000)
     for percent in (99, 95):
         cells[f"rare/{percent}"] = _Cell(partial(_rarely_wrong, percent), 1_000)
-    for name, refuses in (("low", 1.0), ("some", 0.3)):
-        cells[f"refused/{name}"] = _Cell(partial(_refused, refuses), 1_000)
+    for name, refusal_rate in (("low", 1.0), ("some", 0.3)):
+        cells[f"refused/{name}"] = _Cell(partial(_refused, refusal_rate), 1_000)
     for n in (20, 60, 100, 150):
         cells[f"ceiling/{n}"] = _Cell(partial(_at_the_ceiling, n), 1_000)
     for n in (10, 40):
@@ -829,9 +858,9 @@ def _cells_of_labels() -> dict[str, _Cell]:
 
 
 def _labelled(
-    known: Reads,
+    judged: Reads,
     human: FloatArray,
-    rows: IntArray,
+    labelled: IntArray,
     method: str,
     truth: float | None = None,
 ) -> Found:
@@ -839,38 +868,46 @@ def _labelled(
     and what it says.
     """
     labels = np.full(len(human), np.nan)
-    labels[rows] = human[rows]
-    found = mean_row(known, labels)
+    labels[labelled] = human[labelled]
+    row = mean_row(judged, labels)
     truth = float(human.mean()) if truth is None else truth
-    yield _covers("mean with labels", method, found["low"], found["high"], truth)
+    yield _covers("mean with labels", method, row["low"], row["high"], truth)
     yield (
         "doubted",
         "mean with labels",
         method,
         float("nan"),
-        float(bool(found["reason"])),
+        float(bool(row["reason"])),
     )
 
 
-def _shared_labels(g: int, rng: np.random.Generator, dear: bool) -> Found:
+def _shared_labels(g: int, rng: np.random.Generator, costly: bool) -> Found:
     """Labels of g of 96 prompts of six texts,
     or of g of 96 texts under four criteria.
     """
     cluster, human, reads = _graded("even", _SIZES["96"], rng)
-    known = _as_reads(cluster, reads[:, :1])
-    whole = rng.permutation(np.flatnonzero(np.isin(cluster, rng.permutation(96)[:g])))
-    yield from _labelled(known, human, whole, "prompts rated whole")
-    yield from _labelled(known, human, whole[1:], "one rating missing")
-    yield from _labelled(known, human, whole[2 * g :], "a third of the ratings missing")
-    singly = replace(known, cluster=_clusters(len(cluster), 1))
-    yield from _labelled(singly, human, whole[1:], "one missing, labels taken singly")
+    judged = _as_reads(cluster, reads[:, :1])
+    whole_prompts = rng.permutation(
+        np.flatnonzero(np.isin(cluster, rng.permutation(96)[:g]))
+    )
+    yield from _labelled(judged, human, whole_prompts, "prompts rated whole")
+    yield from _labelled(judged, human, whole_prompts[1:], "one rating missing")
+    yield from _labelled(
+        judged, human, whole_prompts[2 * g :], "a third of the ratings missing"
+    )
+    taken_singly = replace(judged, cluster=_clusters(len(cluster), 1))
+    yield from _labelled(
+        taken_singly, human, whole_prompts[1:], "one missing, labels taken singly"
+    )
     text, human, reads = _graded("even", (4,) * 96, rng)
-    known = _as_reads(text // 4, reads[:, :1])  # four texts a prompt
-    known.items["criterion"] = np.tile(np.arange(4), 96)
-    rows = np.flatnonzero(np.isin(text, rng.permutation(96)[:g]))
-    yield from _labelled(known, human, rows, "texts under four criteria, not named")
-    known.items["candidate"] = text % 4
-    yield from _labelled(known, human, rows, "texts under four criteria, named")
+    judged = _as_reads(text // 4, reads[:, :1])  # four texts a prompt
+    judged.items["criterion"] = np.tile(np.arange(4), 96)
+    labelled = np.flatnonzero(np.isin(text, rng.permutation(96)[:g]))
+    yield from _labelled(
+        judged, human, labelled, "texts under four criteria, not named"
+    )
+    judged.items["candidate"] = text % 4
+    yield from _labelled(judged, human, labelled, "texts under four criteria, named")
 
 
 _SYSTEMS = {  # systems, whether they are labelled on the same prompts, points of favour
@@ -883,68 +920,87 @@ _SYSTEMS = {  # systems, whether they are labelled on the same prompts, points o
 
 
 def _labelled_systems(
-    s: int, same: bool, favour: float, rng: np.random.Generator, dear: bool
+    n_systems: int,
+    same_prompts: bool,
+    favour: float,
+    rng: np.random.Generator,
+    costly: bool,
 ) -> Found:
     """Four labels of each system; prompts are hard or easy for all,
     the judge may favour one.
     """
-    quality = 3 + 0.3 * rng.standard_normal(s)[:, None]
-    text = 0.5 * rng.standard_normal((1, 100)) + 0.6 * rng.standard_normal((s, 100))
-    human = np.clip(np.round(quality + text), 1, 5)
-    favours = favour * (np.arange(s) == 0)[:, None]
-    error = 0.15 * rng.standard_normal((s, 1)) + 0.6 * rng.standard_normal((s, 100))
-    score = np.clip(np.round(1 + 0.8 * quality + 0.6 * text + favours + error), 1, 5)
-    drawn = rng.random((s, 100)).argsort(axis=1)[:, :4]
-    rated = np.full((s, 100), np.nan)
-    drawn = np.broadcast_to(drawn[:1], drawn.shape) if same else drawn
+    quality = 3 + 0.3 * rng.standard_normal(n_systems)[:, None]
+    text_effect = 0.5 * rng.standard_normal((1, 100)) + 0.6 * rng.standard_normal(
+        (n_systems, 100)
+    )
+    human = np.clip(np.round(quality + text_effect), 1, 5)
+    favour_of_system = favour * (np.arange(n_systems) == 0)[:, None]
+    error = 0.15 * rng.standard_normal((n_systems, 1)) + 0.6 * rng.standard_normal(
+        (n_systems, 100)
+    )
+    score = np.clip(
+        np.round(1 + 0.8 * quality + 0.6 * text_effect + favour_of_system + error), 1, 5
+    )
+    drawn = rng.random((n_systems, 100)).argsort(axis=1)[:, :4]
+    rated = np.full((n_systems, 100), np.nan)
+    drawn = np.broadcast_to(drawn[:1], drawn.shape) if same_prompts else drawn
     np.put_along_axis(rated, drawn, np.take_along_axis(human, drawn, axis=1), axis=1)
-    system, prompt = (of.ravel() for of in np.indices(human.shape))
-    found = estimate_systems(system, prompt, score.ravel(), rated.ravel())
+    system, prompt = (index.ravel() for index in np.indices(human.shape))
+    estimated = estimate_systems(system, prompt, score.ravel(), rated.ravel())
     truth = human.mean(axis=1)
-    held = (found["low"] <= truth) & (truth <= found["high"])
-    yield "coverage", "mean of a system", "all systems", 0.95, float(held.mean())
+    covered = (estimated["low"] <= truth) & (truth <= estimated["high"])
+    yield "coverage", "mean of a system", "all systems", 0.95, float(covered.mean())
     if favour:
-        yield "coverage", "mean of a system", "the favoured one", 0.95, float(held[0])
-        said = float(found["codes"][0] is not None)
-        yield "doubted", "mean of a system", "the favoured one", float("nan"), said
+        yield (
+            "coverage",
+            "mean of a system",
+            "the favoured one",
+            0.95,
+            float(covered[0]),
+        )
+        doubted = float(estimated["codes"][0] is not None)
+        yield "doubted", "mean of a system", "the favoured one", float("nan"), doubted
 
 
-def _rarely_wrong(percent: int, rng: np.random.Generator, dear: bool) -> Found:
+def _rarely_wrong(percent: int, rng: np.random.Generator, costly: bool) -> Found:
     """A judge right about so many of 100 texts, two points off elsewhere; 20 labels."""
     human = rng.integers(1, 6, 100).astype(np.float64)
     wrong = rng.permutation(100)[percent:]
     score = human.copy()
     score[wrong] += np.where(human[wrong] > 3, -2, 2)
-    known = _as_reads(np.arange(100), score[:, None])
-    rows = rng.permutation(100)[:20]
-    yield from _labelled(known, human, rows, "judge rarely wrong")
-    labels = np.where(np.isin(np.arange(100), rows), human, np.nan)
-    none = float(np.isnan(mean_row(known, labels)["low"]))
-    yield "doubted", "mean with labels", "no interval", float("nan"), none
+    judged = _as_reads(np.arange(100), score[:, None])
+    labelled = rng.permutation(100)[:20]
+    yield from _labelled(judged, human, labelled, "judge rarely wrong")
+    labels = np.where(np.isin(np.arange(100), labelled), human, np.nan)
+    no_interval = float(np.isnan(mean_row(judged, labels)["low"]))
+    yield "doubted", "mean with labels", "no interval", float("nan"), no_interval
 
 
-def _refused(refuses: float, rng: np.random.Generator, dear: bool) -> Found:
+def _refused(refusal_rate: float, rng: np.random.Generator, costly: bool) -> Found:
     """The judge refuses texts rated 2 or lower, all or some of them;
     60 labels of 400 texts.
     """
     _, human, reads = _graded("even", (1,) * 400, rng)
-    score = np.where((human <= 2) & (rng.random(400) < refuses), np.nan, reads[:, 0])
-    known, rows = _as_reads(np.arange(400), score[:, None]), rng.permutation(400)[:60]
-    there = ~np.isnan(score)
-    yield from _labelled(
-        known, human, rows, "of the scored texts", float(human[there].mean())
+    score = np.where(
+        (human <= 2) & (rng.random(400) < refusal_rate), np.nan, reads[:, 0]
     )
-    yield from _labelled(known, human, rows, "taken for all texts")
+    judged = _as_reads(np.arange(400), score[:, None])
+    labelled = rng.permutation(400)[:60]
+    is_scored = ~np.isnan(score)
+    yield from _labelled(
+        judged, human, labelled, "of the scored texts", float(human[is_scored].mean())
+    )
+    yield from _labelled(judged, human, labelled, "taken for all texts")
 
 
-def _at_the_ceiling(n: int, rng: np.random.Generator, dear: bool) -> Found:
+def _at_the_ceiling(n: int, rng: np.random.Generator, costly: bool) -> Found:
     """85 % of ratings and scores are a 5; n labels of 400 texts."""
     _, human, reads = _graded("ceiling", (1,) * 400, rng)
-    known = _as_reads(np.arange(400), reads[:, :1])
-    yield from _labelled(known, human, rng.permutation(400)[:n], "85 % at the ceiling")
+    judged = _as_reads(np.arange(400), reads[:, :1])
+    yield from _labelled(judged, human, rng.permutation(400)[:n], "85 % at the ceiling")
 
 
-def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
+def _dominated(n: int, rng: np.random.Generator, costly: bool) -> Found:
     """One of n prompts holds half of the texts; half of quality and error is shared."""
     sizes = (6 * (n - 1), *(6,) * (n - 1))
     cluster = np.repeat(np.arange(n), sizes)
@@ -954,54 +1010,60 @@ def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
         for _ in "12"
     )
     score = human + error + 0.3
-    found = judge_bias_row(_as_reads(cluster, score[:, None]), human)
-    yield _covers("judge − people", "jackknife-t", found["low"], found["high"], 0.3)
+    row = judge_bias_row(_as_reads(cluster, score[:, None]), human)
+    yield _covers("judge − people", "jackknife-t", row["low"], row["high"], 0.3)
     low, high = _usual_t(score - human, cluster)
     yield _covers("judge − people", "t over prompts", low, high, 0.3)
     sums = by_cluster(moments(score, human), cluster)
-    left = correlation(sums.sum(axis=0) - sums)
+    jackknifed = correlation(sums.sum(axis=0) - sums)
     r = float(correlation(sums.sum(axis=0)))
-    low, high = fisher_jackknife_t(r, left).ends
+    low, high = fisher_jackknife_t(r, jackknifed).ends
     yield _covers("r", "jackknife-t", low, high, float(np.sqrt(0.5)))
-    doubted = float(bool({"few_clusters", "few_clusters_alike"} & {*found["codes"]}))
+    doubted = float(bool({"few_clusters", "few_clusters_alike"} & {*row["codes"]}))
     yield "doubted", "judge − people", "jackknife-t", float("nan"), doubted
 
 
 def _usual_t(x: FloatArray, cluster: IntArray) -> tuple[float, float]:
     """t interval of a mean, as most software has it: CR1, clusters − 1 degrees."""
     mean, n = x.mean(), len(np.unique(cluster))
+    # CR1: Var = n/(n − 1) · Σ (cluster's summed deviations)² / N²
     sums = by_cluster(x - mean, cluster)
-    half = (
+    half_width = (
         special.stdtrit(n - 1, 0.975) * np.sqrt(n / (n - 1) * (sums**2).sum()) / len(x)
     )
-    return mean - half, mean + half
+    return mean - half_width, mean + half_width
 
 
-def _do_orders_pay(n: int, rng: np.random.Generator, dear: bool) -> Found:
+def _do_orders_pay(n: int, rng: np.random.Generator, costly: bool) -> Found:
     """Pilots of n texts where ten orders bring little or much,
     and near 5 %: who errs?
     """
     gains = ((1.02, "go"), (1.037, "go"), (1.063, "stop"), (1.25, "stop"))
     for gain, wrong in gains:
+        # gain² = (1 + φ) / (1 + φ/10), solved for the noise φ of one read
         phi = (gain**2 - 1) / (1 - gain**2 / 10)
-        value = rng.standard_normal((n, 1)) + np.sqrt(phi) * rng.standard_normal(
+        scores = rng.standard_normal((n, 1)) + np.sqrt(phi) * rng.standard_normal(
             (n, 10)
         )
-        found = permuting_row(value + 0.5 * rng.standard_normal(10), np.arange(n), 10)
+        row = permuting_row(scores + 0.5 * rng.standard_normal(10), np.arange(n), 10)
         name = f"gain of {gain:g}"
-        yield "size", name, f"“{wrong}”", 0.05, float(found["verdict"] == wrong)
-        best = found["gain_congeneric"]
-        old = "go" if best > 1.05 else "stop" if found["gain"] < 1.05 else "unsure"
+        yield "size", name, f"“{wrong}”", 0.05, float(row["verdict"] == wrong)
+        congeneric = row["gain_congeneric"]
+        old_verdict = (
+            "go" if congeneric > 1.05 else "stop" if row["gain"] < 1.05 else "unsure"
+        )
         yield (
             "size",
             name,
             f"“{wrong}” of the estimate alone",
             0.05,
-            float(old == wrong),
+            float(old_verdict == wrong),
         )
-        yield _covers(name, "jackknife-t", found["gain_low"], found["gain_high"], gain)
-    noise = permuting_row(rng.standard_normal((n, 10)), np.arange(n), 10)["verdict"]
-    yield "size", "texts that do not differ", "“go”", 0.05, float(noise == "go")
+        yield _covers(name, "jackknife-t", row["gain_low"], row["gain_high"], gain)
+    noise_verdict = permuting_row(rng.standard_normal((n, 10)), np.arange(n), 10)[
+        "verdict"
+    ]
+    yield "size", "texts that do not differ", "“go”", 0.05, float(noise_verdict == "go")
 
 
 # -- advice and plans
@@ -1025,60 +1087,64 @@ def _cells_of_advice() -> dict[str, _Cell]:
 
 
 def _crossed(
-    n: int, m: int, favour: float, rng: np.random.Generator
+    n_prompts: int, n_candidates: int, favour: float, rng: np.random.Generator
 ) -> tuple[Any, float]:
     """Judgments of n prompts × m candidates × ten orders, and the φ of their reads."""
     spread = {"prompt": 0.5, "item": 0.25, "noise": 1.0}
-    draw = {
-        name: np.sqrt(size) * rng.standard_normal((n, m, 10))
-        for name, size in spread.items()
+    effects = {
+        name: np.sqrt(variance) * rng.standard_normal((n_prompts, n_candidates, 10))
+        for name, variance in spread.items()
     }
-    systems = np.linspace(-0.5, 0.5, m)
-    value = (
-        draw["prompt"][:, :1, :1]
-        + draw["item"][:, :, :1]
+    systems = np.linspace(-0.5, 0.5, n_candidates)
+    scores = (
+        effects["prompt"][:, :1, :1]
+        + effects["item"][:, :, :1]
         + systems[:, None]
-        + draw["noise"]
+        + effects["noise"]
     )
-    value = value + 0.3 * rng.standard_normal(10)
-    value = value + np.sqrt(favour) * rng.standard_normal((m, 10))
-    prompt, candidate, order = (of.ravel() for of in np.indices(value.shape))
+    scores = scores + 0.3 * rng.standard_normal(10)
+    scores = scores + np.sqrt(favour) * rng.standard_normal((n_candidates, 10))
+    prompt, candidate, order = (index.ravel() for index in np.indices(scores.shape))
     table = pd.DataFrame(
         {
-            "item_id": prompt * m + candidate,
+            "item_id": prompt * n_candidates + candidate,
             "cluster_id": prompt,
             "candidate": candidate,
             "ordering": np.array(code(_orderings(5)[0]))[order],
-            "score": value.ravel(),
+            "score": scores.ravel(),
         }
     )
     return table, spread["noise"] / (0.75 + systems.var())
 
 
-def _gain_of_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
+def _gain_of_orders(n_prompts: int, rng: np.random.Generator, costly: bool) -> Found:
     """Ten orders over one where n prompts hold six texts each: all that texts differ
     by, or a part.
 
     Advice once took the component "item" for all of it.
     """
-    table, phi = _crossed(n, 6, 0.0, rng)
-    true = float(gain_of_averaging(np.array([phi]), 10)[0])
+    table, phi = _crossed(n_prompts, 6, 0.0, rng)
+    true_gain = float(gain_of_averaging(np.array([phi]), 10)[0])
     cluster = table["cluster_id"].to_numpy()
-    found = permuting_row(table["score"].to_numpy().reshape(-1, 10), cluster[::10], 10)
-    name, whole, part = "gain of ten orders", "item + prompt + candidate", "item alone"
-    yield _covers(name, whole, found["gain_low"], found["gain_high"], true)
-    yield "recovery", name, whole, true, found["gain"]
+    row = permuting_row(table["score"].to_numpy().reshape(-1, 10), cluster[::10], 10)
+    name, all_sources, item_only = (
+        "gain of ten orders",
+        "item + prompt + candidate",
+        "item alone",
+    )
+    yield _covers(name, all_sources, row["gain_low"], row["gain_high"], true_gain)
+    yield "recovery", name, all_sources, true_gain, row["gain"]
     variances = dict(zip(*with_left_out(error_budget(table, by=[])), strict=True))
     item = variances["item"]
     gain = gain_of_averaging(
         variances["order × item"] / np.where(item > 0, item, np.nan), 10
     )
     low, high = jackknife_t(float(gain[0]), gain[1:]).ends
-    yield _covers(name, part, low, high, true)
-    yield "recovery", name, part, true, float(gain[0])
+    yield _covers(name, item_only, low, high, true_gain)
+    yield "recovery", name, item_only, true_gain, float(gain[0])
 
 
-def _gain_of_labels(r: float, rng: np.random.Generator, dear: bool) -> Found:
+def _gain_of_labels(r: float, rng: np.random.Generator, costly: bool) -> Found:
     """What 25 labels are worth with a judge that correlates
     with people by r; 400 texts.
 
@@ -1086,73 +1152,80 @@ def _gain_of_labels(r: float, rng: np.random.Generator, dear: bool) -> Found:
     """
     human = rng.standard_normal(400)
     score = r * human + np.sqrt(1 - r**2) * rng.standard_normal(400)
-    rows = rng.permutation(400)[:25]
+    labelled = rng.permutation(400)[:25]
     labels = np.full(400, np.nan)
-    labels[rows] = human[rows]
-    found = mean_row(_as_reads(np.arange(400), score[:, None]), labels)
-    left = moments(score[rows], human[rows])
+    labels[labelled] = human[labelled]
+    row = mean_row(_as_reads(np.arange(400), score[:, None]), labels)
+    summands = moments(score[labelled], human[labelled])
     low, high = fisher_jackknife_t(
-        found["r"], correlation(left.sum(axis=0) - left)
+        row["r"], correlation(summands.sum(axis=0) - summands)
     ).ends
+    # (n − 3)/(n − 2) of 25 labels, for the slope that is fitted, over 1 − r²
     truth = 22 / 23 / (1 - r**2)
-    name, ours = "gain of labels with the judge", "interval of the gain"
-    ends = gain_interval(found["gain"], found["r"], (low, high))
-    yield _covers(name, ours, *ends, truth=truth)
-    yield "outside", name, ours, 0.0, _outside(found["gain"], *ends)
+    name, method = "gain of labels with the judge", "interval of the gain"
+    ends = gain_interval(row["gain"], row["r"], (low, high))
+    yield _covers(name, method, *ends, truth=truth)
+    yield "outside", name, method, 0.0, _outside(row["gain"], *ends)
     squares = 0.0 if low < 0 < high else min(low**2, high**2), max(low**2, high**2)
-    other = [22 / 23 / (1 - square) for square in squares]
-    old = "interval of another number"
-    yield _covers(name, old, other[0], other[1], truth)
-    yield "outside", name, old, 0.0, _outside(found["gain"], *other)
+    old_ends = [22 / 23 / (1 - square) for square in squares]
+    old_method = "interval of another number"
+    yield _covers(name, old_method, old_ends[0], old_ends[1], truth)
+    yield "outside", name, old_method, 0.0, _outside(row["gain"], *old_ends)
 
 
 def _outside(value: float, low: float, high: float) -> float:
     return float(not low <= value <= high)
 
 
-def _labels_as_needed(g: int, rng: np.random.Generator, dear: bool) -> Found:
+def _labels_as_needed(g: int, rng: np.random.Generator, costly: bool) -> Found:
     """Labels of g of 400 prompts, whole, plan for others;
     are these then as precise as wanted?
 
     Wanted is the half width that 60 prompts labelled whole would give.
     """
     cluster, human, reads = _graded("even", (6,) * 400, rng)
-    known, order = _as_reads(cluster, reads[:, :1]), rng.permutation(400)
+    judged, order = _as_reads(cluster, reads[:, :1]), rng.permutation(400)
 
     def labels_of(prompts: IntArray) -> FloatArray:
         return np.where(np.isin(cluster, prompts), human, np.nan)
 
-    row = mean_row(known, labels_of(order[:60]))
+    row = mean_row(judged, labels_of(order[:60]))
     wanted = row["high"] - row["mean"]
-    needed = needed_row(known, labels_of(order[:g]), wanted)["needed"]
+    needed = needed_row(judged, labels_of(order[:g]), wanted)["needed"]
     yield "recovery", "labels needed", "of whole prompts", 360.0, needed
-    n = int(np.clip(np.ceil(needed / 6), 3, 400))
-    row = mean_row(known, labels_of(rng.permutation(400)[:n]))
-    kept = (row["high"] - row["mean"]) / wanted
-    yield "recovery", "half width over the wanted one", "of whole prompts", 1.0, kept
+    n_prompts = int(np.clip(np.ceil(needed / 6), 3, 400))
+    row = mean_row(judged, labels_of(rng.permutation(400)[:n_prompts]))
+    half_width_ratio = (row["high"] - row["mean"]) / wanted
+    yield (
+        "recovery",
+        "half width over the wanted one",
+        "of whole prompts",
+        1.0,
+        half_width_ratio,
+    )
 
 
-def _plans(favour: float, rng: np.random.Generator, dear: bool) -> Found:
+def _plans(favour: float, rng: np.random.Generator, costly: bool) -> Found:
     """Whether noise buys orders, where orders do or do
     not prefer candidates (variance).
     """
     table, _ = _crossed(40, 5, favour, rng)
     budget = error_budget(table, by=[])
     # the estimate is planned with, whatever its interval
-    believed = budget.assign(low=1.0)
+    estimate_only = budget.assign(low=1.0)
     kind = "power" if favour else "size"
-    for method, own in (
+    for method, budget_used in (
         ("where the interval is above 0", budget),
-        ("the estimate", believed),
+        ("the estimate", estimate_only),
     ):
-        plans = design_for(own, 0.2)
-        bought = plans["orders"].iloc[0] > 1 or np.isinf(plans["items"]).any()
+        plans = design_for(budget_used, 0.2)
+        buys_orders = plans["orders"].iloc[0] > 1 or np.isinf(plans["items"]).any()
         yield (
             kind,
             "order × candidate is planned with",
             method,
             _nominal(kind),
-            float(bought),
+            float(buys_orders),
         )
 
 
@@ -1167,8 +1240,8 @@ def _cells_of_losses() -> dict[str, _Cell]:
     In most of these some method stays bad, which is what they are there to show.
     """
     cells = {
-        f"lost/{name}": _Cell(partial(_lost_answers, *how), 1_000)
-        for name, how in _LOSSES.items()
+        f"lost/{name}": _Cell(partial(_lost_answers, *options), 1_000)
+        for name, options in _LOSSES.items()
     }
     for n in (20, 30, 60):
         cells[f"prior/{n}"] = _Cell(partial(_dealt_orders, n), 1_000)
@@ -1176,8 +1249,8 @@ def _cells_of_losses() -> dict[str, _Cell]:
         cells[f"drift/{n}"] = _Cell(partial(_unchanged, n), 1_000)
     for name, share in (("even", 0.2), ("mostly", 0.9)):
         cells[f"halo/{name}"] = _Cell(partial(_independent_criteria, share), 1_000)
-    for name, systems in (("5", (5, 0.5)), ("20", (20, 0.5)), ("close", (20, 0.2))):
-        cells[f"tau/{name}"] = _Cell(partial(_ranked_systems, *systems), 400)
+    for name, options in (("5", (5, 0.5)), ("20", (20, 0.5)), ("close", (20, 0.2))):
+        cells[f"tau/{name}"] = _Cell(partial(_ranked_systems, *options), 400)
     return cells
 
 
@@ -1188,31 +1261,39 @@ and the share of answers lost.
 
 
 def _lost_answers(
-    related: float, share: float, rng: np.random.Generator, dear: bool
+    dependence: float, share: float, rng: np.random.Generator, costly: bool
 ) -> Found:
     """A condition moves 200 texts by −.56 on average,
     and the most where its answers are lost.
     """
-    base = np.clip(np.round(3 + rng.standard_normal(200)), 1, 5)
-    move = rng.random(200)
-    after = np.clip(base - (move > 0.6) - (move > 0.84), 1, 5)
-    chance = related * (base - after) + 0.5 * rng.standard_normal(200)
-    after[np.argsort(-chance)[: int(share * 200)]] = np.nan
+    before = np.clip(np.round(3 + rng.standard_normal(200)), 1, 5)
+    uniform = rng.random(200)
+    after = np.clip(before - (uniform > 0.6) - (uniform > 0.84), 1, 5)
+    propensity = dependence * (before - after) + 0.5 * rng.standard_normal(200)
+    after[np.argsort(-propensity)[: int(share * 200)]] = np.nan
     truth = _shift_truth()
-    kept = ~np.isnan(after)
-    found = mean_t((after - base)[kept], np.arange(kept.sum()))
-    yield _covers("shift with lost answers", "kept texts", found.low, found.high, truth)
-    low, high = difference_bounds(after, base, (1.0, 5.0))
+    is_kept = ~np.isnan(after)
+    estimate = mean_t((after - before)[is_kept], np.arange(is_kept.sum()))
+    yield _covers(
+        "shift with lost answers", "kept texts", estimate.low, estimate.high, truth
+    )
+    low, high = difference_bounds(after, before, (1.0, 5.0))
     yield _covers("shift with lost answers", "bounds, any lost score", low, high, truth)
-    said = open_sign(after, base, (1.0, 5.0), found.ends, "shift")
-    lost = float(bool(lost_scores(after, base)))
-    yield "doubted", "shift with lost answers", "says what is lost", float("nan"), lost
+    open_reason = open_sign(after, before, (1.0, 5.0), estimate.ends, "shift")
+    reports_loss = float(bool(lost_scores(after, before)))
+    yield (
+        "doubted",
+        "shift with lost answers",
+        "says what is lost",
+        float("nan"),
+        reports_loss,
+    )
     yield (
         "doubted",
         "shift with lost answers",
         "sign left open",
         float("nan"),
-        float(bool(said)),
+        float(bool(open_reason)),
     )
 
 
@@ -1220,41 +1301,46 @@ def _lost_answers(
 def _shift_truth() -> float:
     """Mean shift of a million texts."""
     rng = np.random.default_rng(7)
-    base = np.clip(np.round(3 + rng.standard_normal(1_000_000)), 1, 5)
-    move = rng.random(1_000_000)
-    return float((np.clip(base - (move > 0.6) - (move > 0.84), 1, 5) - base).mean())
+    before = np.clip(np.round(3 + rng.standard_normal(1_000_000)), 1, 5)
+    uniform = rng.random(1_000_000)
+    return float(
+        (np.clip(before - (uniform > 0.6) - (uniform > 0.84), 1, 5) - before).mean()
+    )
 
 
-def _dealt_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
+def _dealt_orders(n: int, rng: np.random.Generator, costly: bool) -> Found:
     """The preference for the first position from n prompts,
     each text asked in one order.
     """
     orders = _orderings(5)[0]
-    row = rng.permutation(n) % len(orders)
+    order_of_prompt = rng.permutation(n) % len(orders)
     quality = 3 + 0.9 * rng.standard_normal((n, 1))
-    logs = np.array(PREFERENCE) - (orders[row] - quality) ** 2
+    logs = np.array(PREFERENCE) - (orders[order_of_prompt] - quality) ** 2
     logs = logs - logs.mean(axis=1, keepdims=True)
     truth = float(PREFERENCE[0] - np.mean(PREFERENCE))
-    sums = sums_by_cell(logs, orders[row], np.arange(n))
+    sums = sums_by_cell(logs, orders[order_of_prompt], np.arange(n))
     total = sums.sum(axis=0)
     estimate = position_preferences(total)
-    left = position_preferences(total - sums)
-    refitted = jackknife_t(float(estimate[0]), left[:, 0])
+    jackknifed = position_preferences(total - sums)
+    refitted = jackknife_t(float(estimate[0]), jackknifed[:, 0])
     name = "preference from one order a prompt"
     yield _covers(
         name, "jackknife-t, cells refitted", refitted.low, refitted.high, truth
     )
-    count = sums[:, 1].sum(axis=0)
-    cell = sums[:, 0].sum(axis=0) / count
-    shown = orders[row] - 1
-    place_ = np.arange(5)
-    own = (logs - cell[place_, shown]) * (n / 5 / count[place_, shown])
-    values = estimate + own - own.mean(axis=1, keepdims=True)
-    taken = mean_t(values[:, 0], np.arange(n))
-    yield _covers(name, "t, cells taken as known", taken.low, taken.high, truth)
+    cell_counts = sums[:, 1].sum(axis=0)
+    cell_means = sums[:, 0].sum(axis=0) / cell_counts
+    shown = orders[order_of_prompt] - 1
+    position = np.arange(5)
+    # An item moves the mean of its cell in proportion to 1 / the cell's count.
+    influence = (logs - cell_means[position, shown]) * (
+        n / 5 / cell_counts[position, shown]
+    )
+    values = estimate + influence - influence.mean(axis=1, keepdims=True)
+    naive = mean_t(values[:, 0], np.arange(n))
+    yield _covers(name, "t, cells taken as known", naive.low, naive.high, truth)
 
 
-def _unchanged(n: int, rng: np.random.Generator, dear: bool) -> Found:
+def _unchanged(n: int, rng: np.random.Generator, costly: bool) -> Found:
     """A judge that changes half of its answers
     when asked again is asked on two days.
     """
@@ -1264,17 +1350,19 @@ def _unchanged(n: int, rng: np.random.Generator, dear: bool) -> Found:
     between = np.mean([one != other for one in then for other in now], axis=0)
     within = ((then[0] != then[1]) * 1.0 + (now[0] != now[1])) / 2
     for method, share in (("differ", between), ("minus asked again", between - within)):
-        found = mean_t(share, np.arange(n), (-1.0, 1.0))
+        estimate = mean_t(share, np.arange(n), (-1.0, 1.0))
         yield (
             "size",
             "drift of an unchanged judge",
             method,
             0.05,
-            float(found.low > 0.25),
+            float(estimate.low > 0.25),
         )
 
 
-def _independent_criteria(share: float, rng: np.random.Generator, dear: bool) -> Found:
+def _independent_criteria(
+    share: float, rng: np.random.Generator, costly: bool
+) -> Found:
     """A judge whose three criteria are independent,
     with 120 texts and three raters who read.
 
@@ -1283,54 +1371,56 @@ def _independent_criteria(share: float, rng: np.random.Generator, dear: bool) ->
     quality = 3 + rng.standard_normal((120, 1))
     noise = rng.standard_normal((3, 120, 3))
     raters = np.clip(np.round(quality + noise), 1, 5)
-    odds = np.full(5, (1 - share) / 4)
-    odds[3] = share
-    judge = rng.choice(np.arange(1.0, 6.0), (120, 3), p=odds)
+    probabilities = np.full(5, (1 - share) / 4)
+    probabilities[3] = share
+    judge = rng.choice(np.arange(1.0, 6.0), (120, 3), p=probabilities)
     scores = np.stack([judge, *raters], axis=1)
     sums = alike_sums(scores)
-    found = jackknife(
+    beyond_chance = jackknife(
         sums,
         np.arange(120),
         lambda one: np.subtract(*alike_and_chance(one, 3)) @ np.array([1.0, -1.0]),
     )
-    mean = np.round(raters.mean(axis=0))
-    alike = [(side == side[:, :1]).all(axis=1) * 1.0 for side in (judge, mean)]
-    plain = mean_t(alike[0] - alike[1], np.arange(120), (-1.0, 1.0))
+    ratings = np.round(raters.mean(axis=0))
+    alike = [(side == side[:, :1]).all(axis=1) * 1.0 for side in (judge, ratings)]
+    difference = mean_t(alike[0] - alike[1], np.arange(120), (-1.0, 1.0))
     for method, low in (
-        ("alike minus mean ratings", plain.low),
-        ("beyond chance", found.low),
+        ("alike minus mean ratings", difference.low),
+        ("beyond chance", beyond_chance.low),
     ):
         yield "size", "halo of independent criteria", method, 0.05, float(low > 0.25)
 
 
 def _ranked_systems(
-    n: int, spread: float, rng: np.random.Generator, dear: bool
+    n_systems: int, spread: float, rng: np.random.Generator, costly: bool
 ) -> Found:
     """τ of n systems' true means, judge against people (correlation .8),
     from 40 prompts.
     """
-    people = spread * rng.standard_normal(n)
-    judge = 0.8 * people + 0.6 * spread * rng.standard_normal(n)
+    people = spread * rng.standard_normal(n_systems)
+    judge = 0.8 * people + 0.6 * spread * rng.standard_normal(n_systems)
     truth = float(kendall_tau(pair_signs(people), pair_signs(judge)))
     sides = [
-        m + rng.standard_normal((40, n)) + 0.5 * rng.standard_normal((40, 1))
-        for m in (judge, people)
+        true_means
+        + rng.standard_normal((40, n_systems))
+        + 0.5 * rng.standard_normal((40, 1))
+        for true_means in (judge, people)
     ]
-    cluster, system = (at.ravel() for at in np.indices((40, n)))
-    known = _as_reads(cluster, sides[0].reshape(-1, 1))
-    known.items["candidate"] = system
-    found = system_agreement_row(known, sides[1].ravel())
+    cluster, system = (index.ravel() for index in np.indices((40, n_systems)))
+    judged = _as_reads(cluster, sides[0].reshape(-1, 1))
+    judged.items["candidate"] = system
+    row = system_agreement_row(judged, sides[1].ravel())
     yield _covers(
-        "τ of true means", "percentiles", found["tau_low"], found["tau_high"], truth
+        "τ of true means", "percentiles", row["tau_low"], row["tau_high"], truth
     )
-    low = float("tau.low" in found["codes"])
-    yield "doubted", "τ of true means", "percentiles", float("nan"), low
+    warns_of_low = float("tau.low" in row["codes"])
+    yield "doubted", "τ of true means", "percentiles", float("nan"), warns_of_low
     yield (
         "recovery",
         "τ, estimate minus truth",
         "τ of the means",
         0.0,
-        found["tau"] - truth,
+        row["tau"] - truth,
     )
 
 
@@ -1346,11 +1436,12 @@ def _sd_ratio(sums: FloatArray) -> FloatArray:
     """
     n, x, y, xx, yy, _ = np.moveaxis(sums, -1, 0)
     var_x, var_y = (
-        np.maximum(ss / n - (s / n) ** 2, 0.0) for s, ss in ((x, xx), (y, yy))
+        np.maximum(squares / n - (total / n) ** 2, 0.0)
+        for total, squares in ((x, xx), (y, yy))
     )
-    known = var_y > 1e-12
+    varies = var_y > 1e-12
     return np.asarray(
-        np.where(known, np.sqrt(var_x / np.where(known, var_y, 1.0)), np.nan)
+        np.where(varies, np.sqrt(var_x / np.where(varies, var_y, 1.0)), np.nan)
     )
 
 
@@ -1371,30 +1462,31 @@ def _bootstrap_t(sums: FloatArray, statistic: Any) -> tuple[float, float]:
     weights = np.concatenate(
         list(bootstrap_weights(n, _RESAMPLES, np.random.default_rng(0)))
     )
-    drawn = weights @ sums
-    left = statistic(drawn[:, None] - sums)
-    left = np.where(weights > 0, left, 0.0)
-    mean = (weights * left).sum(axis=1, keepdims=True) / n
-    se = np.sqrt((n - 1) / n * (weights * (left - mean) ** 2).sum(axis=1))
+    resampled = weights @ sums
+    jackknifed = statistic(resampled[:, None] - sums)
+    jackknifed = np.where(weights > 0, jackknifed, 0.0)
+    # A cluster drawn w times gives w leave-one-out values, all the same.
+    mean = (weights * jackknifed).sum(axis=1, keepdims=True) / n
+    se = np.sqrt((n - 1) / n * (weights * (jackknifed - mean) ** 2).sum(axis=1))
     estimate = float(statistic(total))
-    t = (statistic(drawn) - estimate) / np.where(se > 1e-12, se, np.nan)
+    t = (statistic(resampled) - estimate) / np.where(se > 1e-12, se, np.nan)
     low, high = percentile_interval(t)
-    own = float(jackknife_se(statistic(total - sums)))
-    return estimate - high * own, estimate - low * own
+    sample_se = float(jackknife_se(statistic(total - sums)))
+    return estimate - high * sample_se, estimate - low * sample_se
 
 
-def _rare_difference(n: int, rng: np.random.Generator, dear: bool) -> Found:
+def _rare_difference(n: int, rng: np.random.Generator, costly: bool) -> Found:
     """5 % of the prompts flip, which is the margin: who calls that nothing?"""
     flips = (rng.random(n) < MARGINS["flips"]).astype(np.float64)
     row = paired_row(flips, np.arange(n))
     mean, se = flips.mean(), max(float(stats.sem(flips)), 1e-9)
-    naive = float(special.stdtr(n - 1, (mean - MARGINS["flips"]) / se))
-    yield "size", "equivalence of flips", "t", 0.05, float(naive < 0.05)
-    ours = float(row["p_equivalent"] < 0.05)
-    yield "size", "equivalence of flips", "t, variance at the margin", 0.05, ours
+    naive_p = float(special.stdtr(n - 1, (mean - MARGINS["flips"]) / se))
+    yield "size", "equivalence of flips", "t", 0.05, float(naive_p < 0.05)
+    rejected = float(row["p_equivalent"] < 0.05)
+    yield "size", "equivalence of flips", "t, variance at the margin", 0.05, rejected
 
 
-def _detectable_mean(n: int, rng: np.random.Generator, dear: bool) -> Found:
+def _detectable_mean(n: int, rng: np.random.Generator, costly: bool) -> Found:
     """An effect as large as what is called detectable,
     or 2.8 standard errors: who finds it?
     """
@@ -1411,89 +1503,91 @@ def _detectable_mean(n: int, rng: np.random.Generator, dear: bool) -> Found:
 # -------------------------------------------------------------------
 
 
-def _criterion_position(gap: float, rng: np.random.Generator, dear: bool) -> Found:
+def _criterion_position(gap: float, rng: np.random.Generator, costly: bool) -> Found:
     """Six criterion positions, 96 texts of 4 responses
     that share a text × position effect.
     """
     effect = gap * np.linspace(0.5, -0.5, 6)
     shared = np.repeat(0.3 * rng.standard_normal((96, 6)), 4, axis=0)
-    cells = 3 + shared + effect + 0.42 * rng.standard_normal((384, 6))
-    sums = by_cluster(cells, np.repeat(np.arange(96), 4))
+    scores = 3 + shared + effect + 0.42 * rng.standard_normal((384, 6))
+    sums = by_cluster(scores, np.repeat(np.arange(96), 4))
     kind = "power" if gap else "size"
-    theirs, ours = friedman(cells)[1], permutation_test(sums, len(cells))[1]
+    friedman_p, our_p = friedman(scores)[1], permutation_test(sums, len(scores))[1]
     yield (
         kind,
         "criterion position",
         "Friedman of the papers",
         _nominal(kind),
-        float(theirs < 0.05),
+        float(friedman_p < 0.05),
     )
     yield (
         kind,
         "criterion position",
         "cluster permutation",
         _nominal(kind),
-        float(ours < 0.05),
+        float(our_p < 0.05),
     )
-    if dear:
-        mean = cells.mean(axis=0)
+    if costly:
+        position_means = scores.mean(axis=0)
         yield (
             "recovery",
             "ΔPos",
             "largest − smallest (the papers)",
             gap,
-            float(np.ptp(mean)),
+            float(np.ptp(position_means)),
         )
         yield (
             "recovery",
             "ΔPos",
             "first − last, named beforehand",
             gap,
-            float(mean[0] - mean[-1]),
+            float(position_means[0] - position_means[-1]),
         )
 
 
-def _variance(rng: np.random.Generator, dear: bool) -> Found:
+def _variance(rng: np.random.Generator, costly: bool) -> Found:
     """Variance components of 60 items × 10 orderings × 2 re-asks."""
-    sd = {name: np.sqrt(v) for name, v in _COMPONENTS.items()}
+    sd = {name: np.sqrt(variance) for name, variance in _COMPONENTS.items()}
     shape = (60, 10)
-    value = (
+    scores = (
         3
         + sd["item"] * rng.standard_normal((60, 1))
         + sd["ordering"] * rng.standard_normal(10)
     )
-    value = value + sd["item_ordering"] * rng.standard_normal(shape)
-    value = np.concatenate(
-        [value + sd["reask"] * rng.standard_normal(shape) for _ in "12"], axis=1
+    scores = scores + sd["item_ordering"] * rng.standard_normal(shape)
+    scores = np.concatenate(
+        [scores + sd["reask"] * rng.standard_normal(shape) for _ in "12"], axis=1
     )
-    item, read = (at.ravel() for at in np.indices(value.shape))
+    item, read = (index.ravel() for index in np.indices(scores.shape))
     columns = {
         "item_id": item,
         "cluster_id": item,
         "ordering": read % 10,
-        "score": value.ravel(),
+        "score": scores.ravel(),
     }
-    found = error_budget(pd.DataFrame(columns), by=[]).set_index("source")["variance"]
+    variances = error_budget(pd.DataFrame(columns), by=[]).set_index("source")[
+        "variance"
+    ]
     sources = ("item", "order", "order × item", "re-read")
     for (name, truth), source in zip(_COMPONENTS.items(), sources, strict=True):
-        yield "recovery", f"variance {name}", "components", truth, found[source]
+        yield "recovery", f"variance {name}", "components", truth, variances[source]
 
 
-def _preference(concentration: float, rng: np.random.Generator, dear: bool) -> Found:
+def _preference(concentration: float, rng: np.random.Generator, costly: bool) -> Found:
     """Log-preference of the first position in a study of 320 independent items."""
     truth = np.array(PREFERENCE) - np.mean(PREFERENCE)
     reads = _answers(_Judge(concentration, PREFERENCE), 320, 1, rng)
-    found = log_preferences([reads], [blocks(reads)])[0].columns
-    yield "recovery", "γ1", "conditional logit", truth[0], found["log_preference_1"]
-    low, high = found["log_preference_1_low"], found["log_preference_1_high"]
+    row = log_preferences([reads], [blocks(reads)])[0].columns
+    yield "recovery", "γ1", "conditional logit", truth[0], row["log_preference_1"]
+    low, high = row["log_preference_1_low"], row["log_preference_1_high"]
     yield _covers("γ1", "conditional logit, jackknife-t", low, high, truth[0])
-    share = np.log(place(reads).count.sum(axis=0))
+    log_shares = np.log(place(reads).count.sum(axis=0))
     yield (
         "recovery",
         "γ1",
         "log of the shares",
         truth[0],
-        float(share[0] - share.mean()),
+        float(log_shares[0] - log_shares.mean()),
     )
 
 
