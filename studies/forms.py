@@ -306,6 +306,16 @@ def agreement(
                 }
             )
     macro, macro_left = r_all.mean(axis=1), r_without.mean(axis=2)
+    return pd.DataFrame(rows), _differences(forms, macro, macro_left, counts)
+
+
+def _differences(
+    forms: list[str], macro: FloatArray, macro_left: FloatArray, counts: dict[str, int]
+) -> pd.DataFrame:
+    """Differences of every two forms in their mean r over criteria.
+
+    Shapes: `macro` (forms,); `macro_left`, each cluster left out, (clusters, forms).
+    """
     pairs = []
     for first, second in combinations(range(len(forms)), 2):
         delta = float(macro[second] - macro[first])
@@ -325,7 +335,7 @@ def agreement(
         table.loc[family, "p_adjusted"] = benjamini_hochberg(
             table.loc[family, "p"].to_numpy()
         )
-    return pd.DataFrame(rows), table
+    return table
 
 
 def systems(judgments: pd.DataFrame) -> pd.DataFrame:
