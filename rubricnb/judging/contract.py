@@ -165,7 +165,12 @@ class Engine(Protocol):
     stored answers show that the judge works. One whose engine cannot hold the strings
     of a ``json`` answer to their `maxLength` has ``holds_lengths`` False, and the
     prompt states them. ``own_prompt`` is the user's own template, and ``parser`` what
-    reads its answers (`rubricnb.open_judge`).
+    reads its answers (`rubricnb.open_judge`). ``host`` and ``model`` say where texts
+    are sent. ``spec`` is what its specs begin with, and ``is_free`` True says that its
+    answers cost nothing: without it a limit in dollars needs a price.
+
+    For an engine that is opened by its spec, `source`, `readouts`, `deterministic`,
+    ``spec`` and ``is_free`` are read from the class, before anything is opened.
     """
 
     slug: str

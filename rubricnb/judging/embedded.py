@@ -69,6 +69,9 @@ class EmbeddedJudge(OpenAIJudge):
     # A small model's free text rarely ends in a score, so its probabilities are what
     # can be read.
     readouts: tuple[Readout, ...] = ("logprobs", "score", "feedback", "json")
+    deterministic = True
+    spec = "embedded"
+    is_free = True
 
     def __init__(
         self,

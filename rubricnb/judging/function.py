@@ -44,6 +44,7 @@ class FunctionJudge:
 
     source: Literal["live", "simulated"] = "live"
     readouts: tuple[Readout, ...] = ("feedback",)
+    spec = "function"
 
     def __init__(
         self,

@@ -111,6 +111,9 @@ class Judge:
         name there.
     given_price
         What the user says about the price.
+    is_free, repeats
+        What the engine's class says: answers cost nothing, since they are computed on
+        this machine; and greedy answers repeat.
     start
         Starts the engine at the first call and returns it at every call.
 
@@ -133,6 +136,8 @@ class Judge:
     own_prompt: OwnPrompt | None = None
     parser: Parser | None = None
     given_price: Price | None = None
+    is_free: bool = False
+    repeats: bool = False
 
     @property
     def engine(self) -> Engine:
@@ -150,7 +155,7 @@ class Judge:
         """Whether greedy answers repeat.
         An endpoint is not asked for this before it is open.
         """
-        return self.engine.deterministic if self.is_open else self.kind != "openai"
+        return self.engine.deterministic if self.is_open else self.repeats
 
     @property
     def holds_lengths(self) -> bool:
@@ -164,12 +169,10 @@ class Judge:
         """The price: given, zero on this machine,
         the provider's list price, or None.
         """
-        if self.given_price is not None or self.kind not in (
-            "openai",
-            "decision",
-            "function",
-        ):
-            return self.given_price or Price(0.0, 0.0, 0.0)
+        if self.given_price is not None:
+            return self.given_price
+        if self.is_free:
+            return Price(0.0, 0.0, 0.0)
         if self.kind == "decision":
             dollars = getattr(self.engine, "input_price", None)
             return None if dollars is None else Price(dollars, dollars, 0.0)
@@ -359,7 +362,7 @@ def slug_of(judge: str) -> str:
 def _named(spec: str, options: dict[str, Any]) -> Judge:
     """Describe the judge of a spec; ``ray:`` only says where it runs."""
     inner = _inner(spec)
-    kind = inner if inner in ENGINES else inner.partition(":")[0]
+    kind = _kind(inner)
     if kind not in ENGINES or kind == "ray":
         raise ValueError(_unknown(spec, kind))
     engine, rest = _engine_class(kind), inner.removeprefix(kind).removeprefix(":")
@@ -390,30 +393,38 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
     slug = slug_of(spec)
     identity = "" if options else judges().set_index("slug")["identity"].get(slug, "")
     return Judge(
-        spec, slug, kind, engine.source, engine.readouts, begun, identity, host, model
+        spec,
+        slug,
+        kind,
+        engine.source,
+        engine.readouts,
+        begun,
+        identity,
+        host,
+        model,
+        is_free=getattr(engine, "is_free", False),
+        # where it depends on the server, the class has a property: not known yet
+        repeats=engine.deterministic is True,
     )
 
 
 def _of_engine(engine: Engine) -> Judge:
     """Describe an engine that is open."""
-    host = getattr(engine, "host", "")
-    is_endpoint = host or engine.identity.startswith(("http://", "https://"))
-    kind = "function" if isinstance(engine, FunctionJudge) else ""
-    kind = getattr(engine, "spec", "openai") if is_endpoint else kind
     start = cache(lambda: engine)
     start()
     return Judge(
         engine.slug,
         engine.slug,
-        kind,
+        _kind(getattr(engine, "spec", "")),
         engine.source,
         tuple(engine.readouts),
         start,
         engine.identity,
-        host,
+        getattr(engine, "host", ""),
         getattr(engine, "model", ""),
         getattr(engine, "own_prompt", None),
         getattr(engine, "parser", None),
+        is_free=getattr(engine, "is_free", False),
     )
 
 
@@ -479,6 +490,11 @@ def _price(given: Any) -> Price:
 
 def _inner(spec: str) -> str:
     return spec.removeprefix("ray:")
+
+
+def _kind(spec: str) -> str:
+    """The name of a spec's engine."""
+    return spec if spec in ENGINES else spec.partition(":")[0]
 
 
 def _is_engine(judge: JudgeLike) -> TypeGuard[Engine]:

@@ -17,7 +17,14 @@ _WINDOW = 65_536  # requests cut into blocks at once: bounds memory
 # at least this many blocks for each actor, so that none waits long for the last one
 _BLOCKS = 4
 _ATTEMPTS = 4  # a block that ends its actor this often is itself at fault
-_FACTS = (*Engine.__annotations__, "host", "model", "control_tokens")
+_FACTS = (
+    *Engine.__annotations__,
+    "host",
+    "model",
+    "control_tokens",
+    "is_free",
+    "holds_lengths",
+)
 
 
 class RayJudge:

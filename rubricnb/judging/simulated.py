@@ -138,6 +138,8 @@ class SimulatedJudge:
 
     source: Literal["live", "simulated"] = "simulated"
     deterministic = True
+    spec = "simulated"
+    is_free = True
     readouts = READOUTS
     concurrency = 256
 

@@ -92,6 +92,8 @@ class VLLMJudge:
     source: Literal["live"] = "live"
     readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
     deterministic = True
+    spec = "vllm"
+    is_free = True
     _open: ClassVar[list[VLLMJudge]] = []
 
     def __init__(

@@ -24,7 +24,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -89,6 +89,8 @@ class SimulatedGrader:
     deterministic: bool = field(default=True, init=False)
     readouts: tuple[Readout, ...] = field(default=("json",), init=False)
     concurrency: int = field(default=256, init=False)
+    spec: ClassVar = "simulated:grader"
+    is_free: ClassVar = True
 
     @property
     def identity(self) -> str:

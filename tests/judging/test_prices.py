@@ -244,7 +244,7 @@ def test_an_endpoint_that_goes_beyond_its_limits_is_reckoned_with_from_then_on()
 
 def test_a_request_of_several_calls_is_reckoned_as_all_of_them():
     forced = replace(ASK, readout="logprobs", slots=("[a]", "[b]"), choices=("1", "10"))
-    judge = replace(costing(1, 1, 1), kind="vllm")
+    judge = replace(costing(1, 1, 1), repeats=True)
     assert judge.deterministic
     one, several = (
         Budget(max_cost=1)._most(r, judge).prompt_tokens for r in (ASK, forced)

@@ -17,6 +17,7 @@ import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
+from rubricnb.judging.judge import describe
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.ray import RayJudge, _Actor
 from rubricnb.judging.rendering import rendered
@@ -230,6 +231,19 @@ def test_what_is_wrong_in_an_actor_is_said_here_without_the_key(judged, capfd):
         rb.run(requests, judge, ":memory:")
     assert KEY not in str(caught.value)
     assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_a_limit_of_money_holds_on_a_cluster_too(judged, tmp_path):
+    judge, answer, _ = judged
+    asked = answer.asked.total()
+    requests = rb.plan(rb.load("minibench", n_items=15), rb.balanced(5), seed=9)
+    with pytest.raises(ValueError, match="max_cost needs a price"):
+        rb.run(requests, judge, tmp_path / "replies.sqlite", max_cost=1.0)
+    assert answer.asked.total() == asked
+    known = describe("openai:gpt-4.1")
+    judge.host, judge.model = known.host, known.model
+    assert describe(judge).price == known.price
+    judge.host, judge.model = "", "m"
 
 
 def test_no_log_of_the_cluster_holds_the_key(cluster, judged):

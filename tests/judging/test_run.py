@@ -142,7 +142,7 @@ def test_max_calls_stops_cleanly_and_the_next_run_goes_on(plan):
 class Abroad(Counting):
     """A judge on another machine, whose answers have tokens."""
 
-    host, model = "judge.example.org", "m"
+    host, model, is_free = "judge.example.org", "m", False
 
     def answer(self, requests):
         for reply in super().answer(requests):

@@ -59,6 +59,12 @@ def test_what_is_planted_is_counted_and_named(now, path, planted, more):
         at = now[room, what]
         (said,) = (line for line in sentences if f" {what}, " in line)
         assert f"{room} has {at + n} {what}, {n} more than the {at} of" in said
+    listed = {*ratchet.long_functions(Clone(ROOT, {path: text}))}
+    (*long,) = listed - {*ratchet.long_functions(Clone(ROOT))}
+    assert len(long) == sum(
+        n for (_, what), n in more.items() if what.startswith("long")
+    )
+    assert all(line.startswith(f"{path}: ") for line in long)
 
 
 @pytest.mark.in_turn
@@ -74,7 +80,8 @@ def test_the_table_falls_and_never_rises(now):
 def test_the_command_prints_every_number(now):
     done = CliRunner().invoke(app, ["ratchet"])
     assert done.exit_code == 0
-    assert len(done.output.splitlines()) == len(now)
+    n_long = sum(n for (_, what), n in now.items() if what == "long functions")
+    assert len(done.output.splitlines()) == len(now) + n_long
 
 
 def test_a_private_name_is_found_however_it_is_reached():
