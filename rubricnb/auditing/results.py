@@ -96,22 +96,22 @@ def findings(
 
 
 def _rows(
-    alone: Answers, together: Sequence[Answers], parsed: dict[str, Any]
+    single: Answers, together: Sequence[Answers], parsed: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Rows of all questions, and measure → why these scores cannot answer it."""
     rows = [
         parsed,
-        *on_each_criterion(people_rows, alone),
-        *on_each_criterion(discrimination_rows, alone),
-        *noise_rows(alone),
+        *on_each_criterion(people_rows, single),
+        *on_each_criterion(discrimination_rows, single),
+        *noise_rows(single),
     ]
     why = {}
     for name, ask, parts in (
-        ("halo", halo_rows, [alone]),
-        ("systems", systems_rows, [alone]),
-        ("overall", overall_rows, [alone]),
-        ("position", position_rows, [alone]),
-        ("order", moved_rows, [alone]),
+        ("halo", halo_rows, [single]),
+        ("systems", systems_rows, [single]),
+        ("overall", overall_rows, [single]),
+        ("position", position_rows, [single]),
+        ("order", moved_rows, [single]),
         ("criteria", criteria_rows, together),
     ):
         try:
