@@ -105,3 +105,16 @@ def test_qwen_s_share_of_changed_levels_is_what_the_page_says(kind):
     said = said[said.chapter == "30_decision_models"].set_index("name").text
     assert len(shares) == int(said["n-qwen"])
     assert said[f"qwen-{kind}"].startswith(f"{100 * np.mean(shares):.0f} % ")
+
+
+def test_a_repeated_request_changes_what_the_page_says():
+    """From the file, without the chapter's code: two reads of each text."""
+    reads = rb.recorded(
+        "qwen2.5-coder-1.5b-instruct-score", "minibench", "decisions"
+    ).query("design == 'fixed' and variant == 'standard'")
+    by_text = reads.groupby("item_id", observed=True).score
+    assert (by_text.size() == 2).all()
+    said = pd.read_csv(find_root() / "book" / "recorded.csv")
+    said = said[said.chapter == "30_decision_models"].set_index("name").text
+    share = (by_text.nunique() > 1).mean()
+    assert said["qwen-repeat"].startswith(f"{100 * share:.0f} % [")
