@@ -16,6 +16,7 @@ from rubricnb.data.papers import check_paper_judge, paper_judges
 from rubricnb.folders import results_folder
 from rubricnb.frames import Items
 from rubricnb.judging import run
+from rubricnb.judging.judge import configured
 from rubricnb.replication import recorded_replication
 from rubricnb.statistics.intervals import jackknife_t
 
@@ -71,7 +72,7 @@ class Chapter:
     ) -> None:
         self._given = given = dict(parameters or {})
         options = given.get("judge_options", {})
-        self.judge, settings = pages.configured(given.get("judge", ""), options)
+        self.judge, settings = configured(given.get("judge", ""), options)
         self.asking = {
             name: given[name] for name in _ASKED_WITH if name in given
         } | settings

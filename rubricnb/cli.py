@@ -358,11 +358,10 @@ def compile_bundle(
     from contextlib import closing
 
     from rubricnb.data.rubrics import read_rubrics
-    from rubricnb.data.validate import one_of
-    from rubricnb.judging.judge import describe
+    from rubricnb.judging.judge import configured, describe
     from rubricnb.judging.plan import check_readout
-    from rubricnb.pages import configured
     from rubricnb.rulers.compile import compile_rubric, read_anchors
+    from rubricnb.spelling import one_of
 
     with errors():
         levels = read_rubrics(rubric)

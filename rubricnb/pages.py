@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
 from html import escape
@@ -17,6 +16,11 @@ import pandas as pd
 
 from rubricnb.data.papers import NO_INTERVAL
 from rubricnb.judging.results import judges as recorded_judges
+from rubricnb.naming import CannotShow as CannotShow
+from rubricnb.naming import as_markdown, check_answered, join_distinct
+from rubricnb.naming import check_rated as check_rated
+from rubricnb.naming import condition_names as condition_names
+from rubricnb.naming import truth_of as truth_of
 
 _ONE_CLUSTER = (
     ". All texts belong to one cluster, which tells nothing of how others vary: there "
@@ -264,41 +268,6 @@ def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
     return styler.hide(axis="index") if is_numbered else styler
 
 
-def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Split judge options into those of its requests and those of its engine.
-
-    Parameters
-    ----------
-    judge
-        As `rubricnb.open_judge` takes it.
-    options
-        thinking, effort, max_tokens; any other goes to the engine's class.
-
-    Returns
-    -------
-    judge
-        What `rubricnb.run` takes: as it was given, or with the options for its engine,
-        which starts with the first call.
-    settings
-        For `rubricnb.plan`.
-
-    Examples
-    --------
-    >>> configured("openai:m", {"effort": "low"})
-    ('openai:m', {'effort': 'low'})
-    >>> judge, settings = configured("simulated:unbiased", {"seed": 1, "max_tokens": 99})
-    >>> judge.slug, settings
-    ('simulated:unbiased', {'max_tokens': 99})
-    """
-    from rubricnb.judging.judge import OF_REQUESTS, describe
-
-    settings = {name: options[name] for name in OF_REQUESTS if name in options}
-    engine_options = {
-        name: value for name, value in options.items() if name not in settings
-    }
-    return (describe(judge, **engine_options) if engine_options else judge), settings
-
-
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
     """Say whose numbers a page shows: source, judge, dataset,
     readout, and what `human` is.
@@ -329,7 +298,7 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
     """
     datasets = [
         f"{name} (designed quality)" if name.startswith("minibench") else name
-        for name in map(_as_markdown, judgments["dataset"].unique())
+        for name in map(as_markdown, judgments["dataset"].unique())
     ]
     check_answered(judgments)
     is_graded = "method" in judgments
@@ -340,62 +309,11 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
         < 2
     )
     return (
-        f"Numbers on this page: {_join_distinct(judgments['source'])}, judge "
-        f"{_join_distinct(judgments['judge'])}, {' and '.join(datasets)}, "
+        f"Numbers on this page: {join_distinct(judgments['source'])}, judge "
+        f"{join_distinct(judgments['judge'])}, {' and '.join(datasets)}, "
         f"{len(judgments):,} {'scores' if is_graded else 'judgments'}, "
-        f"{readout_column} {_join_distinct(judgments[readout_column])}"
+        f"{readout_column} {join_distinct(judgments[readout_column])}"
     ) + (_ONE_CLUSTER if has_one_cluster else "")
-
-
-class CannotShow(ValueError):
-    """What a page cannot show, and why: a notebook prints this line alone, and ends."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"This page ends here: {self}"]
-
-
-def check_answered(*judgments: pd.DataFrame) -> None:
-    """Refuse judgments without a single score,
-    since a page could not describe their judge.
-
-    Raises
-    ------
-    CannotShow
-        Says whose they are, and what became of them.
-    """
-    if any(frame["score"].notna().any() for frame in judgments):
-        return
-    n_judgments = sum(map(len, judgments))
-    statuses = Counter(
-        status for frame in judgments for status in frame.get("status", ())
-    )
-    outcomes = (
-        ", ".join(f"{count:,} {name}" for name, count in statuses.most_common())
-        or "no status"
-    )
-    judge_names = _join_distinct(pd.concat([frame["judge"] for frame in judgments]))
-    judge = "the judge" if judge_names == "unknown" else judge_names
-    raise CannotShow(
-        f"{judge} gave no score in any of {n_judgments:,} judgments ({outcomes}): "
-        "see the line that the run printed; this page cannot say anything about the "
-        "judge"
-    )
-
-
-def check_rated(items: pd.DataFrame) -> None:
-    """Refuse items without a rating,
-    where a page goes on to compare scores with ratings.
-
-    Raises
-    ------
-    CannotShow
-        Says which columns give ratings.
-    """
-    if "human" not in items or items["human"].isna().all():
-        raise CannotShow(
-            "what follows compares scores with ratings, and these items have none (a "
-            "file gives them as columns human_CRITERION)"
-        )
 
 
 def check_drawn(
@@ -750,33 +668,6 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def truth_of(items: pd.DataFrame) -> str:
-    """Name what items are compared with, for the head of a row or a legend.
-
-    Parameters
-    ----------
-    items
-        From `rubricnb.load`.
-
-    Returns
-    -------
-    str
-        ``designed`` (minibench: nobody rated), ``people``, ``gold`` (scores of a
-        stronger judge) or ``nothing``.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> truth_of(rb.load("minibench"))
-    'designed'
-    """
-    if items["dataset"].astype(str).str.startswith("minibench").all():
-        return "designed"
-    return next(
-        (name for column, name in _TRUTH_NAMES.items() if column in items), "nothing"
-    )
-
-
 def styled(styler: Any) -> str:
     """Return a Styler's HTML with all its cells as text; pandas does not escape them.
 
@@ -806,10 +697,6 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, (list, tuple, dict, set)):
         value = str(value)
     return escape(value) if isinstance(value, str) else value
-
-
-def _as_markdown(name: object) -> str:
-    return re.sub(r"([\\`<\[{$&*])", r"\\\1", " ".join(str(name).split()))
 
 
 def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
@@ -878,60 +765,6 @@ def _data_block(
     )
 
 
-_TRUTH_NAMES = {"human": "people", "gold": "gold"}
-_CONDITION_COLUMNS = ("design", "labels", "reference_score", "exemplar", "layout")
-_DESIGN_NAMES = {"shuffled": "random order"}
-_LABEL_NAMES = {"letter": "letters", "roman": "Roman numerals"}
-
-
-def condition_names(frame: pd.DataFrame) -> list[str]:
-    """Name the condition of every row by what it changes
-    in the baseline of arXiv:2506.22316.
-
-    Parameters
-    ----------
-    frame
-        Requests, judgments or statistics; the columns design, labels, reference_score,
-        exemplar and layout are read where present.
-
-    Returns
-    -------
-    list of str
-        ``baseline`` for ascending, numeric, without reference and example.
-
-    Examples
-    --------
-    >>> condition_names(pd.DataFrame({"design": ["fixed", "descending"],
-    ...                               "labels": ["numeric", "letter"], "reference_score": "5"}))
-    ['reference 5', 'descending, letters, reference 5']
-    """
-    columns = [name for name in _CONDITION_COLUMNS if name in frame]
-    condition = (
-        frame.groupby(columns, observed=True, dropna=False, sort=False)
-        .ngroup()
-        .to_numpy()
-    )
-    distinct = (
-        frame[columns].iloc[np.unique(condition, return_index=True)[1]].astype(str)
-    )
-    names = [
-        ", ".join(filter(None, map(_condition_part, columns, values))) or "baseline"
-        for values in distinct.itertuples(index=False)
-    ]
-    return [names[number] for number in condition]
-
-
-def _condition_part(column: str, value: str) -> str:
-    if value in ("fixed", "numeric", "none", "auto", "rubric-last"):
-        return ""
-    if column == "design":
-        return _DESIGN_NAMES.get(value, value)
-    if column == "labels":
-        return _LABEL_NAMES[value]
-    prefixes = {"reference_score": "reference ", "exemplar": "example ", "layout": ""}
-    return (prefixes[column] + value).replace("-", " ")
-
-
 def _statement(row: Any) -> str:
     about = ", ".join(filter(None, (row.judge, row.dataset)))
     return f"{row.quantity} ({about})" if about else str(row.quantity)
@@ -951,7 +784,3 @@ def _estimated(row: Any) -> str:
         return f"{value:.4g} ({NO_INTERVAL})"
     interval = "" if np.isnan(low) else f" [{low:.3g}, {high:.3g}]"
     return f"{value:.4g}{interval}"
-
-
-def _join_distinct(column: pd.Series) -> str:
-    return " and ".join(map(_as_markdown, column.unique()))

@@ -413,6 +413,18 @@ def levels_above(values: ArrayLike, scale: ArrayLike) -> FloatArray:
     )
 
 
+def directions(orderings: IntArray) -> IntArray:
+    """1 for rotations of 1…n, -1 for rotations of n…1,
+    0 for other orderings and for n = 2.
+    """
+    n = orderings.shape[1]
+    if n < 3:
+        return np.zeros(len(orderings), dtype=np.int64)
+    step = (np.roll(orderings, -1, axis=1) - orderings) % n
+    forward, reverse = (step == 1).all(axis=1), (step == n - 1).all(axis=1)
+    return forward.astype(np.int64) - reverse.astype(np.int64)
+
+
 def _rotations(order: IntArray) -> IntArray:
     n = len(order)
     return order[(np.arange(n)[:, None] + np.arange(n)) % n]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rubricnb.data.validate import one_of
 from rubricnb.folders import results_folder
+from rubricnb.spelling import one_of
 
 SUMMARIES = (
     "position",

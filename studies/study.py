@@ -15,7 +15,6 @@ import pandas as pd
 import rubricnb
 from rubricnb import permutation
 from rubricnb.data import datasets
-from rubricnb.data.validate import nearest
 from rubricnb.frames import Items, Requests
 from rubricnb.judging import plan, run
 from rubricnb.judging.contract import JudgeError
@@ -26,6 +25,7 @@ from rubricnb.judging.review import with_references, write_references
 from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
 from rubricnb.settings import read_yaml
+from rubricnb.spelling import nearest
 from studies.recording import inside, record, refuse_another
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from rubricnb.auditing.rows import level_of, p_mostly_changed
 from rubricnb.auditing.terms import MARGINS
-from rubricnb.pages import condition_names
+from rubricnb.naming import condition_names
 from rubricnb.permutation import decode
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.losses import lost_scores, open_sign

@@ -19,7 +19,7 @@ from rubricnb.data import load
 from rubricnb.data.logs import read_log
 from rubricnb.data.tables import table_of
 from rubricnb.frames import Items
-from rubricnb.pages import configured
+from rubricnb.judging.judge import configured
 
 Says = Callable[[Any], None]
 

@@ -11,7 +11,7 @@ from rubricnb.auditing import words
 from rubricnb.auditing.answers import ITEM, KEYS, Answers, rounded, span_and_step
 from rubricnb.auditing.rows import new_row, p_mostly_changed
 from rubricnb.auditing.terms import MEASURES
-from rubricnb.pages import truth_of
+from rubricnb.naming import truth_of
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.losses import left_out
 from rubricnb.statistics.reads import FloatArray, matched

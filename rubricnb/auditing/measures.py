@@ -33,7 +33,7 @@ from rubricnb.auditing.rows import (
     of_largest,
     with_sign_test,
 )
-from rubricnb.pages import check_answered, condition_names
+from rubricnb.naming import check_answered, condition_names
 from rubricnb.statistics import criterion_order, position_bias, stability
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.intervals import Estimate

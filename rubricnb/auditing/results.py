@@ -31,7 +31,7 @@ from rubricnb.auditing.record import Audit
 from rubricnb.auditing.rows import mean_row
 from rubricnb.auditing.terms import MEASURES
 from rubricnb.auditing.verdicts import with_verdicts
-from rubricnb.pages import check_answered, truth_of
+from rubricnb.naming import check_answered, truth_of
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.losses import unread
 from rubricnb.statistics.reads import Value, matched

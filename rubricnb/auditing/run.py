@@ -30,7 +30,7 @@ from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store, open_store
-from rubricnb.pages import check_answered
+from rubricnb.naming import check_answered
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.stability import BASELINE
 

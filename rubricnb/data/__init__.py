@@ -7,7 +7,7 @@ from rubricnb.data.elsewhere import judgments
 from rubricnb.data.others import load_recording, recordings
 from rubricnb.data.pairing import pairs
 from rubricnb.data.papers import VERDICTS, claims, published, verdicts
-from rubricnb.data.rubrics import resample
+from rubricnb.rubrics import resample
 
 __all__ = [
     "VERDICTS",

@@ -15,9 +15,9 @@ from rubricnb.data import sets
 from rubricnb.data.own import load_csv
 from rubricnb.data.rubrics import read_rubrics
 from rubricnb.data.tables import reading
-from rubricnb.data.validate import one_of
 from rubricnb.frames import Items
 from rubricnb.hashing import hash64, mix64
+from rubricnb.spelling import one_of
 
 
 def load(

@@ -27,7 +27,6 @@ from rubricnb.data.cells import (
 )
 from rubricnb.data.logs import read_log
 from rubricnb.data.repeats import cells_of, number_reads, without_copies_by_raters
-from rubricnb.data.rubrics import label_scores
 from rubricnb.data.tables import are_empty, name_columns, require, table_of
 from rubricnb.frames import (
     CONDITIONS,
@@ -43,6 +42,7 @@ from rubricnb.frames import (
 from rubricnb.hashing import hash64, mix64
 from rubricnb.parsing import labels_found, parser_of
 from rubricnb.permutation import balanced, decode, fixed, ranks, williams
+from rubricnb.rubrics import label_scores
 from rubricnb.thoughts import without_thoughts
 
 Scale = tuple[float, float]

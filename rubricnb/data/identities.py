@@ -20,8 +20,8 @@ from scipy.stats import chi, chi2, false_discovery_control, norm, spearmanr
 
 from rubricnb.data.papers import claims as _claims
 from rubricnb.data.papers import published
-from rubricnb.data.validate import nearest
 from rubricnb.permutation import balanced
+from rubricnb.spelling import nearest
 
 _FILE = Path(__file__).parent / "published" / "identities.yml"
 

@@ -18,10 +18,12 @@ from rubricnb.data.cells import (
     read_ratings,
     without_spaces,
 )
-from rubricnb.data.rubrics import label_scores, read_rubrics
+from rubricnb.data.rubrics import read_rubrics
 from rubricnb.data.tables import name_columns, require, table_of
-from rubricnb.data.validate import check_items, check_known, check_text, nearest
 from rubricnb.frames import Items, refuse
+from rubricnb.rubrics import label_scores
+from rubricnb.spelling import nearest
+from rubricnb.validate import check_items, check_known, check_text
 
 _NAMES = [
     "text_id",

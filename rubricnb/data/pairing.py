@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.validate import check_items
 from rubricnb.frames import Items
+from rubricnb.validate import check_items
 
 _QUESTION = "Which of the two responses is better under the criterion {criterion}?"
 _KEPT = (

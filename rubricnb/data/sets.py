@@ -18,8 +18,8 @@ from jinja2 import ChainableUndefined, Environment
 from rubricnb.data.fetch import fetch
 from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.data.tables import read_records, read_table
-from rubricnb.data.validate import check_items, ids
 from rubricnb.frames import Items
+from rubricnb.validate import check_items, ids
 
 Record = dict[str, Any]
 _compiled = cache(Environment(undefined=ChainableUndefined).compile_expression)

@@ -19,9 +19,10 @@ import pandas as pd
 from charset_normalizer import from_bytes
 
 from rubricnb.data.cells import as_numbers, as_text
-from rubricnb.data.validate import check_text, one_of
 from rubricnb.extras import extra
 from rubricnb.frames import FRAMES, refuse
+from rubricnb.spelling import one_of
+from rubricnb.validate import check_text
 
 # Encodings that spreadsheets save, beside UTF-8; cp1252 wins a tie.
 _ENCODINGS = [

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
+from rubricnb.frames import Items
 from rubricnb.judging.address import OPENAI, TYPESAFE
 from rubricnb.judging.connection import Refused
 from rubricnb.judging.contract import JudgeError, Readout, Request
@@ -33,6 +36,7 @@ from rubricnb.prompts.question import (
     TypedQuestion,
     level_name,
 )
+from rubricnb.statistics.losses import unread
 
 _SHAPES: dict[str, Shape] = {OPENAI: "decisions", "api.fireworks.ai": "decisions"}
 # US dollars per million input tokens, by host and the beginning of the model's name.
@@ -152,6 +156,10 @@ class DecisionJudge(Endpoint):
     def call(self, request: Request) -> Call:
         """Return the one call of a request."""
         return _Call(self, request)
+
+    def doubts(self, live: pd.DataFrame, items: Items) -> Iterator[str]:
+        """Yield what is wrong with the answers as a whole: texts that it has cut."""
+        yield from (why.sentence for why in unread(live, items))
 
     def way_out_of(self, problem: Refused) -> str:
         """Return what to do about a server without decision models."""

@@ -7,7 +7,7 @@ first use.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -18,14 +18,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import pandas as pd
 
-from rubricnb.data.validate import nearest
 from rubricnb.folders import results_folder
 from rubricnb.judging.address import OPENAI, checked
 from rubricnb.judging.contract import Engine, Readout
-from rubricnb.judging.function import FunctionJudge
 from rubricnb.parsing import Parser, parser_of
 from rubricnb.prompts.own import OwnPrompt, read_template
 from rubricnb.prompts.render import RESULT
+from rubricnb.spelling import nearest
 
 # engine → module and class, the text after the colon, and its purpose
 ENGINES = {
@@ -65,6 +64,7 @@ ENGINES = {
         "fills in RULERS' checklists",
     ),
 }
+FUNCTION = "judging.function:FunctionJudge"
 OF_REQUESTS = ("thinking", "effort", "max_tokens")
 """Options of a judge that its requests carry, so `rubricnb.plan` takes them."""
 
@@ -245,7 +245,7 @@ def describe(
     else:
         function: Any = judge
         found = _with_own(
-            _of_engine(FunctionJudge(function, **options)), template, parser
+            _of_engine(_class_at(FUNCTION)(function, **options)), template, parser
         )
     return found if price is None else replace(found, given_price=_price(price))
 
@@ -325,6 +325,39 @@ def open_judge(
     'three'
     """
     return describe(spec, template=template, parser=parser, **options).engine
+
+
+def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Split judge options into those of its requests and those of its engine.
+
+    Parameters
+    ----------
+    judge
+        As `rubricnb.open_judge` takes it.
+    options
+        thinking, effort, max_tokens; any other goes to the engine's class.
+
+    Returns
+    -------
+    judge
+        What `rubricnb.run` takes: as it was given, or with the options for its engine,
+        which starts with the first call.
+    settings
+        For `rubricnb.plan`.
+
+    Examples
+    --------
+    >>> configured("openai:m", {"effort": "low"})
+    ('openai:m', {'effort': 'low'})
+    >>> judge, settings = configured("simulated:unbiased", {"seed": 1, "max_tokens": 99})
+    >>> judge.slug, settings
+    ('simulated:unbiased', {'max_tokens': 99})
+    """
+    settings = {name: options[name] for name in OF_REQUESTS if name in options}
+    engine_options = {
+        name: value for name, value in options.items() if name not in settings
+    }
+    return (describe(judge, **engine_options) if engine_options else judge), settings
 
 
 def judges() -> pd.DataFrame:
@@ -508,7 +541,12 @@ def _unknown(spec: str, kind: str) -> str:
 
 
 def _engine_class(kind: str) -> Any:
-    module, _, name = ENGINES[kind][0].partition(":")
+    return _class_at(ENGINES[kind][0])
+
+
+def _class_at(place: str) -> Any:
+    """Import an engine's class; no other module of the core knows any engine."""
+    module, _, name = place.partition(":")
     return getattr(import_module(f"rubricnb.{module}"), name)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import product
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.counting import repeated
-from rubricnb.data.rubrics import check_length, in_wording
 from rubricnb.frames import (
     CONDITION_COLUMNS,
     REQUESTS,
@@ -24,10 +23,13 @@ from rubricnb.frames import (
 )
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Engine, Readout
-from rubricnb.judging.judge import Judge
 from rubricnb.permutation import Design, FloatArray, IntArray, code, decode
 from rubricnb.prompts.labels import LABELS, MOST_LEVELS, labels_of
 from rubricnb.prompts.render import LAYOUTS, TEMPLATES, takes_edits
+from rubricnb.rubrics import check_length, in_wording
+
+if TYPE_CHECKING:
+    from rubricnb.judging.judge import Judge
 
 _MOST_REQUESTS = 20_000_000
 READOUTS = ("auto", "feedback", "score", "logprobs")

@@ -9,23 +9,25 @@ import json
 from collections.abc import Iterator, Set
 from dataclasses import replace
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.data.rubrics import in_wording, resample
 from rubricnb.frames import Items, Requests, level_labels, scales_of
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Engine, Message, Request
-from rubricnb.judging.judge import Judge
 from rubricnb.judging.sharing import IntArray, walk
 from rubricnb.permutation import decode, levels_above
 from rubricnb.prompts import render
 from rubricnb.prompts.control_tokens import apart
 from rubricnb.prompts.own import OwnPrompt
 from rubricnb.prompts.render import PLACEBO_EDITS
+from rubricnb.rubrics import in_wording, resample
+
+if TYPE_CHECKING:
+    from rubricnb.judging.judge import Judge
 
 _ROWS = 4096  # rows of the plan unpacked at once
 _NO_EDITS: frozenset[str] = frozenset()

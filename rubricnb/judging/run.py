@@ -27,7 +27,6 @@ from rubricnb.judging.rendering import inert_for, key_of, rendered
 from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.session import RunInterrupted, Session
 from rubricnb.judging.store import Store, open_store
-from rubricnb.statistics.losses import unread
 
 __all__ = ["RunInterrupted", "ask", "rendered", "run"]
 
@@ -149,8 +148,9 @@ def _doubts(
     """Yield what is wrong with the answers as a whole."""
     if (live["status"] == "unparsed").all():
         yield f"no score in any of {len(live):,} answers, such as {rows.example!r}"
-    if getattr(judge.engine, "closed", False):
-        yield from (why.sentence for why in unread(live, items))
+    doubts = getattr(judge.engine, "doubts", None)
+    if doubts is not None:
+        yield from doubts(live, items)
 
 
 def _recorded(

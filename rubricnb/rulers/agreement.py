@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.counting import binned
-from rubricnb.data.validate import one_of
 from rubricnb.hashing import hash64, mix64
 from rubricnb.rulers.calibration import (
     Calibrator,
@@ -23,6 +22,7 @@ from rubricnb.rulers.calibration import (
     nearest_label,
 )
 from rubricnb.rulers.evidence import STATUSES
+from rubricnb.spelling import one_of
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.losses import lost_scores

@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 
 from rubricnb.data.tables import read_table
-from rubricnb.data.validate import check_rubrics
 from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget
@@ -29,6 +28,7 @@ from rubricnb.rulers.bundle import (
     record,
 )
 from rubricnb.rulers.templates import fill
+from rubricnb.validate import check_rubrics
 
 Criteria = dict[str, tuple[str, tuple[tuple[int, str], ...]]]
 """Criterion → (definition, levels in the order shown): a rubric in natural language."""

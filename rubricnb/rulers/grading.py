@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.validate import one_of
 from rubricnb.frames import Items
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.judge import Judge, judging
@@ -29,6 +28,7 @@ from rubricnb.rulers.grades import (
     with_categories,
 )
 from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
+from rubricnb.spelling import one_of
 
 Row = dict[str, Any]
 _USAGE_COLUMNS = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")

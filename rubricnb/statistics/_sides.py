@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rubricnb.permutation import directions
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.placement import directions
 from rubricnb.statistics.reads import By, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, because
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rubricnb.counting import binned, summed_from
+from rubricnb.permutation import directions
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 
 
@@ -150,18 +151,6 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
             cell = number[reads.order]
         out.append(_block(reads, shown, cell, score))
     return out
-
-
-def directions(orderings: IntArray) -> IntArray:
-    """1 for rotations of 1…n, -1 for rotations of n…1,
-    0 for other orderings and for n = 2.
-    """
-    n = orderings.shape[1]
-    if n < 3:
-        return np.zeros(len(orderings), dtype=np.int64)
-    step = (np.roll(orderings, -1, axis=1) - orderings) % n
-    forward, reverse = (step == 1).all(axis=1), (step == n - 1).all(axis=1)
-    return forward.astype(np.int64) - reverse.astype(np.int64)
 
 
 def by_score(reads: Reads) -> FloatArray:

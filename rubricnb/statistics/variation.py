@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.permutation import directions
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.losses import Mask, left_out, read_counts, reads_left_out
-from rubricnb.statistics.placement import directions
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because
 from rubricnb.statistics.variance import crossed_variances

@@ -11,7 +11,8 @@ import yaml
 
 import rubricnb as rb
 from rubricnb.auditing import audit_requests
-from rubricnb.data.rubrics import label_scores, read_rubrics, resample
+from rubricnb.data.rubrics import read_rubrics
+from rubricnb.rubrics import label_scores, resample
 
 # The levels as a rubric file has them (None: the label is the score),
 # and the scores, ascending.

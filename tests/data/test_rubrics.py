@@ -2,7 +2,8 @@ import pandas as pd
 import pytest
 
 from rubricnb.data import load
-from rubricnb.data.rubrics import read_rubrics, resample
+from rubricnb.data.rubrics import read_rubrics
+from rubricnb.rubrics import resample
 
 
 @pytest.fixture

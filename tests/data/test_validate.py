@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rubricnb.data import load
-from rubricnb.data.validate import check_items
+from rubricnb.validate import check_items
 
 
 @pytest.fixture

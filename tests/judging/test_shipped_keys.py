@@ -13,9 +13,9 @@ import pytest
 import rubricnb as rb
 from rubricnb.auditing import audit_requests
 from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.data.validate import check_items
 from rubricnb.judging.judge import describe
 from rubricnb.judging.rendering import rendered
+from rubricnb.validate import check_items
 
 PACKAGE = Path(rb.__file__).parent
 SHIPPED = sorted(path.stem for path in (PACKAGE / "data/rubrics").glob("*.yml"))

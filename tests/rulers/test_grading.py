@@ -14,13 +14,13 @@ from scripted import Scripted, changing
 
 import rubricnb as rb
 from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.data.validate import check_items
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import grade, load_bundle, whole_texts
 from rubricnb.rulers.bundle import PLACEBOS
 from rubricnb.rulers.methods import METHODS
 from rubricnb.rulers.scoring import gate_threshold, score
 from rubricnb.rulers.simulated import SimulatedGrader
+from rubricnb.validate import check_items
 
 ITEMS = rb.load("minibench", n_items=45)  # three prompts, 15 texts, three criteria
 BUNDLE = load_bundle("minibench")

@@ -9,11 +9,11 @@ from scripted import Scripted
 
 import rubricnb as rb
 from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.data.validate import check_items
 from rubricnb.judging.rendering import key_of
 from rubricnb.judging.store import Store
 from rubricnb.rulers import compile_rubric, grade, load_bundle, recorded_grades
 from rubricnb.rulers.methods import METHODS
+from rubricnb.validate import check_items
 
 ITEMS = rb.load("minibench", n_items=36)  # 12 texts, three criteria
 BUNDLE = load_bundle("minibench")

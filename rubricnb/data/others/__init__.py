@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from rubricnb.data.validate import one_of
 from rubricnb.frames import Judgments
+from rubricnb.spelling import one_of
 
 
 def recordings() -> pd.DataFrame:

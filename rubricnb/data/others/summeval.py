@@ -14,8 +14,8 @@ from rubricnb.data import sets
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
 from rubricnb.data.tables import read_records
-from rubricnb.data.validate import ids
 from rubricnb.frames import Items, Judgments
+from rubricnb.validate import ids
 
 FOLDER = "github/DAMO-NLP-SG/LLM_summeval/bd7dde15817a88940c17574973ff03e750356daa"
 SIX = "github/nitaytech/AltTest/18428b1f4f34ac61c4978bc180263b90111e7337/data/summeval"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
-from difflib import get_close_matches
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.frames import Items, conform, refuse
+from rubricnb.spelling import nearest
 
 
 def check_items(
@@ -150,49 +150,6 @@ def ids(
         "group_id": cluster + ending if text else None,
         "cluster_id": cluster,
     }
-
-
-def nearest(name: object, known: Iterable[Hashable]) -> str:
-    """Suggest the known name nearest to a misspelt one; a full stop if there is none.
-
-    Examples
-    --------
-    >>> nearest("hana", ["hanna", "summeval"])
-    "; did you mean 'hanna'?"
-    >>> nearest("gemma-3-27b", ["Gemma-3-27B", "GPT-4.1"])
-    "; did you mean 'Gemma-3-27B'?"
-    """
-    spelled = {str(k).lower(): str(k) for k in known}
-    matches = [
-        spelled[match]
-        for match in get_close_matches(
-            str(name).lower(), list(spelled), n=2, cutoff=0.5
-        )
-    ]
-    return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else "."
-
-
-def one_of(what: str, name: object, known: Iterable[Hashable]) -> None:
-    """Check that a name is known.
-
-    Raises
-    ------
-    ValueError
-        It is not; says what there is.
-
-    Examples
-    --------
-    >>> one_of("dataset", "hana", ["hanna", "summeval"])
-    Traceback (most recent call last):
-    ...
-    ValueError: unknown dataset 'hana'; did you mean 'hanna'? There are: hanna, summeval
-    """
-    names = list(map(str, known))
-    if name not in names:
-        raise ValueError(
-            f"unknown {what} {name!r}{nearest(name, names)} There are: "
-            f"{', '.join(names)}"
-        )
 
 
 def check_known(values: pd.Series, known: Iterable[str], what: str) -> None:
