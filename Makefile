@@ -34,7 +34,7 @@ ONCE_MORE = --reruns 1 --rerun-show-tracebacks
 # that the change touches and an eighth that rotates (`python -m tools due`).
 ALL ?=
 # A notebook cannot be run again from its middle: --last-failed starts its kernel anew.
-NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile \
+NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/book/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile \
   --nbval-lax --nbval-current-env
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
@@ -52,7 +52,7 @@ test-slow: env  ## run what takes long: the pages' commands, chapters on other d
 
 test-book: browser $(VENV)/browser  ## open every built page in Chromium; read the due ones closely, run their notebooks again
 	$(if $(wildcard notebooks/*.md),chapters="$(CHAPTERS)" && { $(NBVAL) $$chapters || $(NBVAL) --last-failed $$chapters; })
-	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest $(ONCE_MORE) -n 2 $(if $(ALL),,-m 'not slow') tests/book
+	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest $(ONCE_MORE) -n 2 $(if $(ALL),,-m 'not slow') tests/site
 
 test-vllm: env-vllm  ## judge with vLLM on the processor, in an environment of its own (.venv-vllm): its main oracle
 	HF_HUB_OFFLINE=1 $(VLLM_PY) -m pytest $(ONCE_MORE) -rs $(if $(ALL),tests/vllm,$(SMOKE))
@@ -169,7 +169,7 @@ $(INSPECT)/installed: pyproject.toml Makefile
 # The default judge's weights as vLLM reads them; the tests of vLLM make the same folder.
 $(SMOLLM2): | $(VLLM)/installed
 	@mkdir -p $(@D)
-	$(VLLM_PY) tests/vllm/checkpoint.py "$$($(VLLM_PY) -c 'from rubricnb.judging.embedded import default_weights; print(default_weights())')" $@
+	$(VLLM_PY) tests/vllm/checkpoint.py "$$($(VLLM_PY) -c 'from rubricnb.engines.embedded import default_weights; print(default_weights())')" $@
 
 $(VENV)/browser:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && found=1; done; \

@@ -42,7 +42,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
-from rubricnb.judging.results import judges
+from rubricnb.core.results import judges
 
 LOGGER = logging.getLogger(__name__)
 # A number as a table prints it, an empty cell included: 1,234 · −0.12 · 5 % · 0.3 [0.2,

@@ -15,7 +15,7 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from rubricnb.book import glued
+from rubricnb.book.notebooks import glued
 
 
 class ChapterFigure(SphinxDirective):

@@ -21,10 +21,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import rubricnb
-from rubricnb.data import claims, verdicts
-from rubricnb.data.identities import recompute
-from rubricnb.data.papers import ERRATA, paper_items
-from rubricnb.pages import says_finds
+from rubricnb.book.pages import says_finds
+from rubricnb.sets.identities import recompute
+from rubricnb.sets.papers import ERRATA, claims, paper_items, verdicts
 
 CONSEQUENCES = ("contradicted", "reading", "slip")
 STRONGEST = 10  # the first rows of errata.csv
@@ -38,7 +37,7 @@ _EXPECTED = {
     "slip": "by the sentence",
 }
 _PARTS = {"strongest": slice(STRONGEST), "others": slice(STRONGEST, None)}
-FOLDER = Path(rubricnb.__file__).parent / "data"
+FOLDER = Path(rubricnb.__file__).parent / "sets"
 
 
 def errata() -> pd.DataFrame:

@@ -17,7 +17,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from rubricnb.judging.results import recorded, results_folder
+from rubricnb.core.results import recorded, results_folder
 
 sys.path.append(str(Path(__file__).parents[1]))  # where studies/ is
 

@@ -34,7 +34,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
 import rubricnb as rb
-from rubricnb.book import glued
+from rubricnb.book.notebooks import glued
 
 ANSWER = re.compile(r"^:{3,}\{div\} answer\n(.+?)\n\n(.+?)\n\n", re.M | re.S)
 GLUED = re.compile(r"\{glue:text\}`([\w-]+)(?::\w+)?`")

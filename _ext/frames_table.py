@@ -12,7 +12,7 @@ from plain_table import code, plain, plain_table
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from rubricnb import frames
+from rubricnb.core import frames
 
 
 class FrameColumns(SphinxDirective):

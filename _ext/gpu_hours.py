@@ -19,7 +19,7 @@ from plain_table import plain_table
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from rubricnb.judging.results import results_folder
+from rubricnb.core.results import results_folder
 
 sys.path.append(str(Path(__file__).parents[1]))  # where studies/ is
 

@@ -33,7 +33,7 @@ class PublicNames(SphinxDirective):
         module = self.arguments[0]
         if module in rubricnb.PUBLIC:
             lines = [line for name, _ in public(module) for line in _documented(name)]
-        else:  # a module used by its own name, such as rubricnb.checks
+        else:  # a module used by its own name, such as rubricnb.book.checks
             lines = [f".. automodule:: rubricnb.{module}", "   :members:"]
         node = nodes.container()
         self.state.nested_parse(StringList(lines, source=f"<{module}>"), 0, node)
@@ -69,7 +69,7 @@ def public(module: str) -> Iterator[tuple[str, str]]:
     home = import_module(f"rubricnb.{module}")
     top = rubricnb.PUBLIC.get(module, [])
     names = [f"rubricnb.{name}" for name in top]
-    if not top or module in rubricnb.MODULES:
+    if not top or module in rubricnb.MODULES.values():
         own = (
             n
             for n, what in vars(home).items()

@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import rubricnb
 
-FOLDER = Path(rubricnb.__file__).parent / "data" / "published"
+FOLDER = Path(rubricnb.__file__).parent / "sets" / "published"
 YES_NO = {"True": "yes", "False": "no"}
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 import rubricnb as rb
 from benchmarks import row, timed
-from rubricnb.permutation import code
+from rubricnb.core.permutation import code
 
 SHAPES = {
     "20,000 prompts × 10 orders": (20_000, 1, 5, 1),

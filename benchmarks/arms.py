@@ -23,7 +23,7 @@ import psutil
 
 import rubricnb as rb
 from benchmarks.sharing import distinct
-from rubricnb.judging.rendering import rendered
+from rubricnb.core.rendering import rendered
 
 WAYS = ("floor", "ours", "run")
 

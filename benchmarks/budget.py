@@ -9,7 +9,7 @@ from typing import Any
 
 import rubricnb as rb
 from benchmarks import row, timed
-from rubricnb.judging.fitting import stand_in
+from rubricnb.engines.fitting import stand_in
 
 
 def measure() -> Iterator[dict[str, Any]]:

@@ -20,9 +20,9 @@ import pooch
 import rubricnb as rb
 from benchmarks import row
 from benchmarks.sharing import distinct
-from rubricnb.judging.contract import Engine, Request
-from rubricnb.judging.embedded import EmbeddedJudge, default_weights, sha256
-from rubricnb.judging.rendering import rendered
+from rubricnb.core.contract import Engine, Request
+from rubricnb.core.rendering import rendered
+from rubricnb.engines.embedded import EmbeddedJudge, default_weights, sha256
 
 N_ITEMS = 3  # under ten orderings each
 WAYS: dict[str, dict[str, Any]] = {

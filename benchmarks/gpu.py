@@ -27,10 +27,10 @@ import pandas as pd
 
 import rubricnb as rb
 from benchmarks import row
-from rubricnb.judging.contract import Request
-from rubricnb.judging.rendering import rendered
-from rubricnb.judging.results import results_folder
-from rubricnb.judging.vllm import gpus
+from rubricnb.core.contract import Request
+from rubricnb.core.rendering import rendered
+from rubricnb.core.results import results_folder
+from rubricnb.engines.vllm import gpus
 from tools.engine_code import engine_texts, fingerprint
 
 ROOT = Path(__file__).parents[1]

@@ -12,8 +12,8 @@ import pandas as pd
 
 import rubricnb as rb
 from benchmarks import row, timed
-from rubricnb.frames import Items
-from rubricnb.judging.fitting import stand_in
+from rubricnb.core.frames import Items
+from rubricnb.engines.fitting import stand_in
 
 DESIGNS = [rb.balanced(5), rb.fixed(5, 10)]
 

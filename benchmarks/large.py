@@ -21,13 +21,10 @@ import pandas as pd
 import rubricnb as rb
 from benchmarks import row
 from benchmarks.overhead import peak
-from rubricnb.permutation import code
-from rubricnb.statistics import (
-    criterion_order,
-    score_tendency,
-    stability,
-    tendency_shift,
-)
+from rubricnb.core.permutation import code
+from rubricnb.statistics.criterion import criterion_order
+from rubricnb.statistics.scoring_bias import stability
+from rubricnb.statistics.tendency import score_tendency, tendency_shift
 
 LABELS = {"labels": "numeric"}
 Call = Callable[[], object]

@@ -19,8 +19,8 @@ import pandas as pd
 
 import rubricnb as rb
 from benchmarks import row, timed
-from rubricnb.frames import Requests
-from rubricnb.judging.contract import Reply, Request
+from rubricnb.core.contract import Reply, Request
+from rubricnb.core.frames import Requests
 
 CONCURRENCY, DELAY = 64, 0.2
 SIZES = {"10 thousand": 10_000, "1 million": 1_000_000}

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks import row, timed
-from rubricnb.statistics.agreement import papers_interval
+from rubricnb.statistics.human_agreement import papers_interval
 
 ITEMS, RESAMPLES = 1_600, 2_000
 

@@ -23,19 +23,16 @@ import pandas as pd
 
 import rubricnb as rb
 from benchmarks import row
-from rubricnb.frames import Items, Requests
-from rubricnb.judging.fitting import STAND_INS, stand_in
-from rubricnb.judging.profiles import profiles
-from rubricnb.judging.simulated import simulate
-from rubricnb.statistics import (
-    agreement,
-    budget_curve,
-    criterion_order,
-    position_bias,
-    rank_reversal,
-    strategy_contrast,
-    within_item_sd,
-)
+from rubricnb.core.frames import Items, Requests
+from rubricnb.engines.fitting import STAND_INS, stand_in
+from rubricnb.engines.profiles import profiles
+from rubricnb.engines.simulated import simulate
+from rubricnb.statistics.budget import budget_curve
+from rubricnb.statistics.criterion import criterion_order
+from rubricnb.statistics.human_agreement import agreement, strategy_contrast
+from rubricnb.statistics.position import position_bias
+from rubricnb.statistics.ranking import rank_reversal
+from rubricnb.statistics.variation import within_item_sd
 from studies.study import plans_for, read_study, requests_of
 
 PAPER_CALLS = 2_100_000  # "roughly 2.1M judge calls", appendix F

@@ -12,10 +12,10 @@ from scipy import stats
 
 import rubricnb as rb
 from benchmarks import row, timed
-from rubricnb.judging.fitting import stand_in
+from rubricnb.core.estimates.reads import reads
+from rubricnb.engines.fitting import stand_in
 from rubricnb.statistics.placement import place
 from rubricnb.statistics.position import quadratic_form
-from rubricnb.statistics.reads import reads
 
 DRAWS = 20_000
 

@@ -12,8 +12,10 @@ import numpy as np
 
 import rubricnb as rb
 from benchmarks import row, timed
-from rubricnb.rulers import Bundle, Calibrator, grade, load_bundle, verify_quotes
-from rubricnb.rulers.evidence import fold, split_units
+from rubricnb.rulers.bundle import Bundle, load_bundle
+from rubricnb.rulers.calibration import Calibrator
+from rubricnb.rulers.evidence import fold, split_units, verify_quotes
+from rubricnb.rulers.grading import grade
 from rubricnb.rulers.simulated import SimulatedGrader
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import rubricnb as rb
 from benchmarks import row, timed
-from rubricnb.frames import Requests
-from rubricnb.judging.contract import Engine
-from rubricnb.judging.rendering import rendered
-from rubricnb.judging.sharing import Limit, walk
+from rubricnb.core.contract import Engine
+from rubricnb.core.frames import Requests
+from rubricnb.core.rendering import rendered
+from rubricnb.core.sharing import Limit, walk
 
 # items asked about: HANNA has six criteria to a text
 DATASETS = {"mt-bench": 4, "hanna": 6}

@@ -96,7 +96,7 @@ class Arm:
 def _arms() -> Iterator[Arm]:
     """All arms, timed in turns."""
     import rubricnb as rb
-    from rubricnb.judging.rendering import rendered
+    from rubricnb.core.rendering import rendered
 
     judge: Any = rb.open_judge(f"vllm:{MODEL}", **ENGINE)
     items = rb.load("minibench", n_items=N_ITEMS)

@@ -33,7 +33,7 @@ PUBLIC = {
         "recordings",
         "load_recording",
     ],
-    "permutation": [
+    "core.permutation": [
         "balanced",
         "williams",
         "shuffled",
@@ -57,11 +57,11 @@ PUBLIC = {
         "open_profile",
         "stand_in",
     ],
-    "judging.deciding": ["decide"],
-    "judging.review": ["write_references", "with_references"],
+    "engines.deciding": ["decide"],
+    "engines.review": ["write_references", "with_references"],
     "auditing": ["audit"],
-    "chapter": ["Chapter", "recorded_tables", "jackknifed"],
-    "summary": ["recorded_summary"],
+    "book.chapter": ["Chapter", "recorded_tables", "jackknifed"],
+    "book.summary": ["recorded_summary"],
     "statistics": [
         "position_bias",
         "score_position",
@@ -87,7 +87,7 @@ PUBLIC = {
         "position_prior",
         "remove_prior",
     ],
-    "pages": [
+    "book.pages": [
         "say",
         "tell",
         "show",
@@ -101,19 +101,21 @@ PUBLIC = {
         "short_names",
     ],
 }
-MODULES = [
-    "book",
-    "checks",
-    "data",
-    "judging",
-    "pages",
-    "permutation",
-    "plots",
-    "prompts",
-    "replication",
-    "rulers",
-    "statistics",
-]
+# Name -> the module that readers call by it, as ``rb.plots``; ``rb.data`` and
+# ``rb.judging`` are façades, since the code of each is in two rooms.
+MODULES = {
+    "book": "book",
+    "checks": "book.checks",
+    "data": "data",
+    "judging": "judging",
+    "pages": "book.pages",
+    "permutation": "core.permutation",
+    "plots": "book.plots",
+    "prompts": "core.prompts",
+    "replication": "book.replication",
+    "rulers": "rulers",
+    "statistics": "statistics",
+}
 _HOME = {name: module for module, names in PUBLIC.items() for name in names}
 
 __all__ = [*sorted(_HOME), *MODULES]
@@ -123,12 +125,12 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"rubricnb.{_HOME[name]}"), name)
     if name in MODULES:
-        return import_module(f"rubricnb.{name}")
+        return import_module(f"rubricnb.{MODULES[name]}")
     raise AttributeError(f"module 'rubricnb' has no attribute {name!r}")
 
 
 def _styled(styler: Any) -> str:
-    return str(import_module("rubricnb.pages").styled(styler))
+    return str(import_module("rubricnb.book.pages").styled(styler))
 
 
 # What a text under judgment says is shown as text, in every notebook.

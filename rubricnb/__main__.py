@@ -1,6 +1,6 @@
 """``python -m rubricnb``: the command line."""
 
-from rubricnb.cli import app
+from rubricnb.cli.commands import app
 
 if __name__ == "__main__":
     app()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rubricnb.auditing import Audit, read_audit
+from rubricnb.auditing.record import Audit, read_audit
 
 
 def assert_judge(

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from rubricnb.cli import JudgeOptions, cost_line, errors
-from rubricnb.judging import export_batch, import_batch
-from rubricnb.judging.judge import describe
-from rubricnb.options import named_values
+from rubricnb.cli.commands import JudgeOptions, cost_line, errors
+from rubricnb.core.judge import describe
+from rubricnb.core.support.options import named_values
+from rubricnb.engines.batch import export_batch, import_batch
 from studies import contribution
 from studies.cost import study_cost
 from studies.gradings import record_gradings

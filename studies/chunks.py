@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import rubricnb as rb
-from rubricnb.permutation import decode
+from rubricnb.core.permutation import decode
 from studies.recording import write_tables
 
 STUDY = "chunks"

@@ -21,15 +21,15 @@ from pyarrow import ArrowException, Schema
 from pyarrow.parquet import ParquetFile
 from pyarrow.types import is_large_string, is_string
 
-from rubricnb.data import load
-from rubricnb.frames import JUDGMENTS, REQUESTS, STATUSES, Items, Requests, conform
-from rubricnb.judging.judge import Judge, describe, judges
-from rubricnb.judging.plan import with_readout
-from rubricnb.judging.results import has_todays_key
-from rubricnb.pages import replicated
-from rubricnb.permutation import decode
-from rubricnb.replication import replication, settings
-from rubricnb.statistics.reads import FloatArray
+from rubricnb.book.pages import replicated
+from rubricnb.book.replication import replication, settings
+from rubricnb.core.estimates.reads import FloatArray
+from rubricnb.core.frames import JUDGMENTS, REQUESTS, STATUSES, Items, Requests, conform
+from rubricnb.core.judge import Judge, describe, judges
+from rubricnb.core.permutation import decode
+from rubricnb.core.plan import with_readout
+from rubricnb.core.results import has_todays_key
+from rubricnb.sets.catalogue import load
 from studies.recording import counts_of
 from studies.replication import TABLES
 from studies.study import CONDITIONS, items_of, plans_for, read_study, requests_of
@@ -126,7 +126,7 @@ def shows(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     Returns
     -------
     DataFrame, list of str
-        As of `rubricnb.pages.replicated`; the files that `studies.replication` writes
+        As of `rubricnb.book.pages.replicated`; the files that `studies.replication` writes
         with it.
     """
     found, tables = [], ["replication.csv"]

@@ -11,11 +11,11 @@ from typing import Any
 
 import pandas as pd
 
-from rubricnb.frames import Items
-from rubricnb.judging import estimate_cost
-from rubricnb.judging.contract import Reply, Request
-from rubricnb.judging.judge import describe
-from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, Calls
+from rubricnb.core.contract import Reply, Request
+from rubricnb.core.cost import estimate_cost
+from rubricnb.core.frames import Items
+from rubricnb.core.judge import describe
+from rubricnb.core.prices import CHARACTERS_PER_TOKEN, Budget, Calls
 from rubricnb.rulers.simulated import SimulatedGrader
 from studies.gradings import compile_part, graded
 from studies.study import (

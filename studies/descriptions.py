@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rubricnb.cli import errors
-from rubricnb.data import load
-from rubricnb.data.describe import describe
-from rubricnb.judging.results import results_folder
+from rubricnb.cli.commands import errors
+from rubricnb.core.results import results_folder
+from rubricnb.sets.catalogue import load
+from rubricnb.sets.describe import describe
 
 RECORDED = ("minibench", "mt-bench", "vicuna", "hanna", "summeval")
 

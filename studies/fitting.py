@@ -28,20 +28,20 @@ import pandas as pd
 import yaml
 from scipy.optimize import brentq
 
-from rubricnb.data import published
-from rubricnb.frames import Items
-from rubricnb.judging.fitting import STAND_INS, stand_in
-from rubricnb.judging.generative import (
+from rubricnb.core.frames import Items
+from rubricnb.core.permutation import balanced
+from rubricnb.core.plan import plan
+from rubricnb.engines.fitting import STAND_INS, stand_in
+from rubricnb.engines.generative import (
     Batch,
     FloatArray,
     IntArray,
     logits_of,
     ordering_tables,
 )
-from rubricnb.judging.plan import plan
-from rubricnb.judging.profiles import Profile
-from rubricnb.judging.simulated import batch_of, simulate
-from rubricnb.permutation import balanced
+from rubricnb.engines.profiles import Profile
+from rubricnb.engines.simulated import batch_of, simulate
+from rubricnb.sets.papers import published
 
 SHARE_TOLERANCE, CHI2_TOLERANCE, ROW_TOLERANCE = 0.01, 0.15, 0.015
 """Largest accepted difference: of a share, of χ² (relative),

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 import rubricnb as rb
-from rubricnb.statistics.intervals import Estimate, jackknife_t
-from rubricnb.statistics.reads import FloatArray
+from rubricnb.core.estimates.intervals import Estimate, jackknife_t
+from rubricnb.core.estimates.reads import FloatArray
 from studies.intervals import ENDS
 from studies.recording import write_tables
 

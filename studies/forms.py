@@ -16,15 +16,15 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics.agreement import per_criterion
-from rubricnb.statistics.intervals import (
+from rubricnb.core.estimates.intervals import (
     benjamini_hochberg,
     correlation,
     fisher_jackknife_t,
     jackknife_t,
 )
-from rubricnb.statistics.losses import left_out, lost_scores
-from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster, item_means
+from rubricnb.core.estimates.losses import left_out, lost_scores
+from rubricnb.core.estimates.reads import FloatArray, IntArray, by_cluster, item_means
+from rubricnb.statistics.human_agreement import per_criterion
 from studies.intervals import ENDS, bounded, loss_row, mean_row
 from studies.recording import write_tables
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from rubricnb.judging.contract import Request
-from rubricnb.judging.embedded import EmbeddedJudge
-from rubricnb.judging.fitting import stand_in
-from rubricnb.judging.prices import typical_tokens
-from rubricnb.judging.rendering import rendered
-from rubricnb.judging.results import results_folder
-from rubricnb.judging.sharing import Limit, walk
-from rubricnb.permutation import decode
+from rubricnb.core.contract import Request
+from rubricnb.core.permutation import decode
+from rubricnb.core.prices import typical_tokens
+from rubricnb.core.rendering import rendered
+from rubricnb.core.results import results_folder
+from rubricnb.core.sharing import Limit, walk
+from rubricnb.engines.embedded import EmbeddedJudge
+from rubricnb.engines.fitting import stand_in
 from studies.recording import inside
 from studies.study import plans_for, read_study, requests_of
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from rubricnb.judging.judge import Judge
-from rubricnb.judging.prices import Budget
-from rubricnb.judging.store import Store
-from rubricnb.rulers import compile_rubric, grade, load_bundle
-from rubricnb.rulers.compile import read_anchors
+from rubricnb.core.judge import Judge
+from rubricnb.core.prices import Budget
+from rubricnb.core.store import Store
+from rubricnb.rulers.bundle import load_bundle
+from rubricnb.rulers.compile import compile_rubric, read_anchors
 from rubricnb.rulers.grades import STUDY, Grades, joined, with_categories
+from rubricnb.rulers.grading import grade
 from studies.recording import inside, register, write_card
 from studies.study import (
     FACTS,

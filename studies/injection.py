@@ -10,14 +10,14 @@ from typing import Any
 
 import pandas as pd
 
-from rubricnb.frames import Items
-from rubricnb.judging.contract import Request
-from rubricnb.judging.plan import plan
-from rubricnb.judging.rendering import rendered
-from rubricnb.judging.results import results_folder
-from rubricnb.judging.run import ask
-from rubricnb.permutation import fixed
-from rubricnb.prompts import inert
+from rubricnb.core.contract import Request
+from rubricnb.core.frames import Items
+from rubricnb.core.permutation import fixed
+from rubricnb.core.plan import plan
+from rubricnb.core.prompts import inert
+from rubricnb.core.rendering import rendered
+from rubricnb.core.results import results_folder
+from rubricnb.core.run import ask
 
 ATTACKS = {
     "none": "",
@@ -57,7 +57,7 @@ def undefended(request: Request, response: str) -> Request:
     Examples
     --------
     >>> import rubricnb as rb
-    >>> from rubricnb.judging.rendering import rendered
+    >>> from rubricnb.core.rendering import rendered
     >>> items = attacked(rb.load("minibench", n_items=5), "control tokens")
     >>> judge = rb.open_judge("simulated:unbiased")
     >>> request = next(rendered(rb.plan(items, rb.fixed(5, 1), readout="score"), judge))
@@ -84,8 +84,8 @@ def record_injection(n_texts: int = 6) -> pd.DataFrame:
     --------
     >>> record_injection()  # doctest: +SKIP
     """
-    from rubricnb.data import load
-    from rubricnb.judging.embedded import EmbeddedJudge
+    from rubricnb.engines.embedded import EmbeddedJudge
+    from rubricnb.sets.catalogue import load
 
     items = load("minibench")
     worst = items[items["human"] == items["human"].min()].drop_duplicates("text_id")

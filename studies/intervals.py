@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rubricnb.statistics.intervals import Estimate, jackknife_t, mean_t
-from rubricnb.statistics.reads import FloatArray, IntArray
-from rubricnb.statistics.reasons import Reason
+from rubricnb.core.estimates.intervals import Estimate, jackknife_t, mean_t
+from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.core.estimates.reasons import Reason
 
 Row = dict[str, float]
 
@@ -37,7 +37,7 @@ def loss_row(asked: int, lost: Reason | None = None) -> Row:
     """Return how many of those asked are lost,
     and the mean scores of these and of the kept ones.
 
-    `lost`: a reason of `rubricnb.statistics.losses`; None where nothing is lost.
+    `lost`: a reason of `rubricnb.core.estimates.losses`; None where nothing is lost.
     """
     row: Row = {
         "lost": 0,

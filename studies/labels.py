@@ -18,10 +18,10 @@ import pandas as pd
 from scipy import special, stats
 
 import rubricnb as rb
-from rubricnb.statistics.intervals import correlation, moments
-from rubricnb.statistics.labels import estimate_systems
-from rubricnb.statistics.losses import lost_scores
-from rubricnb.statistics.reads import FloatArray, IntArray
+from rubricnb.core.estimates.intervals import correlation, moments
+from rubricnb.core.estimates.losses import lost_scores
+from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.corrections.labels import estimate_systems
 from studies.intervals import jackknife_row, loss_row
 from studies.recording import write_tables
 

@@ -21,13 +21,14 @@ import yaml
 from scipy import special
 
 import rubricnb as rb
-from rubricnb.auditing import audit_requests, findings
 from rubricnb.auditing.draw import first_look
 from rubricnb.auditing.looks import ask_in_looks
-from rubricnb.folders import results_folder
-from rubricnb.frames import Items, Requests
-from rubricnb.hashing import UInt64Array, hash64, mix64
-from rubricnb.permutation import decode
+from rubricnb.auditing.plan import audit_requests
+from rubricnb.auditing.results import findings
+from rubricnb.core.frames import Items, Requests
+from rubricnb.core.permutation import decode
+from rubricnb.core.support.folders import results_folder
+from rubricnb.core.support.hashing import UInt64Array, hash64, mix64
 
 PROMPTS, TEXTS, DRAWS = 120, 3, 6
 BEFORE, AFTER = "before", "after"

@@ -19,11 +19,11 @@ import pandas as pd
 from scipy import special
 
 import rubricnb as rb
-from rubricnb.judging.profiles import Profile, open_profile
-from rubricnb.permutation import Design
+from rubricnb.core.estimates.intervals import named_mean
+from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.core.permutation import Design
+from rubricnb.engines.profiles import Profile, open_profile
 from rubricnb.statistics.budget import permuting_row
-from rubricnb.statistics.intervals import named_mean
-from rubricnb.statistics.reads import FloatArray, IntArray
 from studies.intervals import ENDS, mean_row
 from studies.one_read import (
     BALANCED,

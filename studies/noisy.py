@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.data import load_recording
-from rubricnb.statistics import within_item_sd
-from rubricnb.statistics.losses import left_out
+from rubricnb.core.estimates.losses import left_out
+from rubricnb.sets.others import load_recording
+from rubricnb.statistics.variation import within_item_sd
 from studies.intervals import loss_row, mean_row, ratio_row
 from studies.recording import write_tables
 

@@ -20,18 +20,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import rubricnb as rb
-from rubricnb.hashing import hash64
-from rubricnb.judging.generative import Batch, answer
-from rubricnb.judging.profiles import Profile, open_profile, profiles
-from rubricnb.judging.results import judges
-from rubricnb.permutation import code, decode
-from rubricnb.statistics.intervals import (
+from rubricnb.core.estimates.intervals import (
     correlation,
     fisher_jackknife_t,
     jackknife_t,
     moments,
 )
-from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
+from rubricnb.core.estimates.reads import FloatArray, IntArray, by_cluster
+from rubricnb.core.permutation import code, decode
+from rubricnb.core.results import judges
+from rubricnb.core.support.hashing import hash64
+from rubricnb.engines.generative import Batch, answer
+from rubricnb.engines.profiles import Profile, open_profile, profiles
 from studies.intervals import bounded, jackknife_row, mean_row, ratio_row
 from studies.recording import read_table, write_tables
 

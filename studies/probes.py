@@ -14,16 +14,16 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from rubricnb.data import load_recording
-from rubricnb.judging.results import recorded
-from rubricnb.statistics import stability
-from rubricnb.statistics.intervals import (
+from rubricnb.core.estimates.intervals import (
     correlation,
     fisher_jackknife_t,
     jackknife,
     moments,
     named_mean,
 )
+from rubricnb.core.results import recorded
+from rubricnb.sets.others import load_recording
+from rubricnb.statistics.scoring_bias import stability
 from studies.intervals import ENDS
 from studies.recording import write_tables
 

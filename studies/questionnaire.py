@@ -2,7 +2,7 @@
 ``python -m studies.questionnaire``.
 
 Eight models answered questions of Pew's panel in two opposite orders, fifty times each
-(`rubricnb.data.others.biasmonkey`). What is written to
+(`rubricnb.sets.others.biasmonkey`). What is written to
 ``results/recordings/questionnaire_*.csv`` are shares, means and variances of a model:
 no row of any question. Only questions with three options are used, and waves are the
 clusters.
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.data import load_recording
-from rubricnb.statistics.intervals import Estimate, jackknife_t
-from rubricnb.statistics.reads import FloatArray, IntArray
+from rubricnb.core.estimates.intervals import Estimate, jackknife_t
+from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.sets.others import load_recording
 from studies.intervals import bounded
 from studies.recording import write_tables
 

@@ -14,13 +14,13 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics.intervals import (
+from rubricnb.core.estimates.intervals import (
     correlation,
     fisher_jackknife_t,
     jackknife,
     moments,
 )
-from rubricnb.statistics.reads import FloatArray, by_cluster
+from rubricnb.core.estimates.reads import FloatArray, by_cluster
 from studies.intervals import bounded, jackknife_row, ratio_row
 from studies.recording import write_tables
 

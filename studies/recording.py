@@ -16,9 +16,9 @@ import pandas as pd
 from filelock import FileLock
 
 import rubricnb
-from rubricnb.judging.judge import Judge
-from rubricnb.judging.results import identity_in, judges, plain, results_folder
-from rubricnb.judging.vllm import gpus
+from rubricnb.core.judge import Judge
+from rubricnb.core.results import identity_in, judges, plain, results_folder
+from rubricnb.engines.vllm import gpus
 
 
 def inside(*names: str) -> Path:

@@ -17,8 +17,8 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics.losses import lost_scores
-from rubricnb.statistics.reads import FloatArray, by_cluster
+from rubricnb.core.estimates.losses import lost_scores
+from rubricnb.core.estimates.reads import FloatArray, by_cluster
 from studies.intervals import jackknife_row, loss_row, recorded_columns
 from studies.recording import write_tables
 

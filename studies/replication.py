@@ -14,29 +14,26 @@ from typing import Any
 
 import pandas as pd
 
-from rubricnb.cli import errors
-from rubricnb.data import load
-from rubricnb.judging.results import is_apart, judges, recorded, results_folder
-from rubricnb.replication import COLUMNS, judged, measured, replication, settings
-from rubricnb.rulers import (
-    label_contrast,
-    recorded_grades,
-    recorded_gradings,
-    whole_texts,
+from rubricnb.book.replication import (
+    COLUMNS,
+    judged,
+    measured,
+    replication,
+    settings,
 )
-from rubricnb.statistics import (
-    agreement,
-    bias_cost,
-    criterion_order,
-    position_bias,
-    rank_reversal,
-    score_position,
-    variance_components,
-    within_item_sd,
-)
-from rubricnb.statistics.criterion import counting_along
+from rubricnb.cli.commands import errors
+from rubricnb.core.estimates.reads import Value
+from rubricnb.core.results import is_apart, judges, recorded, results_folder
+from rubricnb.rulers.agreement import label_contrast, whole_texts
+from rubricnb.rulers.grades import recorded_grades, recorded_gradings
+from rubricnb.sets.catalogue import load
+from rubricnb.statistics.cost import bias_cost
+from rubricnb.statistics.criterion import counting_along, criterion_order
+from rubricnb.statistics.human_agreement import agreement
+from rubricnb.statistics.position import position_bias, score_position
 from rubricnb.statistics.probabilities import at_temperature
-from rubricnb.statistics.reads import Value
+from rubricnb.statistics.ranking import rank_reversal
+from rubricnb.statistics.variation import variance_components, within_item_sd
 from studies.intervals import recorded_columns
 
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6

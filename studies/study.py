@@ -13,19 +13,20 @@ from typing import Any, cast, get_args
 import pandas as pd
 
 import rubricnb
-from rubricnb import permutation
-from rubricnb.data import datasets
-from rubricnb.frames import Items, Requests
-from rubricnb.judging import plan, run
-from rubricnb.judging.contract import JudgeError
-from rubricnb.judging.judge import Judge, describe
-from rubricnb.judging.prices import Budget
-from rubricnb.judging.results import results_folder
-from rubricnb.judging.review import with_references, write_references
-from rubricnb.judging.store import Store
-from rubricnb.permutation import Design
-from rubricnb.settings import read_yaml
-from rubricnb.spelling import nearest
+from rubricnb.core import permutation
+from rubricnb.core.contract import JudgeError
+from rubricnb.core.frames import Items, Requests
+from rubricnb.core.judge import Judge, describe
+from rubricnb.core.permutation import Design
+from rubricnb.core.plan import plan
+from rubricnb.core.prices import Budget
+from rubricnb.core.results import results_folder
+from rubricnb.core.run import run
+from rubricnb.core.store import Store
+from rubricnb.core.support.settings import read_yaml
+from rubricnb.core.support.spelling import nearest
+from rubricnb.engines.review import with_references, write_references
+from rubricnb.sets.catalogue import datasets
 from studies.recording import inside, record, refuse_another
 
 

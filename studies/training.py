@@ -18,9 +18,9 @@ import pandas as pd
 from scipy import optimize, stats
 
 import rubricnb as rb
-from rubricnb.judging.profiles import open_profile
-from rubricnb.statistics.intervals import mean_t, named_mean
-from rubricnb.statistics.reads import FloatArray, IntArray
+from rubricnb.core.estimates.intervals import mean_t, named_mean
+from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.engines.profiles import open_profile
 from studies.intervals import ENDS
 from studies.one_read import BALANCED, ask, cell, expected, greedy, strengthened
 from studies.recording import write_tables

@@ -24,18 +24,11 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 import rubricnb
-from rubricnb.auditing import alike_and_chance, alike_sums
-from rubricnb.judging.results import results_folder
-from rubricnb.permutation import balanced, code
-from rubricnb.statistics.advice import gain_interval
-from rubricnb.statistics.agreement import papers_interval
-from rubricnb.statistics.budget import permuting_row
-from rubricnb.statistics.criterion import friedman, permutation_test
-from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
+from rubricnb.auditing.halo import alike_and_chance, alike_sums
 
 # The study runs the code it judges, so it goes behind the frames: that makes thousands
 # of replications a matter of minutes.
-from rubricnb.statistics.intervals import (
+from rubricnb.core.estimates.intervals import (
     MARGINS,
     bootstrap_weights,
     correlation,
@@ -50,9 +43,22 @@ from rubricnb.statistics.intervals import (
     percentile_interval,
     t_estimate,
 )
+from rubricnb.core.estimates.losses import difference_bounds, lost_scores, open_sign
+from rubricnb.core.estimates.reads import FloatArray, IntArray, Reads, by_cluster
+from rubricnb.core.permutation import balanced, code
+from rubricnb.core.results import results_folder
+from rubricnb.corrections.advice import gain_interval
+from rubricnb.corrections.error_budget import design_for, error_budget, with_left_out
+from rubricnb.corrections.labels import estimate_systems, mean_row, needed_row
+from rubricnb.corrections.raters import (
+    judge_bias_row,
+    p_below_epsilon,
+    system_agreement_row,
+)
+from rubricnb.statistics.budget import permuting_row
+from rubricnb.statistics.criterion import friedman, permutation_test
+from rubricnb.statistics.human_agreement import papers_interval
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
-from rubricnb.statistics.labels import estimate_systems, mean_row, needed_row
-from rubricnb.statistics.losses import difference_bounds, lost_scores, open_sign
 from rubricnb.statistics.placement import blocks, place
 from rubricnb.statistics.position import (
     cluster_test,
@@ -64,12 +70,6 @@ from rubricnb.statistics.preference import log_preferences
 from rubricnb.statistics.probabilities import position_preferences, sums_by_cell
 from rubricnb.statistics.ranking import kendall_tau, pair_signs, paired_row
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
-from rubricnb.statistics.raters import (
-    judge_bias_row,
-    p_below_epsilon,
-    system_agreement_row,
-)
-from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 from rubricnb.statistics.variance import gain_of_averaging
 from rubricnb.statistics.variation import components_row
 

@@ -10,7 +10,8 @@ import yaml
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault(  # before anything draws
-    "MATPLOTLIBRC", str(Path(__file__).parents[1] / "rubricnb" / "matplotlibrc")
+    "MATPLOTLIBRC",
+    str(Path(__file__).parents[1] / "rubricnb" / "book" / "matplotlibrc"),
 )
 ROOT = Path(__file__).parents[1]
 # Where most tests start processes, endpoints or studies;
@@ -18,9 +19,9 @@ ROOT = Path(__file__).parents[1]
 LONG = ("tests/faults/", "tests/studies/", "tests/rulers/")
 # What every page's scripts and figures do in a browser; whole where the site changes.
 IN_BROWSER = tuple(
-    f"tests/book/test_{name}.py" for name in ("explorables", "pictures", "weight")
+    f"tests/site/test_{name}.py" for name in ("explorables", "pictures", "weight")
 )
-SITE = ("_static/", "_ext/", "_config.yml", "tests/book/conftest.py")
+SITE = ("_static/", "_ext/", "_config.yml", "tests/site/conftest.py")
 # These machines are slow and noisy: hypothesis must judge results, not times.
 settings.register_profile(
     "rubricnb",

@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from rubricnb import book, pages
-from rubricnb.judging.results import judges
+from rubricnb.book import notebooks as book
+from rubricnb.book import pages
+from rubricnb.core.results import judges
 from tools import building
 
 EXTENSIONS = Path(__file__).parents[1] / "_ext"

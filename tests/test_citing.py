@@ -11,7 +11,7 @@ from cells import glued
 from pybtex.database import parse_string
 
 import rubricnb as rb
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import building
 
 ROOT = book.find_root()

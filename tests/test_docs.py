@@ -23,10 +23,10 @@ from typer.testing import CliRunner
 
 import rubricnb as rb
 import rubricnb.auditing
-from rubricnb import cli
-from rubricnb.judging.address import OPENAI, checked
-from rubricnb.judging.judge import describe
-from rubricnb.replication import settings
+from rubricnb.book.replication import settings
+from rubricnb.cli import commands as cli
+from rubricnb.core.address import OPENAI, checked
+from rubricnb.core.judge import describe
 from studies import __main__ as asking
 from studies import study
 from tools import __main__ as workshop
@@ -192,7 +192,7 @@ def hosted(monkeypatch):
     with endpoint(answer) as (url, received):
         monkeypatch.setenv("OPENAI_API_KEY", "a-key")
         monkeypatch.setattr(
-            "rubricnb.judging.endpoint.checked",
+            "rubricnb.engines.endpoint.checked",
             lambda address: (url, OPENAI) if OPENAI in address else checked(address),
         )
         yield url, received
@@ -243,11 +243,11 @@ def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
 RUN_ELSEWHERE = {
     "vllm serve": "needs a GPU",
     "llama-server": (
-        "llama.cpp's own program; its engine is in tests/judging/test_embedded.py"
+        "llama.cpp's own program; its engine is in tests/engines/test_embedded.py"
     ),
     "vllm run-batch": "in tests/vllm/test_batch.py, with the engine",
     "python -m rubricnb execute": (
-        "takes minutes with a judge; in tests/test_cli.py with another"
+        "takes minutes with a judge; in tests/cli/test_cli.py with another"
     ),
     "python -m tools book": (
         "`make book` takes minutes; its parameter file is read below"
@@ -402,8 +402,8 @@ def test_ray_knows_every_command_on_the_gpu_page():
 STUDY = """
 import sys, time
 from pathlib import Path
-from rubricnb.judging.contract import Reply
-from rubricnb.judging.store import Store
+from rubricnb.core.contract import Reply
+from rubricnb.core.store import Store
 with Store() as store:
     for n in range(len(store), int(sys.argv[1])):
         store.put(f"k{n}", "judge", Reply(n, "Fine. [RESULT] 2" * 20))

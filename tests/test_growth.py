@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.statistics import score_tendency, tendency_shift
+from rubricnb.statistics.tendency import score_tendency, tendency_shift
 
 
 def judged(n, clusters=None, reads=1, decimals=False):

@@ -8,7 +8,7 @@ import pytest
 from fontTools.ttLib import TTFont
 from sphinx.errors import ExtensionError
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 
 sys.path.append(str(book.find_root() / "_ext"))
 from light_pages import cut_font, drawings, lighter, named

@@ -4,11 +4,11 @@ as far as their texts say.
 
 import pytest
 
-from rubricnb.data import published
-from rubricnb.judging.fitting import stand_in
-from rubricnb.judging.profiles import profiles
-from rubricnb.judging.results import results_folder
-from rubricnb.rulers import load_bundle
+from rubricnb.core.results import results_folder
+from rubricnb.engines.fitting import stand_in
+from rubricnb.engines.profiles import profiles
+from rubricnb.rulers.bundle import load_bundle
+from rubricnb.sets.papers import published
 from studies.study import design_of, gradings_for, plans_for, read_study
 
 

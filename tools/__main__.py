@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rubricnb import book as books
-from rubricnb.cli import errors
-from rubricnb.outputs import check_outputs
+from rubricnb.book import notebooks as books
+from rubricnb.cli.commands import errors
+from rubricnb.core.support.outputs import check_outputs
 from tools import browser, building, carry, lite, printing, recorded, twins
 from tools.due import due as due_pages
 
@@ -201,7 +201,7 @@ def ratchet(
     ] = False,
 ) -> None:
     """Print what each room has, the most that it may have, and the long functions."""
-    from rubricnb.book import find_root
+    from rubricnb.book.notebooks import find_root
     from tools import ratchet as numbers
     from tools.clone import Clone
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from rubricnb.book import find_root
-from rubricnb.data.fetch import cache
+from rubricnb.book.notebooks import find_root
+from rubricnb.files.fetch import cache
 
 PYODIDE = "0.27.7"
 SOURCES = {

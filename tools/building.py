@@ -30,7 +30,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from rubricnb.book import (
+from rubricnb.book.notebooks import (
     GLUED,
     BookError,
     check_values,
@@ -43,7 +43,7 @@ from rubricnb.book import (
     plain,
     recorded_numbers,
 )
-from rubricnb.settings import read_yaml, section
+from rubricnb.core.support.settings import read_yaml, section
 from tools.browser import refresh_browser
 from tools.git import git
 from tools.recorded import differences

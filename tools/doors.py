@@ -45,8 +45,8 @@ def private_imports(texts: Mapping[str, str]) -> Iterator[tuple[str, int, str]]:
 def module_name(path: str) -> str:
     """Return the name under which a module is imported.
 
-    >>> module_name("rubricnb/judging/__init__.py"), module_name("tools/due.py")
-    ('rubricnb.judging', 'tools.due')
+    >>> module_name("rubricnb/engines/__init__.py"), module_name("tools/due.py")
+    ('rubricnb.engines', 'tools.due')
     """
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from zlib import crc32
 
-from rubricnb.book import find_root
+from rubricnb.book.notebooks import find_root
 from tools.building import pages
 from tools.git import git
 

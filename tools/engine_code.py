@@ -15,11 +15,11 @@ from pathlib import Path
 # From a plan to the engine and back to a reply;
 # the store and the parser are not on this way.
 FILES = (
-    "rubricnb/judging/label_probabilities.py",
-    "rubricnb/judging/rendering.py",
-    "rubricnb/judging/sharing.py",
-    "rubricnb/judging/tokens.py",
-    "rubricnb/judging/vllm.py",
+    "rubricnb/engines/label_probabilities.py",
+    "rubricnb/core/rendering.py",
+    "rubricnb/core/sharing.py",
+    "rubricnb/engines/tokens.py",
+    "rubricnb/engines/vllm.py",
 )
 
 
@@ -34,7 +34,7 @@ def fingerprint(texts: Mapping[str, str]) -> str:
 
     Examples
     --------
-    >>> from rubricnb.book import find_root
+    >>> from rubricnb.book.notebooks import find_root
     >>> len(fingerprint(engine_texts(find_root())))
     12
     """

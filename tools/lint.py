@@ -24,7 +24,12 @@ from packaging.utils import canonicalize_name
 from pybtex.database import parse_string
 
 import rubricnb
-from rubricnb.book import RECORDED_FILE, RECORDED_ROLE, find_root, parameters
+from rubricnb.book.notebooks import (
+    RECORDED_FILE,
+    RECORDED_ROLE,
+    find_root,
+    parameters,
+)
 from tools import ratchet
 from tools.clone import CELL, Clone
 from tools.doors import private_imports, unused_dependencies
@@ -128,7 +133,7 @@ def _taken(node: ast.AST) -> Iterator[str]:
 @rule
 def commands_exist(clone: Clone) -> Iterator[str]:
     """A page's command names a target, a subcommand or a parameter that is there."""
-    from rubricnb import cli
+    from rubricnb.cli import commands as cli
     from studies import __main__ as studies
     from tools import __main__ as tools
 
@@ -223,10 +228,10 @@ def examples_are_explained(clone: Clone) -> Iterator[str]:
 @rule
 def everything_is_documented(clone: Clone) -> Iterator[str]:
     """Every table, frame and public name has its place, once."""
-    from rubricnb import frames
+    from rubricnb.core import frames
 
     shown = re.findall(r"\{published-table\} (\S+)", clone.text("book/published.md"))
-    tables = clone.root.glob("rubricnb/data/published/*_table*.csv")
+    tables = clone.root.glob("rubricnb/sets/published/*_table*.csv")
     if sorted(shown) != sorted(path.stem for path in tables):
         yield "book/published.md"
     described = re.findall(r"\{frame-columns\} (\w+)", clone.text("book/api/data.md"))
@@ -234,7 +239,7 @@ def everything_is_documented(clone: Clone) -> Iterator[str]:
         yield "book/api/data.md: frames"
     pages = "\n".join(clone.texts("book/api/*.md").values())
     documented = re.findall(r"public-names:: ([\w.]+)", pages)
-    modules = {"auditing", "checks", "pages", "plots", "prompts", "rulers", "testing"}
+    modules = {"auditing", "rulers", "testing", *rubricnb.MODULES.values()} - {"book"}
     for module in ({*rubricnb.PUBLIC} | modules) - {*documented}:
         yield f"rubricnb.{module} is on no page of book/api/"
     index = re.findall(r"public-index:: (.+)", clone.text("book/api.md"))
@@ -710,20 +715,20 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
         # all know the description
         climbs = reached(module) & {*way[:number]} - {way[1]}
         yield from (f"{module} reaches {other}, a step before it" for other in climbs)
-    ends = ["rubricnb/data/catalogue.py", "rubricnb/statistics/position.py"]
+    ends = ["rubricnb/sets/catalogue.py", "rubricnb/statistics/position.py"]
     if [*walk[:1], *walk[-1:]] != ends or not 2 < len(walk) <= 6:
         yield f"book/layout.md: {walk}"
     for module in walk:
         yield from (f"{module} reaches {other}" for other in reached(module) & {*walk})
-    if not {*walk[2:5]} <= reads["rubricnb/judging/run.py"]:
-        yield f"rubricnb/judging/run.py does not pass through {walk[2:5]}"
+    if not {*walk[2:5]} <= reads["rubricnb/core/run.py"]:
+        yield f"rubricnb/core/run.py does not pass through {walk[2:5]}"
     for path in modules:
         above = [
             m
             for m in reads[path]
-            if m.startswith(("rubricnb/judging/", "rubricnb/rulers/"))
+            if m.startswith(("rubricnb/engines/", "rubricnb/rulers/", "rubricnb/core/run"))
         ]
-        if path.startswith("rubricnb/data/") and above:
+        if path.startswith(("rubricnb/files/", "rubricnb/sets/")) and above:
             yield f"{path} reaches {above}"
 
 

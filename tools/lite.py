@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 import nbformat
 import pandas as pd
 
-from rubricnb.book import find_root
-from rubricnb.judging.results import AS_TEXT, write_as_text
+from rubricnb.book.notebooks import find_root
+from rubricnb.core.results import AS_TEXT, write_as_text
 from tools.browser import (
     _INFO,
     Part,
@@ -210,7 +210,9 @@ def write_pyodide(folder: Path, root: Path) -> None:
 def lite_package(root: Path) -> dict[str, bytes]:
     """Return the files of this package, with the results that the notebooks read."""
     found = _package(root)
-    found["rubricnb/matplotlibrc"] = (root / "rubricnb" / "matplotlibrc").read_bytes()
+    found["rubricnb/book/matplotlibrc"] = (
+        root / "rubricnb" / "book" / "matplotlibrc"
+    ).read_bytes()
     results = root / "results"
     for path in _files(results, _TABLES):
         found[path.relative_to(root).as_posix()] = path.read_bytes()

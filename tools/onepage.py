@@ -21,8 +21,8 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.myst_blocks import myst_block_plugin
 from mdit_py_plugins.myst_role import myst_role_plugin
 
-from rubricnb.book import glued, glued_text, plain
-from rubricnb.pages import is_unknown
+from rubricnb.book.notebooks import glued, glued_text, plain
+from rubricnb.book.pages import is_unknown
 
 _DIRECTIVE = re.compile(r"\{([\w:-]+)\} *(.*)")
 _OPTION = re.compile(r":([\w-]+):(?: (.*))?$")
@@ -41,7 +41,7 @@ def one_page(notebook: Any) -> str:
     """Return an executed notebook as a whole HTML document
     that loads nothing and runs nothing.
 
-    Whatever executed it: papermill, Jupyter, `rubricnb.book.execute`. Glued numbers are
+    Whatever executed it: papermill, Jupyter, `rubricnb.book.notebooks`. Glued numbers are
     in the sentences, glued figures and tables above their captions. A paragraph with a
     number that is not known is one line that says so. Formulas are shown as they are
     typed.

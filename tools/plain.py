@@ -2,7 +2,7 @@
 
 Jupyter shows neither roles nor directives. References become names and links, captions
 a line below their figure, boxes quotations. A paragraph with numbers of the run becomes
-a cell that fills them in (`rubricnb.pages.fill`).
+a cell that fills them in (`rubricnb.book.pages.fill`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from rubricnb.pages import filled
+from rubricnb.book.pages import filled
 
 _FENCE = re.compile(r"^(`{3,}|:{3,})(?:\{([\w:-]+)\} *(.*))?(\S*)$")
 _OPTION = re.compile(r":([\w-]+):(?: +(.*))?$")
@@ -76,7 +76,7 @@ def names_of(root: Path, beside: Collection[str]) -> Names:
 
     Examples
     --------
-    >>> from rubricnb.book import find_root
+    >>> from rubricnb.book.notebooks import find_root
     >>> names = names_of(find_root(), ["05_position_bias"])
     >>> names.sources["xu2026position"], names.pages["teaching"]
     (('Xu et al.', '2026, v2'), 'book/teaching')

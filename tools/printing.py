@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools.building import pages
 
 _PATIENCE = 600_000  # milliseconds; typesetting a whole book takes a while

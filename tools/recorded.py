@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rubricnb.book import (
+from rubricnb.book.notebooks import (
     RECORDED_FILE,
     RECORDED_ROLE,
     execute,
@@ -25,7 +25,7 @@ from rubricnb.book import (
     recorded_numbers,
     with_recorded,
 )
-from rubricnb.pages import is_unknown
+from rubricnb.book.pages import is_unknown
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|\.\d+")
 
@@ -112,7 +112,7 @@ def record(
     root
         The clone; default: as `find_root`.
     run
-        Stem → executed notebook; default: `rubricnb.book.execute`.
+        Stem → executed notebook; default: `rubricnb.book.notebooks`.
 
     Yields
     ------

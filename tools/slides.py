@@ -17,7 +17,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 
 
 def slides(executed: Mapping[str, Any], root: Path, folder: Path) -> list[Path]:

@@ -13,9 +13,9 @@ from pathlib import Path
 import nbformat
 import yaml
 
-from rubricnb.book import find_root, read
-from rubricnb.checks import seal
-from rubricnb.outputs import check_outputs
+from rubricnb.book.checks import seal
+from rubricnb.book.notebooks import find_root, read
+from rubricnb.core.support.outputs import check_outputs
 from tools.building import notebooks
 from tools.plain import Names, make_plain, names_of
 
@@ -69,8 +69,8 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     """Write every notebook without its solutions, for a class.
 
     Their texts are plain Markdown (`tools.plain`). The exercises keep their cells and
-    the hints of `rubricnb.checks`. The solutions are nowhere in the files, and the code
-    of a check, which holds the answer, is packed by `rubricnb.checks.seal`.
+    the hints of `rubricnb.book.checks`. The solutions are nowhere in the files, and the code
+    of a check, which holds the answer, is packed by `rubricnb.book.checks.seal`.
 
     Parameters
     ----------

@@ -17,34 +17,25 @@ The rooms, each of which imports only from those before it:
 * `run`: ask a judge, and write the page.
 """
 
-from rubricnb.auditing.draw import drawn
-from rubricnb.auditing.drift import beside
-from rubricnb.auditing.halo import alike_and_chance, alike_sums
-from rubricnb.auditing.html import page
-from rubricnb.auditing.looks import audit_cost
-from rubricnb.auditing.plan import audit_requests
-from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
-from rubricnb.auditing.results import findings
-from rubricnb.auditing.run import audit, part_of
-from rubricnb.auditing.terms import ADVERSE, MARGINS, MEASURES, VERDICTS
+from typing import Any
 
-__all__ = [
-    "ADVERSE",
-    "MARGINS",
-    "MEASURES",
-    "VERDICTS",
-    "Audit",
-    "alike_and_chance",
-    "alike_sums",
-    "audit",
-    "audit_cost",
-    "audit_requests",
-    "beside",
-    "check_files",
-    "drawn",
-    "findings",
-    "page",
-    "part_of",
-    "read_audit",
-    "thresholds",
-]
+from rubricnb.core.support import lazy
+
+_HOMES = {
+    "rubricnb.auditing.draw": "drawn",
+    "rubricnb.auditing.drift": "beside",
+    "rubricnb.auditing.halo": "alike_and_chance alike_sums",
+    "rubricnb.auditing.html": "page",
+    "rubricnb.auditing.looks": "audit_cost",
+    "rubricnb.auditing.plan": "audit_requests",
+    "rubricnb.auditing.record": "Audit check_files read_audit thresholds",
+    "rubricnb.auditing.results": "findings",
+    "rubricnb.auditing.run": "audit part_of",
+    "rubricnb.auditing.terms": "ADVERSE MARGINS MEASURES VERDICTS",
+}
+
+__all__ = lazy.offered(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    return lazy.load(__name__, _HOMES, name)

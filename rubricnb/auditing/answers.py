@@ -12,12 +12,12 @@ import pandas as pd
 
 from rubricnb.auditing.rows import level_of, p_mostly_changed
 from rubricnb.auditing.terms import MARGINS
-from rubricnb.naming import condition_names
-from rubricnb.permutation import decode
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.losses import lost_scores, open_sign
-from rubricnb.statistics.reads import Value, matched, values_of
-from rubricnb.statistics.reasons import Reasons
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.losses import lost_scores, open_sign
+from rubricnb.core.estimates.reads import Value, matched, values_of
+from rubricnb.core.estimates.reasons import Reasons
+from rubricnb.core.permutation import decode
+from rubricnb.core.support.naming import condition_names
 
 ITEM = ["dataset", "item_id", "criterion"]
 KEYS = [*ITEM, "cluster_id"]

@@ -14,12 +14,12 @@ from rubricnb.auditing.drift import beside
 from rubricnb.auditing.looks import audit_cost
 from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
 from rubricnb.auditing.run import audit
-from rubricnb.data import judgments as judgments_from
-from rubricnb.data import load
-from rubricnb.data.logs import read_log
-from rubricnb.data.tables import table_of
-from rubricnb.frames import Items
-from rubricnb.judging.judge import configured
+from rubricnb.core.frames import Items
+from rubricnb.core.judge import configured
+from rubricnb.files.elsewhere import judgments as judgments_from
+from rubricnb.files.logs import read_log
+from rubricnb.files.tables import table_of
+from rubricnb.sets.catalogue import load
 
 Says = Callable[[Any], None]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.frames import Items
-from rubricnb.hashing import hash64, mix64
-from rubricnb.statistics.intervals import effective_clusters
+from rubricnb.core.estimates.intervals import effective_clusters
+from rubricnb.core.frames import Items
+from rubricnb.core.support.hashing import hash64, mix64
 
 FIRST_LOOK = 40
 """Prompts of the first look, at least; the second must have as many."""

@@ -13,12 +13,12 @@ from rubricnb.auditing.people import mean_over_criteria, where_both_vary
 from rubricnb.auditing.record import Audit
 from rubricnb.auditing.rows import mean_row, new_row
 from rubricnb.auditing.verdicts import with_verdicts
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.intervals import Estimate
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.intervals import Estimate
+from rubricnb.core.estimates.reads import FloatArray, item_means
+from rubricnb.core.estimates.reasons import Reason
+from rubricnb.corrections.raters import shift_of_systems
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
-from rubricnb.statistics.raters import shift_of_systems
-from rubricnb.statistics.reads import FloatArray, item_means
-from rubricnb.statistics.reasons import Reason
 
 
 def beside(before: Audit, now: Audit) -> Audit:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from rubricnb.auditing.command import AuditOptions
-from rubricnb.options import in_options, named_values
-from rubricnb.shown import one_line
+from rubricnb.core.support.options import in_options, named_values
+from rubricnb.core.support.shown import one_line
 
 FILES = ("judgments", "path", "rubric")
 """Fields that hold a file: a folder of that name has it."""

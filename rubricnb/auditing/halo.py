@@ -11,11 +11,11 @@ from rubricnb.auditing import words
 from rubricnb.auditing.answers import ITEM, KEYS, Answers, rounded, span_and_step
 from rubricnb.auditing.rows import new_row, p_mostly_changed
 from rubricnb.auditing.terms import MEASURES
-from rubricnb.naming import truth_of
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.losses import left_out
-from rubricnb.statistics.reads import FloatArray, matched
-from rubricnb.statistics.reasons import Reason, Reasons
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.losses import left_out
+from rubricnb.core.estimates.reads import FloatArray, matched
+from rubricnb.core.estimates.reasons import Reason, Reasons
+from rubricnb.core.support.naming import truth_of
 
 
 def halo_rows(answers: Answers) -> list[dict[str, Any]]:

@@ -22,12 +22,12 @@ import pandas as pd
 from rubricnb.auditing.draw import first_look
 from rubricnb.auditing.plan import requests_for
 from rubricnb.auditing.terms import UNCLEAR
-from rubricnb.frames import Items, Requests
-from rubricnb.judging.cost import estimate_cost
-from rubricnb.judging.judge import Judge, JudgeLike, describe
-from rubricnb.judging.judgments import join
-from rubricnb.judging.rendering import askable
-from rubricnb.permutation import decode
+from rubricnb.core.cost import estimate_cost
+from rubricnb.core.frames import Items, Requests
+from rubricnb.core.judge import Judge, JudgeLike, describe
+from rubricnb.core.judgments import join
+from rubricnb.core.permutation import decode
+from rubricnb.core.rendering import askable
 
 PLAIN_PROMPT, EDITS = "the plain prompt", "neutral edits"
 TURNED, DESCENDING = "balanced orders", "descending order"

@@ -33,12 +33,14 @@ from rubricnb.auditing.rows import (
     of_largest,
     with_sign_test,
 )
-from rubricnb.naming import check_answered, condition_names
-from rubricnb.statistics import criterion_order, position_bias, stability
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.intervals import Estimate
-from rubricnb.statistics.losses import losses_of
-from rubricnb.statistics.reasons import Reason, Reasons, without
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.intervals import Estimate
+from rubricnb.core.estimates.losses import losses_of
+from rubricnb.core.estimates.reasons import Reason, Reasons, without
+from rubricnb.core.support.naming import check_answered, condition_names
+from rubricnb.statistics.criterion import criterion_order
+from rubricnb.statistics.position import position_bias
+from rubricnb.statistics.scoring_bias import stability
 
 
 def parsed_row(status: pd.Series, unread: Reasons = ()) -> dict[str, Any]:

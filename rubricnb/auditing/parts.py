@@ -11,10 +11,10 @@ from importlib.resources import files
 from os.path import commonprefix
 from typing import Any
 
-from rubricnb import parsing
-from rubricnb.frames import Items
-from rubricnb.judging.function import code_fingerprint
-from rubricnb.judging.judge import OF_REQUESTS, judging
+from rubricnb.core import parsing
+from rubricnb.core.frames import Items
+from rubricnb.core.judge import OF_REQUESTS, judging
+from rubricnb.engines.function import code_fingerprint
 
 OWN_PARTS = ("template", "parser")
 
@@ -46,7 +46,7 @@ def parts_of(
     named = [
         getattr(parser, name, "") for name in ("__name__", "key", "pattern", "flags")
     ]
-    book = files("rubricnb") / "prompts" / "templates"
+    book = files("rubricnb.core") / "prompts" / "templates"
     texts = {
         name: (book / f"{name}.jinja").read_text("utf-8")
         for name in ("rubric", "criteria")

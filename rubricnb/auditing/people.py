@@ -19,12 +19,13 @@ from rubricnb.auditing.terms import (
     USUAL_SPAN,
 )
 from rubricnb.auditing.verdicts import correlation_verdict
-from rubricnb.statistics import agreement, judge_bias, system_agreement
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.intervals import Estimate
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.intervals import Estimate
+from rubricnb.core.estimates.reads import FloatArray, matched
+from rubricnb.core.estimates.reasons import Reason, Why, collect, without
+from rubricnb.corrections.raters import judge_bias, system_agreement
+from rubricnb.statistics.human_agreement import agreement
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
-from rubricnb.statistics.reads import FloatArray, matched
-from rubricnb.statistics.reasons import Reason, Why, collect, without
 from rubricnb.statistics.weighting import overall
 
 

@@ -10,10 +10,10 @@ import pandas as pd
 
 from rubricnb.auditing.draw import first_look, some_items
 from rubricnb.auditing.terms import MARGINS, USUAL_SPAN
-from rubricnb.frames import Items, Requests, scales_of
-from rubricnb.hashing import hash64
-from rubricnb.judging.plan import labels_there_are, plan
-from rubricnb.permutation import Design, balanced, fixed, placebo
+from rubricnb.core.frames import Items, Requests, scales_of
+from rubricnb.core.permutation import Design, balanced, fixed, placebo
+from rubricnb.core.plan import labels_there_are, plan
+from rubricnb.core.support.hashing import hash64
 
 EDITS, EDITS_TOGETHER = 5, 3
 """Neutral edits of a prompt about one criterion, and about several."""

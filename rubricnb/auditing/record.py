@@ -28,10 +28,10 @@ from rubricnb.auditing.terms import (
     TOO_FEW,
     WORST_FIRST,
 )
-from rubricnb.judging.store import default_path
-from rubricnb.outputs import check_outputs
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.reasons import stored, unstored
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.reasons import stored, unstored
+from rubricnb.core.store import default_path
+from rubricnb.core.support.outputs import check_outputs
 
 SCHEMA = "rubricnb-audit/1"
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
@@ -72,7 +72,7 @@ class Audit:
         matter), ``n_clusters``, ``looks`` (that interval and p allow for),
         ``verdict`` (see `VERDICTS`), ``sentence``, ``advice``,
         ``reason`` and ``codes`` (of the reasons, as in the tables of the statistics:
-        `rubricnb.statistics.reasons`).
+        `rubricnb.core.estimates.reasons`).
     unseen
         Measure → why this design cannot see it.
     cells

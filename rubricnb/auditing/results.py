@@ -31,10 +31,10 @@ from rubricnb.auditing.record import Audit
 from rubricnb.auditing.rows import mean_row
 from rubricnb.auditing.terms import MEASURES
 from rubricnb.auditing.verdicts import with_verdicts
-from rubricnb.naming import check_answered, truth_of
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.losses import unread
-from rubricnb.statistics.reads import Value, matched
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.losses import unread
+from rubricnb.core.estimates.reads import Value, matched
+from rubricnb.core.support.naming import check_answered, truth_of
 
 
 def findings(

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.auditing.terms import ALPHA, MARGINS, MEASURES
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.intervals import Estimate
-from rubricnb.statistics.reasons import Reason, Why, collect, without
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.intervals import Estimate
+from rubricnb.core.estimates.reasons import Reason, Why, collect, without
 
 
 def new_row(

@@ -22,17 +22,17 @@ from rubricnb.auditing.plan import requests_for
 from rubricnb.auditing.record import Audit, check_files, read_audit
 from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import TOO_FEW
-from rubricnb.data import judgments as judgments_from
-from rubricnb.frames import Items, Judgments, Requests, require_items
-from rubricnb.judging.judge import Judge
-from rubricnb.judging.plan import with_readout
-from rubricnb.judging.prices import Budget
-from rubricnb.judging.rendering import askable
-from rubricnb.judging.run import run
-from rubricnb.judging.store import Store, open_store
-from rubricnb.naming import check_answered
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.stability import BASELINE
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.frames import Items, Judgments, Requests, require_items
+from rubricnb.core.judge import Judge
+from rubricnb.core.plan import with_readout
+from rubricnb.core.prices import Budget
+from rubricnb.core.rendering import askable
+from rubricnb.core.run import run
+from rubricnb.core.store import Store, open_store
+from rubricnb.core.support.naming import check_answered
+from rubricnb.files.elsewhere import judgments as judgments_from
+from rubricnb.statistics.scoring_bias import BASELINE
 
 
 def audit(

@@ -33,10 +33,10 @@ from rubricnb.auditing.terms import (
     USUAL_SPAN,
     WEAK,
 )
-from rubricnb.statistics import intervals as inference
-from rubricnb.statistics.intervals import Estimate
-from rubricnb.statistics.losses import MOST_LOST, losses_of, share_lost
-from rubricnb.statistics.reasons import (
+from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.intervals import Estimate
+from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
+from rubricnb.core.estimates.reasons import (
     Reason,
     Reasons,
     because_each,

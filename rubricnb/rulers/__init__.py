@@ -1,38 +1,22 @@
-"""RULERS: locked rubrics, verified evidence, calibrated scores;
-and its three baselines.
-"""
+"""RULERS: locked rubrics, verified evidence, calibrated scores; and its baselines."""
 
-from rubricnb.rulers.agreement import (
-    calibrated,
-    extreme,
-    invariance,
-    label_agreement,
-    label_contrast,
-    verification,
-    whole_texts,
-)
-from rubricnb.rulers.bundle import Bundle, LockError, load_bundle
-from rubricnb.rulers.calibration import Calibrator
-from rubricnb.rulers.compile import compile_rubric
-from rubricnb.rulers.evidence import verify_quotes
-from rubricnb.rulers.grades import recorded_grades, recorded_gradings
-from rubricnb.rulers.grading import grade
+from typing import Any
 
-__all__ = [
-    "Bundle",
-    "Calibrator",
-    "LockError",
-    "calibrated",
-    "compile_rubric",
-    "extreme",
-    "grade",
-    "invariance",
-    "label_agreement",
-    "label_contrast",
-    "load_bundle",
-    "recorded_grades",
-    "recorded_gradings",
-    "verification",
-    "verify_quotes",
-    "whole_texts",
-]
+from rubricnb.core.support import lazy
+
+_HOMES = {
+    "rubricnb.rulers.agreement": """calibrated extreme invariance
+        label_agreement label_contrast verification whole_texts""",
+    "rubricnb.rulers.bundle": "Bundle LockError load_bundle",
+    "rubricnb.rulers.calibration": "Calibrator",
+    "rubricnb.rulers.compile": "compile_rubric",
+    "rubricnb.rulers.evidence": "verify_quotes",
+    "rubricnb.rulers.grades": "recorded_grades recorded_gradings",
+    "rubricnb.rulers.grading": "grade",
+}
+
+__all__ = lazy.offered(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    return lazy.load(__name__, _HOMES, name)

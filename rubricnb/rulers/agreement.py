@@ -13,21 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.counting import binned
-from rubricnb.hashing import hash64, mix64
-from rubricnb.rulers.calibration import (
-    Calibrator,
-    FloatArray,
-    IsotonicCalibrator,
-    nearest_label,
-)
-from rubricnb.rulers.evidence import STATUSES
-from rubricnb.spelling import one_of
-from rubricnb.statistics import intervals as infer
-from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
-from rubricnb.statistics.losses import lost_scores
-from rubricnb.statistics.ranks import leave_out_spearman, spearman
-from rubricnb.statistics.reads import (
+from rubricnb.core.estimates import intervals as infer
+from rubricnb.core.estimates.losses import lost_scores
+from rubricnb.core.estimates.reads import (
     IntArray,
     as_list,
     by_cluster,
@@ -35,7 +23,19 @@ from rubricnb.statistics.reads import (
     matched,
     require,
 )
-from rubricnb.statistics.reasons import Reason, Why, because
+from rubricnb.core.estimates.reasons import Reason, Why, because
+from rubricnb.core.support.counting import binned
+from rubricnb.core.support.hashing import hash64, mix64
+from rubricnb.core.support.spelling import one_of
+from rubricnb.rulers.calibration import (
+    Calibrator,
+    FloatArray,
+    IsotonicCalibrator,
+    nearest_label,
+)
+from rubricnb.rulers.evidence import STATUSES
+from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.ranks import leave_out_spearman, spearman
 
 Calibration = Literal["quantile", "isotonic", "none"]
 CALIBRATIONS: tuple[Calibration, ...] = ("quantile", "isotonic", "none")

@@ -21,10 +21,10 @@ from typing import Annotated, Any, ClassVar
 from jsonschema import Draft202012Validator
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from rubricnb.data.tables import parsed
+from rubricnb.core.support.spelling import nearest, one_of
+from rubricnb.files.tables import parsed
 from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
 from rubricnb.rulers.templates import source
-from rubricnb.spelling import nearest, one_of
 
 PARSER = 1
 """Version of what turns a reply into scores: the reading of its JSON,

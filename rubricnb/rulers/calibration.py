@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rubricnb.extras import not_installed
-from rubricnb.hashing import hash64
+from rubricnb.core.support.extras import not_installed
+from rubricnb.core.support.hashing import hash64
 
 try:
     from sklearn.base import BaseEstimator

@@ -13,12 +13,13 @@ from typing import Any
 
 import pandas as pd
 
-from rubricnb.data.tables import read_table
-from rubricnb.judging.contract import Message, Reply, Request
-from rubricnb.judging.judge import Judge
-from rubricnb.judging.prices import Budget
-from rubricnb.judging.run import ask
-from rubricnb.judging.store import Store
+from rubricnb.core.contract import Message, Reply, Request
+from rubricnb.core.judge import Judge
+from rubricnb.core.prices import Budget
+from rubricnb.core.run import ask
+from rubricnb.core.store import Store
+from rubricnb.core.validate import check_rubrics
+from rubricnb.files.tables import read_table
 from rubricnb.rulers.bundle import (
     Bundle,
     CheckItem,
@@ -28,7 +29,6 @@ from rubricnb.rulers.bundle import (
     record,
 )
 from rubricnb.rulers.templates import fill
-from rubricnb.validate import check_rubrics
 
 Criteria = dict[str, tuple[str, tuple[tuple[int, str], ...]]]
 """Criterion → (definition, levels in the order shown): a rubric in natural language."""
@@ -384,7 +384,7 @@ def stating_lengths(requests: Sequence[Request], judge: Judge) -> list[Request]:
 
     Examples
     --------
-    >>> from rubricnb.judging.openai import OpenAIJudge
+    >>> from rubricnb.engines.openai import OpenAIJudge
     >>> asked = json_request("Why?", record({"reason": {"type": "string", "maxLength": 9}}), 20)
     >>> stating_lengths([asked], OpenAIJudge("gpt-4.1"))[0].messages[0].content.splitlines()[-1]
     'Longest strings, in characters: reason 9.'

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from rubricnb.spelling import one_of
+from rubricnb.core.support.spelling import one_of
 
 Segmentation = Literal["sentences", "naive", "whole"]
 Status = Literal["verified", "wrong unit", "not found", "too short"]

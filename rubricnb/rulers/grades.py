@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from rubricnb.extras import extra
-from rubricnb.judging.results import results_folder, slug_of
-from rubricnb.permutation import Design, code
+from rubricnb.core.permutation import Design, code
+from rubricnb.core.results import results_folder, slug_of
+from rubricnb.core.support.extras import extra
 from rubricnb.rulers.bundle import Bundle
 
 STUDY = "rulers"

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.frames import Items
-from rubricnb.judging.contract import Reply, Request
-from rubricnb.judging.judge import Judge, judging
-from rubricnb.judging.prices import Budget
-from rubricnb.judging.run import ask
-from rubricnb.judging.store import Store
-from rubricnb.permutation import Design, code
-from rubricnb.prompts import inert
+from rubricnb.core.contract import Reply, Request
+from rubricnb.core.frames import Items
+from rubricnb.core.judge import Judge, judging
+from rubricnb.core.permutation import Design, code
+from rubricnb.core.prices import Budget
+from rubricnb.core.prompts import inert
+from rubricnb.core.run import ask
+from rubricnb.core.store import Store
+from rubricnb.core.support.spelling import one_of
 from rubricnb.rulers.bundle import Bundle, rewritten
 from rubricnb.rulers.compile import Criteria, criteria_of, stating_lengths
 from rubricnb.rulers.grades import (
@@ -28,7 +29,6 @@ from rubricnb.rulers.grades import (
     with_categories,
 )
 from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
-from rubricnb.spelling import one_of
 
 Row = dict[str, Any]
 _USAGE_COLUMNS = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from rubricnb.judging.contract import Reply, Request
+from rubricnb.core.contract import Reply, Request
 from rubricnb.rulers.bundle import (
     QUOTE_CHARACTERS,
     Bundle,

@@ -29,8 +29,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.special import ndtri
 
-from rubricnb.hashing import hash64, uniform
-from rubricnb.judging.contract import Readout, Reply, Request
+from rubricnb.core.contract import Readout, Reply, Request
+from rubricnb.core.support.hashing import hash64, uniform
 
 _BANK = "- Sentence Bank (ID -> Text): "
 _CHECKLIST = "- Locked Checklist: "

@@ -9,8 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from rubricnb.prompts import inert
-from rubricnb.prompts.render import templates
+from rubricnb.core.prompts import inert
+from rubricnb.core.prompts.render import templates
 
 
 @cache
@@ -22,7 +22,7 @@ def source(name: str) -> str:
     >>> "LOCKED BUNDLE HASH" in source("rulers_score")
     True
     """
-    return (files("rubricnb.prompts") / "templates" / f"{name}.jinja").read_text(
+    return (files("rubricnb.core.prompts") / "templates" / f"{name}.jinja").read_text(
         encoding="utf-8"
     )
 

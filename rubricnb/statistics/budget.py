@@ -10,20 +10,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.counting import binned
-from rubricnb.statistics import intervals as infer
-from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.agreement import row_with_people
-from rubricnb.statistics.intervals import (
+from rubricnb.core.estimates import intervals as infer
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.estimates.intervals import (
     Estimate,
     correlation,
     few_clusters,
     fisher_jackknife_t,
 )
-from rubricnb.statistics.losses import left_out
+from rubricnb.core.estimates.losses import left_out
+from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.core.estimates.reasons import (
+    Reason,
+    Reasons,
+    because,
+    because_each,
+    collect,
+)
+from rubricnb.core.support.counting import binned
+from rubricnb.statistics.human_agreement import row_with_people
 from rubricnb.statistics.placement import blocks
-from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics.reasons import Reason, Reasons, because, because_each, collect
 from rubricnb.statistics.variance import (
     crossed_variances,
     gain_of_averaging,

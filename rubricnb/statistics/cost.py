@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from rubricnb.permutation import balanced, code
-from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.reads import FloatArray, IntArray
-from rubricnb.statistics.reasons import Reason, because_each
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.core.estimates.reasons import Reason, because_each
+from rubricnb.core.permutation import balanced, code
 
 _TABLE_COLUMNS = (
     *(

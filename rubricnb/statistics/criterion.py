@@ -9,12 +9,17 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from rubricnb.counting import binned
-from rubricnb.statistics import intervals as infer
-from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.losses import Mask, left_out, no_equivalence, reads_left_out
-from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
-from rubricnb.statistics.reasons import Reason, Reasons, because
+from rubricnb.core.estimates import intervals as infer
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.estimates.losses import (
+    Mask,
+    left_out,
+    no_equivalence,
+    reads_left_out,
+)
+from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Value
+from rubricnb.core.estimates.reasons import Reason, Reasons, because
+from rubricnb.core.support.counting import binned
 
 PERMUTATIONS = 1_000
 _STATISTICS = (

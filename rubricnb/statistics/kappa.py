@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rubricnb.statistics.intervals import summands
-from rubricnb.statistics.reads import FloatArray
+from rubricnb.core.estimates.intervals import summands
+from rubricnb.core.estimates.reads import FloatArray
 
 
 def quadratic_weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rubricnb.counting import binned, summed_from
-from rubricnb.permutation import directions
-from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
+from rubricnb.core.estimates.reads import FloatArray, IntArray, Reads, by_cluster
+from rubricnb.core.permutation import directions
+from rubricnb.core.support.counting import binned, summed_from
 
 
 @dataclass(frozen=True)

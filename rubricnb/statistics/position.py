@@ -11,21 +11,15 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from rubricnb.counting import binned, repeated
-from rubricnb.permutation import position_counts
-from rubricnb.statistics import intervals as infer
-from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.intervals import noncentrality
-from rubricnb.statistics.placement import (
-    Block,
-    Placement,
-    blocks,
-    place,
-    read_profiles,
-)
+from rubricnb.core.estimates import intervals as infer
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.estimates.intervals import noncentrality
+from rubricnb.core.estimates.reads import By, FloatArray, Reads, Value
+from rubricnb.core.estimates.reasons import Reason, because, because_each
+from rubricnb.core.permutation import position_counts
+from rubricnb.core.support.counting import binned, repeated
+from rubricnb.statistics.placement import Block, Placement, blocks, place, read_profiles
 from rubricnb.statistics.preference import Preference, log_preferences
-from rubricnb.statistics.reads import By, FloatArray, Reads, Value
-from rubricnb.statistics.reasons import Reason, because, because_each
 
 _ENDS = ("", "_low", "_high")
 _PAPERS = (

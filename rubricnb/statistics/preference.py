@@ -22,11 +22,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rubricnb.counting import binned, summed_from
-from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
+from rubricnb.core.estimates.intervals import UNTESTED, jackknife_se, t_estimate
+from rubricnb.core.estimates.reads import (
+    FloatArray,
+    IntArray,
+    Reads,
+    by_cluster,
+    copies,
+)
+from rubricnb.core.estimates.reasons import Reason, Reasons
+from rubricnb.core.support.counting import binned, summed_from
 from rubricnb.statistics.placement import Block, read_profiles
-from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
-from rubricnb.statistics.reasons import Reason, Reasons
 
 # a log-preference beyond this, or with this share of its information at 0 left,
 _LARGEST = 12.0

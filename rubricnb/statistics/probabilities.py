@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rubricnb.counting import binned, repeated
-from rubricnb.frames import score_dtype
-from rubricnb.permutation import code, decode, ranks
-from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.intervals import UNTESTED, few_clusters, jackknife_t
-from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, by_cluster
-from rubricnb.statistics.reasons import Reason, because_each, collect
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.estimates.intervals import UNTESTED, few_clusters, jackknife_t
+from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, by_cluster
+from rubricnb.core.estimates.reasons import Reason, because_each, collect
+from rubricnb.core.frames import score_dtype
+from rubricnb.core.permutation import code, decode, ranks
+from rubricnb.core.support.counting import binned, repeated
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"

@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.counting import binned
-from rubricnb.statistics import intervals as infer
-from rubricnb.statistics import reads as arrays
-from rubricnb.statistics._sides import compared, shared_items, sides
-from rubricnb.statistics.losses import absent, lost_reads, lost_scores, no_equivalence
-from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics.reasons import Reason, Reasons, because, collect
+from rubricnb.core.estimates import intervals as infer
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.estimates.losses import (
+    absent,
+    lost_reads,
+    lost_scores,
+    no_equivalence,
+)
+from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.core.estimates.reasons import Reason, Reasons, because, collect
+from rubricnb.core.estimates.sides import compared, shared_items, sides
+from rubricnb.core.support.counting import binned
 
 _MEASURES = (
     "kendall_tau",

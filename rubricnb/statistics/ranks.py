@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rubricnb.counting import binned, repeated
-from rubricnb.statistics import intervals as infer
-from rubricnb.statistics.reads import FloatArray, IntArray
+from rubricnb.core.estimates import intervals as infer
+from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.core.support.counting import binned, repeated
 
 BoolArray = NDArray[np.bool_]
 _BLOCK = 500_000  # numbers worked on at once

@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.counting import binned
-from rubricnb.permutation import levels_above
-from rubricnb.statistics import intervals as infer
-from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.agreement import ratings_of, unscored
-from rubricnb.statistics.intervals import Estimate
-from rubricnb.statistics.losses import open_sign
-from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
-from rubricnb.statistics.reasons import Reason, Reasons, because, because_each
-from rubricnb.statistics.stability import (
+from rubricnb.core.estimates import intervals as infer
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.estimates.intervals import Estimate
+from rubricnb.core.estimates.losses import open_sign
+from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads
+from rubricnb.core.estimates.reasons import Reason, Reasons, because, because_each
+from rubricnb.core.permutation import levels_above
+from rubricnb.core.support.counting import binned
+from rubricnb.statistics.human_agreement import ratings_of, unscored
+from rubricnb.statistics.scoring_bias import (
     BASELINE,
     Condition,
     at_items,
@@ -113,7 +113,7 @@ def tendency_shift(
     Parameters
     ----------
     judgments, baseline, by
-        As in `rubricnb.statistics.stability`.
+        As in `rubricnb.statistics.scoring_bias`.
     level
         Of the intervals. For the largest of m rows take 1 − .05/m.
 
@@ -166,7 +166,7 @@ def reference_pull(
         Judgments of the baseline and of conditions that differ from it in
         ``reference_score``.
     baseline, by
-        As in `rubricnb.statistics.stability`.
+        As in `rubricnb.statistics.scoring_bias`.
 
     Returns
     -------

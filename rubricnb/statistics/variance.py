@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rubricnb.counting import binned, repeated
-from rubricnb.statistics.reads import FloatArray, IntArray
-from rubricnb.statistics.reasons import Reason
+from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.core.estimates.reasons import Reason
+from rubricnb.core.support.counting import binned, repeated
 
 _KEPT = 100_000  # codes of a design that is kept: most of a megabyte
 

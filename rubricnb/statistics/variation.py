@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.permutation import directions
-from rubricnb.statistics import intervals as infer
-from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.losses import Mask, left_out, read_counts, reads_left_out
-from rubricnb.statistics.reads import By, FloatArray, Reads, Value
-from rubricnb.statistics.reasons import Reason, Reasons, because
+from rubricnb.core.estimates import intervals as infer
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.estimates.losses import Mask, left_out, read_counts, reads_left_out
+from rubricnb.core.estimates.reads import By, FloatArray, Reads, Value
+from rubricnb.core.estimates.reasons import Reason, Reasons, because
+from rubricnb.core.permutation import directions
 from rubricnb.statistics.variance import crossed_variances
 
 PERMUTATIONS = 500
@@ -107,7 +107,7 @@ def order_effect(
        spread  ascending_minus_descending
     0     0.5                        -0.5
     """
-    return arrays.row_per_group(judgments, by, value, _order_effect)
+    return arrays.row_per_group(judgments, by, value, order_effect_of)
 
 
 def variance_components(
@@ -191,7 +191,8 @@ def ordering_means(reads: Reads) -> FloatArray:
     )
 
 
-def _order_effect(reads: Reads) -> dict[str, Any]:
+def order_effect_of(reads: Reads) -> dict[str, Any]:
+    """Return the row of `order_effect` for the reads of one group."""
     arrays.require_orderings(reads)
     if len(reads.orderings) < 2:
         raise arrays.Unanswerable(Reason("one_ordering_each"))

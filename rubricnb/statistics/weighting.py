@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rubricnb.counting import binned
-from rubricnb.frames import CONDITIONS, Items, Judgments
-from rubricnb.statistics import reads as arrays
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.frames import CONDITIONS, Items, Judgments
+from rubricnb.core.support.counting import binned
 
 _READ = (
     "judge",

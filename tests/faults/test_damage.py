@@ -15,10 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 import rubricnb as rb
-from rubricnb.cli import app
-from rubricnb.judging.contract import Reply
-from rubricnb.judging.rescue import mend
-from rubricnb.judging.store import DamagedStore, Store, StoreError
+from rubricnb.cli.commands import app
+from rubricnb.core.contract import Reply
+from rubricnb.core.store import DamagedStore, Store, StoreError
+from rubricnb.engines.rescue import mend
 
 N = 200
 HERE = Path(__file__).parent
@@ -41,8 +41,8 @@ FILLED = """
 import hashlib, os, sys
 sys.path[:0] = sys.argv[2:4]
 from test_damage import KEYS, text_of
-from rubricnb.judging.contract import Reply
-from rubricnb.judging.store import Store
+from rubricnb.core.contract import Reply
+from rubricnb.core.store import Store
 store = Store(sys.argv[1])
 for i, key in enumerate(KEYS):
     store.put(key, "j", Reply(1, text_of(i), "stop", ((0.2, 0.8),), 9, 5, 7, 0.25))

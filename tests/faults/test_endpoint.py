@@ -17,10 +17,10 @@ from endpoint import completion, endpoint
 from typer.testing import CliRunner
 
 import rubricnb as rb
-from rubricnb.cli import app
-from rubricnb.judging.contract import Message, Request
-from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.run import RunInterrupted, ask
+from rubricnb.cli.commands import app
+from rubricnb.core.contract import Message, Request
+from rubricnb.core.run import RunInterrupted, ask
+from rubricnb.engines.openai import JudgeError
 from studies.recording import record
 
 GOOD = completion(

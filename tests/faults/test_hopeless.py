@@ -16,13 +16,13 @@ import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
-from rubricnb.judging import store as store_module
-from rubricnb.judging.connection import retry_after
-from rubricnb.judging.contract import Reply
-from rubricnb.judging.openai import JudgeError, OpenAIJudge
-from rubricnb.judging.run import RunInterrupted
-from rubricnb.judging.same_model import same_model
-from rubricnb.judging.store import Store, StoreError
+from rubricnb.core import store as store_module
+from rubricnb.core.contract import Reply
+from rubricnb.core.run import RunInterrupted
+from rubricnb.core.store import Store, StoreError
+from rubricnb.engines.connection import retry_after
+from rubricnb.engines.openai import JudgeError, OpenAIJudge
+from rubricnb.engines.same_model import same_model
 
 GOOD = completion("Fine. [RESULT] 2")
 STREAM = b'data: {"choices": [{"delta": {"content": "Fine"}}]}\n\ndata: [DONE]\n\n'

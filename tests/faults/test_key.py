@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import rubricnb as rb
-from rubricnb.judging import redact as redact_module
-from rubricnb.judging.redact import redact
+from rubricnb.engines import redact as redact_module
+from rubricnb.engines.redact import redact
 
 KEY = "sk-proj-0123456789-abcdef"
 ANY_KEY = "correct horse battery staple"  # nothing gives it away
@@ -54,7 +54,7 @@ rb.run(requests.tail(20), judge, fresh=True)
 KILLED = (
     NOTEBOOK.split("judgments =")[0]
     + """
-from rubricnb.judging.store import Store
+from rubricnb.core.store import Store
 store = Store()
 rb.run(requests.head(20), judge, store=store)
 os.kill(os.getpid(), signal.SIGKILL)

@@ -14,9 +14,9 @@ import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
-from rubricnb.judging.rendering import rendered
-from rubricnb.judging.store import Store
-from rubricnb.permutation import single
+from rubricnb.core.permutation import single
+from rubricnb.core.rendering import rendered
+from rubricnb.core.store import Store
 
 SIZE = 20_000
 PROGRAM = """

@@ -14,8 +14,8 @@ import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
-from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.run import RunInterrupted
+from rubricnb.core.run import RunInterrupted
+from rubricnb.engines.openai import JudgeError
 
 GOOD = completion("Fine. [RESULT] 2")
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -260,7 +260,7 @@ def test_what_leaves_this_machine_in_the_clear_is_said(
     plan, asking, capsys, monkeypatch
 ):
     with endpoint(lambda p, h: (200, GOOD, {})) as (url, _):
-        monkeypatch.setattr("rubricnb.judging.address.is_here", lambda host: False)
+        monkeypatch.setattr("rubricnb.core.address.is_here", lambda host: False)
         asking(url, plan.head(1), server="other")
     said = "127.0.0.1 is sent the texts of 1 requests for m, unencrypted (http://): "
     assert said in capsys.readouterr().out

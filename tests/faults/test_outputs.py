@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 import rubricnb as rb
 import studies.__main__
 import tools.__main__
-from rubricnb.book import execute
-from rubricnb.cli import app
-from rubricnb.outputs import check_outputs
+from rubricnb.book.notebooks import execute
+from rubricnb.cli.commands import app
+from rubricnb.core.support.outputs import check_outputs
 from studies.study import check_files
 from tools.twins import student, twins
 
@@ -314,7 +314,7 @@ def test_a_path_is_no_format_string(name, tmp_path):
 def test_papermill_is_given_a_path_that_stays_as_it_is(tmp_path):
     from papermill.parameterize import parameterize_path
 
-    from rubricnb.book import _without_fields
+    from rubricnb.book.notebooks import _without_fields
 
     for name in ("x{n_items}.ipynb", "{0}{.ipynb", "a{{b}}.ipynb", "plain.ipynb"):
         assert parameterize_path(

@@ -13,8 +13,8 @@ import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
-from rubricnb.judging.rendering import rendered
-from rubricnb.judging.store import Store, StoreError
+from rubricnb.core.rendering import rendered
+from rubricnb.core.store import Store, StoreError
 
 CONCURRENCY = 4
 # Everything is imported once; every run is a fork,
@@ -22,7 +22,8 @@ CONCURRENCY = 4
 PROGRAM = f"""
 import os, random, signal, sys, time
 import rubricnb as rb
-from rubricnb.judging import openai, run, store
+from rubricnb.core import run, store
+from rubricnb.engines import openai
 import httpx2, sqlite3, pandas
 
 url, path, what, n_items = sys.argv[1:]
@@ -152,7 +153,7 @@ def test_two_containers_with_one_host_name_and_one_number_pay_for_nothing_twice(
     try:
         subprocess.run([*apart, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no namespaces here; tests/judging/test_store.py has two processes")
+        pytest.skip("no namespaces here; tests/core/test_store.py has two processes")
 
     def answer(payload, headers):
         time.sleep(0.02)

@@ -13,7 +13,7 @@ import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
-from rubricnb.judging.store import Store
+from rubricnb.core.store import Store
 
 CONCURRENCY = 64
 PROGRAM = f"""

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import rubricnb as rb
-from rubricnb.cli import app
-from rubricnb.judging.openai import JudgeError
-from rubricnb.shown import one_line, shown
+from rubricnb.cli.commands import app
+from rubricnb.core.support.shown import one_line, shown
+from rubricnb.engines.openai import JudgeError
 
 # The clipboard, the title, the screen; a C1 introducer;
 # a name that reads backwards; a second line.

@@ -5,7 +5,7 @@ and what they read and write in its cells.
 import jupytext
 import nbformat
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 

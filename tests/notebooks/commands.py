@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner
 from jupyter_client.provisioning import local_provisioner
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import lint
 
 ROOT = book.find_root()

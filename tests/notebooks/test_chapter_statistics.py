@@ -16,8 +16,8 @@ from scipy import stats
 from sklearn.isotonic import IsotonicRegression
 
 import rubricnb as rb
-from rubricnb.permutation import balanced, fixed, shuffled, williams
-from rubricnb.rulers import Calibrator
+from rubricnb.core.permutation import balanced, fixed, shuffled, williams
+from rubricnb.rulers.calibration import Calibrator
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 

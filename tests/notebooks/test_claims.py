@@ -6,8 +6,8 @@ import re
 import pytest
 from cells import code_of
 
-from rubricnb import book
-from rubricnb.data import claims
+from rubricnb.book import notebooks as book
+from rubricnb.sets.papers import claims
 from tools import building
 
 STEMS = building.notebooks(book.find_root())

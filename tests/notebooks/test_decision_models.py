@@ -8,7 +8,7 @@ import pytest
 from cells import code_of
 
 import rubricnb as rb
-from rubricnb.book import find_root
+from rubricnb.book.notebooks import find_root
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from closely import slow_unless_due
 from test_notebooks import SMALL
 
 import rubricnb as rb
-from rubricnb import book, pages
+from rubricnb.book import notebooks as book
+from rubricnb.book import pages
 from tools import building
 
 ROOT = book.find_root()

@@ -10,9 +10,10 @@ import pytest
 from cells import code_of
 
 import rubricnb as rb
-from rubricnb import book, summary
-from rubricnb.judging.results import results_folder
-from rubricnb.summary import SUMMARIES, recorded_summary
+from rubricnb.book import notebooks as book
+from rubricnb.book import summary
+from rubricnb.book.summary import SUMMARIES, recorded_summary
+from rubricnb.core.results import results_folder
 
 NOTEBOOKS = book.find_root() / "notebooks"
 STEMS = sorted(path.stem for path in NOTEBOOKS.glob("*.md"))

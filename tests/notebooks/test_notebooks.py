@@ -11,7 +11,7 @@ from cells import code_of
 from closely import slow_unless_due
 
 import rubricnb as rb
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import building
 from tools.twins import twins as out_of_step
 

@@ -5,7 +5,8 @@ a third of ratings missing.
 import pytest
 
 import rubricnb as rb
-from rubricnb import book, rulers
+from rubricnb import rulers
+from rubricnb.book import notebooks as book
 
 pytestmark = pytest.mark.slow
 ROOT = book.find_root()

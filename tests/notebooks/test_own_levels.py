@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from rubricnb import book
-from rubricnb.plots import display_name
+from rubricnb.book import notebooks as book
+from rubricnb.book.plots import display_name
 
 pytestmark = pytest.mark.slow
 

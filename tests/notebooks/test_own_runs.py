@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 
 JUDGE = {"judge": "simulated:first-biased"}
 FEW = JUDGE | {"n_items": 12, "draws": 2, "studies": 2}

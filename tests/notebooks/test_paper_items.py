@@ -9,7 +9,7 @@ import pytest
 from commands import ROOT, printed
 
 import rubricnb as rb
-from rubricnb.data.papers import paper_items
+from rubricnb.sets.papers import paper_items
 from tools.building import notebooks
 
 # What each document numbers. RULERS' Table 1 and its five equations among them.

@@ -17,7 +17,7 @@ from commands import printed, run
 from endpoint import completion, endpoint
 
 import rubricnb as rb
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools.due import due
 
 ROOT = book.find_root()

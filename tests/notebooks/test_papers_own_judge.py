@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rubricnb import book
-from rubricnb.cli import app
+from rubricnb.book import notebooks as book
+from rubricnb.cli.commands import app
 
 pytestmark = pytest.mark.slow
 ROOT = book.find_root()

@@ -9,7 +9,7 @@ from commands import ROOT, printed, run
 from endpoint import endpoint
 from test_paper_tables import LINES, judged
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import building
 from tools.due import due
 

@@ -9,8 +9,8 @@ from commands import ROOT, printed
 from endpoint import completion, endpoint
 from typer.testing import CliRunner
 
-from rubricnb.cli import app
-from rubricnb.rulers import load_bundle
+from rubricnb.cli.commands import app
+from rubricnb.rulers.bundle import load_bundle
 
 
 def written(payload, headers):

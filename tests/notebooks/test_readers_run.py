@@ -16,9 +16,9 @@ from endpoint import completion, endpoint
 from last_line import prefers_the_last_line
 
 import rubricnb as rb
-from rubricnb import book
-from rubricnb.pages import is_unknown
-from rubricnb.rulers import compile_rubric
+from rubricnb.book import notebooks as book
+from rubricnb.book.pages import is_unknown
+from rubricnb.rulers.compile import compile_rubric
 from tools.onepage import one_page
 
 ROOT = book.find_root()
@@ -40,7 +40,7 @@ BLOCK = re.compile(r"^:{3,}\{div\} (?:answer|story)\n(.*?)^:{3,}$", re.M | re.S)
 SHOWN = re.compile(r"\{glue:figure\} (\S+)")
 LIVE = re.compile(r"\{glue:text\}`([^`:]+)")
 OURS = re.compile(
-    "|".join(rf"\b{re.escape(n)}\b" for n in set(rb.judging.results.judges()["name"]))
+    "|".join(rf"\b{re.escape(n)}\b" for n in set(rb.judging.judges()["name"]))
 )
 
 

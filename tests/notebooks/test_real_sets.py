@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from rubricnb import book
-from rubricnb.summary import recorded_summary
+from rubricnb.book import notebooks as book
+from rubricnb.book.summary import recorded_summary
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 
 pytestmark = pytest.mark.slow
 

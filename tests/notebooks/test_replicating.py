@@ -8,7 +8,7 @@ from endpoint import endpoint
 from test_paper_tables import judged
 
 import rubricnb as rb
-from rubricnb import book
+from rubricnb.book import notebooks as book
 
 pytestmark = pytest.mark.slow
 

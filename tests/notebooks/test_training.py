@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from test_chapter_statistics import defined
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from studies import training
 
 ROOT = book.find_root()

@@ -8,7 +8,7 @@ import pytest
 from cells import code_of
 
 import rubricnb as rb
-from rubricnb.summary import recorded_summary
+from rubricnb.book.summary import recorded_summary
 
 
 @pytest.fixture(scope="module")

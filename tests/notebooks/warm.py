@@ -27,13 +27,13 @@ IMPORTED = (
     ),
     "sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing",
     "statsmodels.api", "statsmodels.stats.power", "statsmodels.stats.proportion",
-    "rubricnb.replication", "rubricnb.rulers", "rubricnb.summary", (
+    "rubricnb.book.replication", "rubricnb.rulers", "rubricnb.book.summary", (
         "rubricnb.statistics"
     ),
-    "rubricnb.pages", "rubricnb.plots", "rubricnb.judging.embedded", (
-        "rubricnb.judging.fitting"
+    "rubricnb.book.pages", "rubricnb.book.plots", "rubricnb.engines.embedded", (
+        "rubricnb.engines.fitting"
     ),
-    "rubricnb.judging.openai", "rubricnb.judging.run",
+    "rubricnb.engines.openai", "rubricnb.core.run",
 )  # fmt: skip
 # What libraries read while they are imported.
 AT_IMPORT = {

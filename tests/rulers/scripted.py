@@ -2,7 +2,7 @@
 
 import json
 
-from rubricnb.judging.contract import Reply
+from rubricnb.core.contract import Reply
 from rubricnb.rulers.simulated import SimulatedGrader
 
 

@@ -6,17 +6,19 @@ import pytest
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.rulers import (
-    Calibrator,
-    agreement,
-    grade,
+from rubricnb.rulers import agreement
+from rubricnb.rulers.agreement import (
+    calibrated,
+    extreme,
     invariance,
     label_agreement,
     label_contrast,
-    load_bundle,
+    verification,
     whole_texts,
 )
-from rubricnb.rulers.agreement import calibrated, extreme, verification
+from rubricnb.rulers.bundle import load_bundle
+from rubricnb.rulers.calibration import Calibrator
+from rubricnb.rulers.grading import grade
 from rubricnb.rulers.simulated import SimulatedGrader
 
 

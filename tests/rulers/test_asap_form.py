@@ -15,15 +15,11 @@ import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
-from rubricnb.judging.embedded import EmbeddedJudge
-from rubricnb.rulers import (
-    compile_rubric,
-    grade,
-    label_agreement,
-    load_bundle,
-    whole_texts,
-)
-from rubricnb.rulers.bundle import VARIANTS
+from rubricnb.engines.embedded import EmbeddedJudge
+from rubricnb.rulers.agreement import label_agreement, whole_texts
+from rubricnb.rulers.bundle import VARIANTS, load_bundle
+from rubricnb.rulers.compile import compile_rubric
+from rubricnb.rulers.grading import grade
 
 TRAITS = ["content", "source evidence", "organization", "language"]
 CUES = {

@@ -7,10 +7,9 @@ from hashlib import sha256
 import pytest
 
 import rubricnb.rulers.bundle as module
-from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.rulers import load_bundle
-from rubricnb.rulers.bundle import LockError, answer_schema, first_problem
+from rubricnb.rulers.bundle import LockError, answer_schema, first_problem, load_bundle
 from rubricnb.rulers.methods import Case, rulers
+from rubricnb.sets.sets import bundled_rubrics
 
 OURS = ["minibench", "hanna", "summeval", "asap-2", "asap-2.0", "summhf", "dress"]
 

@@ -10,8 +10,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
-from rubricnb.rulers import Calibrator
-from rubricnb.rulers.calibration import IsotonicCalibrator
+from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator
 
 SCALE = np.arange(1, 7)
 # The shares of the labels 1 to 6 among the essays of ASAP set 2, rounded.

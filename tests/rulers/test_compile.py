@@ -8,10 +8,11 @@ from scripted import Scripted, changing
 from typer.testing import CliRunner
 
 import rubricnb as rb
-from rubricnb.cli import app
-from rubricnb.judging.contract import Reply
-from rubricnb.rulers import compile_rubric, grade, load_bundle
-from rubricnb.rulers.compile import parse, read_anchors
+from rubricnb.cli.commands import app
+from rubricnb.core.contract import Reply
+from rubricnb.rulers.bundle import load_bundle
+from rubricnb.rulers.compile import compile_rubric, parse, read_anchors
+from rubricnb.rulers.grading import grade
 from rubricnb.rulers.simulated import SimulatedGrader
 
 RUBRIC = rb.load("minibench", n_items=3).rubrics

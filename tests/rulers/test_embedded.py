@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 import rubricnb as rb
-from rubricnb.judging.embedded import EmbeddedJudge
-from rubricnb.rulers import grade, load_bundle
+from rubricnb.engines.embedded import EmbeddedJudge
+from rubricnb.rulers.bundle import load_bundle
+from rubricnb.rulers.grading import grade
 from rubricnb.rulers.scoring import score
 
 BUNDLE = load_bundle("minibench")

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubricnb.rulers import verify_quotes
-from rubricnb.rulers.evidence import SEGMENTATIONS, count_valid, fold, split_units
+from rubricnb.rulers.evidence import (
+    SEGMENTATIONS,
+    count_valid,
+    fold,
+    split_units,
+    verify_quotes,
+)
 
 TEXT = (
     "Dr. Lee paid $3.5 million, e.g. for books. Was it worth it? Yes! “It is over,” "

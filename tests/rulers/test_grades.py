@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.rulers import grade, load_bundle
+from rubricnb.rulers.bundle import load_bundle
 from rubricnb.rulers.grades import Reading, recorded_part
+from rubricnb.rulers.grading import grade
 from rubricnb.rulers.simulated import SimulatedGrader
 from studies.gradings import record_gradings
 

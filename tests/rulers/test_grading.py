@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from scripted import Scripted, changing
 
 import rubricnb as rb
-from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.judging.contract import Reply
-from rubricnb.rulers import grade, load_bundle, whole_texts
-from rubricnb.rulers.bundle import PLACEBOS
+from rubricnb.core.contract import Reply
+from rubricnb.core.validate import check_items
+from rubricnb.rulers.agreement import whole_texts
+from rubricnb.rulers.bundle import PLACEBOS, load_bundle
+from rubricnb.rulers.grading import grade
 from rubricnb.rulers.methods import METHODS
 from rubricnb.rulers.scoring import gate_threshold, score
 from rubricnb.rulers.simulated import SimulatedGrader
-from rubricnb.validate import check_items
+from rubricnb.sets.sets import bundled_rubrics
 
 ITEMS = rb.load("minibench", n_items=45)  # three prompts, 15 texts, three criteria
 BUNDLE = load_bundle("minibench")

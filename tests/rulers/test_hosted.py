@@ -8,12 +8,15 @@ from endpoint import completion, endpoint
 from scripted import Scripted
 
 import rubricnb as rb
-from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.judging.rendering import key_of
-from rubricnb.judging.store import Store
-from rubricnb.rulers import compile_rubric, grade, load_bundle, recorded_grades
+from rubricnb.core.rendering import key_of
+from rubricnb.core.store import Store
+from rubricnb.core.validate import check_items
+from rubricnb.rulers.bundle import load_bundle
+from rubricnb.rulers.compile import compile_rubric
+from rubricnb.rulers.grades import recorded_grades
+from rubricnb.rulers.grading import grade
 from rubricnb.rulers.methods import METHODS
-from rubricnb.validate import check_items
+from rubricnb.sets.sets import bundled_rubrics
 
 ITEMS = rb.load("minibench", n_items=36)  # 12 texts, three criteria
 BUNDLE = load_bundle("minibench")

@@ -3,7 +3,9 @@
 import numpy as np
 
 import rubricnb as rb
-from rubricnb.rulers import compile_rubric, grade, load_bundle
+from rubricnb.rulers.bundle import load_bundle
+from rubricnb.rulers.compile import compile_rubric
+from rubricnb.rulers.grading import grade
 from rubricnb.rulers.simulated import SimulatedGrader
 
 ITEMS = rb.load("minibench")

@@ -13,7 +13,7 @@ import pytest
 from planted import make_criterion_judgments, make_judgments
 
 import rubricnb as rb
-from rubricnb.permutation import balanced, fixed, placebo, shuffled, williams
+from rubricnb.core.permutation import balanced, fixed, placebo, shuffled, williams
 
 
 @cache

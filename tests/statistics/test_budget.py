@@ -6,9 +6,9 @@ import pytest
 from people import pearson, rated
 from planted import jackknife_interval, make_judgments, plain
 
-from rubricnb.permutation import fixed, williams
-from rubricnb.statistics import budget, budget_curve
-from rubricnb.statistics.budget import subsets
+from rubricnb.core.permutation import fixed, williams
+from rubricnb.statistics import budget
+from rubricnb.statistics.budget import budget_curve, subsets
 
 
 def subset_means(judgments, items):

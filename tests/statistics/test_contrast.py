@@ -5,9 +5,9 @@ from people import jackknifed, macro, pearson, rated, spearman, two, wide
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.permutation import balanced, fixed
-from rubricnb.statistics import strategy_contrast, within_item_sd
-from rubricnb.statistics.agreement import papers_interval
+from rubricnb.core.permutation import balanced, fixed
+from rubricnb.statistics.human_agreement import papers_interval, strategy_contrast
+from rubricnb.statistics.variation import within_item_sd
 
 
 def one(*args, **options):

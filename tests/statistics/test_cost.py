@@ -3,8 +3,8 @@ import pytest
 from planted import FIRST, make_judgments
 
 import rubricnb as rb
-from rubricnb.permutation import decode
-from rubricnb.statistics import bias_cost
+from rubricnb.core.permutation import decode
+from rubricnb.statistics.cost import bias_cost
 
 
 def test_table_6_follows_from_table_5():

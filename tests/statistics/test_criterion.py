@@ -4,8 +4,7 @@ import pytest
 from planted import freedom, make_criterion_judgments, plausible
 from scipy import stats
 
-from rubricnb.statistics import criterion_order
-from rubricnb.statistics.criterion import counting_along
+from rubricnb.statistics.criterion import counting_along, criterion_order
 
 FOUR = ("plot", "style", "wit", "depth")
 

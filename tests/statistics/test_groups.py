@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.statistics import score_tendency, stability
+from rubricnb.statistics.scoring_bias import stability
+from rubricnb.statistics.tendency import score_tendency
 
 JUDGES = ["first-biased", "unbiased", "letter-strict"]
 

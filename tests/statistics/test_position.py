@@ -9,13 +9,12 @@ from statsmodels.discrete.conditional_models import ConditionalLogit
 from statsmodels.stats.gof import chisquare_effectsize
 
 import rubricnb as rb
-from rubricnb.data import claims, verdicts
-from rubricnb.judging.fitting import stand_in
-from rubricnb.permutation import balanced, decode, shuffled, williams
-from rubricnb.statistics import at_reads
+from rubricnb.core.estimates.reads import read_groups, reads
+from rubricnb.core.permutation import balanced, decode, shuffled, williams
+from rubricnb.engines.fitting import stand_in
+from rubricnb.sets.papers import claims, verdicts
 from rubricnb.statistics.placement import place
-from rubricnb.statistics.position import quadratic_form
-from rubricnb.statistics.reads import read_groups, reads
+from rubricnb.statistics.position import at_reads, quadratic_form
 
 SHARES = [f"share_{p}" for p in range(1, 6)]
 GAMMAS = [f"log_preference_{p}" for p in range(1, 6)]

@@ -10,11 +10,10 @@ from planted import FIRST, freedom
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.judging.fitting import stand_in
-from rubricnb.judging.profiles import open_profile
-from rubricnb.permutation import balanced, fixed, placebo
-from rubricnb.statistics import rank_reversal, reversal_effect
-from rubricnb.statistics.ranking import prompt_measures
+from rubricnb.core.permutation import balanced, fixed, placebo
+from rubricnb.engines.fitting import stand_in
+from rubricnb.engines.profiles import open_profile
+from rubricnb.statistics.ranking import prompt_measures, rank_reversal, reversal_effect
 
 MEASURES = [
     "kendall_tau",

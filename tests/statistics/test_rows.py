@@ -7,7 +7,7 @@ from planted import make_criterion_judgments, make_judgments, plain
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.permutation import balanced, code, shuffled, williams
+from rubricnb.core.permutation import balanced, code, shuffled, williams
 from rubricnb.statistics.probabilities import at_temperature, position_prior
 
 

@@ -13,8 +13,13 @@ from planted import jackknife_interval, plain, plausible, t_interval
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.judging.profiles import open_profile
-from rubricnb.statistics import gold, reference_pull, score_tendency, tendency_shift
+from rubricnb.engines.profiles import open_profile
+from rubricnb.statistics.tendency import (
+    gold,
+    reference_pull,
+    score_tendency,
+    tendency_shift,
+)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,11 @@ import pytest
 from planted import FIRST, jackknife_interval, make_judgments, plausible, t_interval
 from scipy import stats
 
-from rubricnb.statistics import order_effect, variance_components, within_item_sd
+from rubricnb.statistics.variation import (
+    order_effect,
+    variance_components,
+    within_item_sd,
+)
 
 
 def pivot(judgments):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from rubricnb.judging.results import judges, results_folder
+from rubricnb.core.results import judges, results_folder
 from studies import __main__ as asking
 from studies.contribution import problems, shows
 from studies.recording import counts_of, write_card

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rubricnb.judging.results import results_folder
+from rubricnb.core.results import results_folder
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book/gpu-cluster.md").read_text("utf-8")

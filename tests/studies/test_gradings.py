@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.judging.results import judges
-from rubricnb.rulers import load_bundle, recorded_grades
+from rubricnb.core.results import judges
+from rubricnb.rulers.bundle import load_bundle
+from rubricnb.rulers.grades import recorded_grades
 from studies.cost import study_cost
 from studies.gradings import record_gradings
 from studies.study import ENTRIES
@@ -71,8 +72,8 @@ def test_a_recording_is_no_run_of_judgments(clone):
 def test_the_study_of_the_clone_can_be_read():
     import yaml
 
-    from rubricnb.judging.results import results_folder
-    from rubricnb.rulers import load_bundle
+    from rubricnb.core.results import results_folder
+    from rubricnb.rulers.bundle import load_bundle
     from rubricnb.rulers.methods import METHODS
 
     content = yaml.safe_load(

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.judging.rendering import rendered
-from rubricnb.judging.results import results_folder
-from rubricnb.prompts import inert
+from rubricnb.core.prompts import inert
+from rubricnb.core.rendering import rendered
+from rubricnb.core.results import results_folder
 from studies.injection import ATTACKS, attacked, undefended
 
 

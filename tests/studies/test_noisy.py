@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from studies import noisy
 from studies.intervals import ratio_row
 from studies.recording import read_table as recorded

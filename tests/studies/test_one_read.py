@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.judging.profiles import open_profile
+from rubricnb.engines.profiles import open_profile
 from studies import one_read
 from studies.recording import read_table as recorded
 

@@ -17,10 +17,10 @@ from endpoint import completion, decided, endpoint, sent
 from typer.testing import CliRunner
 
 import rubricnb as rb
-from rubricnb.judging.address import OPENAI, checked
-from rubricnb.judging.judge import describe
-from rubricnb.judging.prices import _REASONING_TOKENS
-from rubricnb.judging.results import results_folder
+from rubricnb.core.address import OPENAI, checked
+from rubricnb.core.judge import describe
+from rubricnb.core.prices import _REASONING_TOKENS
+from rubricnb.core.results import results_folder
 from studies import __main__ as asking
 from studies.contribution import problems, shows
 from studies.cost import study_cost
@@ -74,7 +74,7 @@ def hosted(monkeypatch):
     with endpoint(takes_the_first) as (url, received):
         monkeypatch.setenv("OPENAI_API_KEY", "a-key")
         monkeypatch.setattr(
-            "rubricnb.judging.endpoint.checked",
+            "rubricnb.engines.endpoint.checked",
             lambda address: (url, OPENAI) if OPENAI in address else checked(address),
         )
         yield url, received

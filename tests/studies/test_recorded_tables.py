@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.judging.results import results_folder
+from rubricnb.core.results import results_folder
 from studies import (
     chunks,
     error_budget,

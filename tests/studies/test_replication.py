@@ -7,10 +7,10 @@ import pytest
 
 import rubricnb as rb
 from rubricnb import rulers
-from rubricnb.judging.results import results_folder
-from rubricnb.replication import COLUMNS, FINDINGS
-from rubricnb.statistics.intervals import benjamini_hochberg
-from rubricnb.summary import SUMMARIES, recorded_summary
+from rubricnb.book.replication import COLUMNS, FINDINGS
+from rubricnb.book.summary import SUMMARIES, recorded_summary
+from rubricnb.core.estimates.intervals import benjamini_hochberg
+from rubricnb.core.results import results_folder
 from studies import replication as study
 from studies.intervals import recorded_columns
 

@@ -8,10 +8,10 @@ from endpoint import completion, endpoint
 from typer.testing import CliRunner
 
 import rubricnb as rb
-from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.results import results_folder
-from rubricnb.judging.run import RunInterrupted
-from rubricnb.rulers import recorded_grades
+from rubricnb.core.results import results_folder
+from rubricnb.core.run import RunInterrupted
+from rubricnb.engines.openai import JudgeError
+from rubricnb.rulers.grades import recorded_grades
 from studies import __main__ as asking
 from studies.cost import study_cost
 from studies.gradings import record_gradings

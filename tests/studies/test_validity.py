@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rubricnb.judging.results import results_folder
+from rubricnb.core.results import results_folder
 from studies import validity as module
 from studies.validity import cell_names, validity
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import browser
 
 ROOT = book.find_root()

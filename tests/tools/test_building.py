@@ -10,7 +10,7 @@ import yaml
 from bs4 import BeautifulSoup
 from cells import change
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import building
 
 

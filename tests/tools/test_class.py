@@ -12,7 +12,7 @@ import papermill
 import pytest
 
 import rubricnb as rb
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import twins
 
 ROOT = book.find_root()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rubricnb.book import find_root
+from rubricnb.book.notebooks import find_root
 from tools.clone import Clone
 from tools.lint import ABBREVIATION, RULES, TICS, prose, tic_report, tics
 
@@ -13,13 +13,13 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
     ("public names alone", (
         "notebooks/02_balanced_permutation.md"
     ), "import rubricnb as rb\n",
-     "import rubricnb as rb\nfrom rubricnb.pages import say\n", (
-         "from rubricnb.pages import say"
+     "import rubricnb as rb\nfrom rubricnb.book.pages import say\n", (
+         "from rubricnb.book.pages import say"
      )),
     ("public names alone", "notebooks/02_balanced_permutation.md", (
         "import rubricnb as rb\n"
     ),
-     "import rubricnb.pages\n", "import rubricnb.pages"),
+     "import rubricnb.book.pages\n", "import rubricnb.book.pages"),
     ("public names alone", "notebooks/02_balanced_permutation.md", "rb.balanced(", (
         "rb.hashing("
     ),
@@ -33,7 +33,7 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
     ("command names", "book/running-a-study.md", "-p n_items", "-p n_itemz", "n_itemz"),
     ("troubleshooting list", "book/running-a-study.md", "## Troubleshooting\n",
      "## Troubleshooting\n\n| `this was never said` | x |\n", "this was never said"),
-    ("path or a link", "book/layout.md", "rubricnb/book.py", "rubricnb/boook.py", (
+    ("path or a link", "book/layout.md", "rubricnb/book/notebooks.py", "rubricnb/boook.py", (
         "boook"
     )),
     ("path or a link", "README.md", "](CONTRIBUTING.md", "](CONTRIB.md", "CONTRIB.md"),
@@ -87,16 +87,16 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
     ("bibliography say", "CITATION.cff", "license: ", "license: X-", "license"),
     ("bibliography say", "_config.yml", "title: ", "title: X", "title"),
     ("bibliography say", "book/references.bib", "year = {2026", "year = {2031", "2031"),
-    ("at most six", "rubricnb/data/catalogue.py", "\nimport ",
+    ("at most six", "rubricnb/sets/catalogue.py", "\nimport ",
      "\nimport rubricnb.statistics.position\nimport ", (
          "reaches rubricnb/statistics/position.py"
      )),
-    ("at most six", "rubricnb/data/own.py", "\nimport ", (
-        "\nimport rubricnb.judging.run\nimport "
+    ("at most six", "rubricnb/files/own.py", "\nimport ", (
+        "\nimport rubricnb.core.run\nimport "
     ),
-     "rubricnb/data/own.py reaches ['rubricnb/judging/run.py']"),
+     "rubricnb/files/own.py reaches ['rubricnb/core/run.py']"),
     ("own folder alone", "studies/cost.py", "\nimport pandas",
-     "\nfrom rubricnb.judging.vllm import _open\nimport pandas", "judging.vllm._open"),
+     "\nfrom rubricnb.engines.vllm import _open\nimport pandas", "engines.vllm._open"),
     ("part that declares", "pyproject.toml", 'parquet = [', 'parquet = ["filelock", ',
      "parquet: no module of rubricnb imports filelock"),
     ("part that declares", "pyproject.toml", '"numpy>=2.0",', '"statsmodels",',

@@ -10,7 +10,7 @@ import zipfile
 import nbformat
 import pytest
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import browser, lite
 
 ROOT = book.find_root()

@@ -10,7 +10,7 @@ import pytest
 from cells import SVG, glued
 from typer.testing import CliRunner
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools.__main__ import app
 from tools.onepage import one_page
 

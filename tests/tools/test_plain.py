@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import building, plain, twins
 
 ROOT = book.find_root()

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from rubricnb.book import find_root
+from rubricnb.book.notebooks import find_root
 from tools import ratchet
 from tools.__main__ import app
 from tools.clone import Clone
@@ -34,7 +34,7 @@ def now():
         ),
         (
             "_ext/public_names.py",
-            "\nfrom rubricnb.judging.vllm import _open\n",
+            "\nfrom rubricnb.engines.vllm import _open\n",
             {("_ext", "private imports"): 1},
         ),
         (

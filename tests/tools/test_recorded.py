@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import building, recorded
 
 CHAPTER = """\

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from cells import SVG, glued
 
-from rubricnb import book
+from rubricnb.book import notebooks as book
 from tools import slides
 
 

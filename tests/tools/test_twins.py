@@ -8,8 +8,8 @@ import pytest
 from cells import change
 
 import rubricnb as rb
-from rubricnb import book
-from rubricnb.checks import unseal
+from rubricnb.book import notebooks as book
+from rubricnb.book.checks import unseal
 from tools import building, twins
 
 

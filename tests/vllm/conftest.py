@@ -20,7 +20,7 @@ TOOL = SHARED / "tools" / "get_weights.py"
 
 @pytest.fixture(scope="session")
 def smollm2_gguf():
-    from rubricnb.judging.embedded import default_weights
+    from rubricnb.engines.embedded import default_weights
 
     return default_weights()
 

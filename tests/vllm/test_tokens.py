@@ -19,10 +19,10 @@ from tokenizers import (
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import rubricnb as rb
-from rubricnb.judging.contract import Message, Request
-from rubricnb.judging.rendering import rendered
-from rubricnb.judging.tokens import _PROBES, Tokens
-from rubricnb.judging.vllm import VLLMJudge, _first_slot
+from rubricnb.core.contract import Message, Request
+from rubricnb.core.rendering import rendered
+from rubricnb.engines.tokens import _PROBES, Tokens
+from rubricnb.engines.vllm import VLLMJudge, _first_slot
 
 BYTES = pre_tokenizers.ByteLevel.alphabet()
 # What splits a text into words → whether the cut is exact for it.
@@ -192,7 +192,7 @@ def test_a_line_is_encoded_once_whatever_stands_before_it(tokenizer):
 def test_lines_that_are_kept_are_forgotten_before_they_fill_the_memory(
     tokenizer, monkeypatch
 ):
-    monkeypatch.setattr("rubricnb.judging.tokens._MOST_CHARACTERS", 1000)
+    monkeypatch.setattr("rubricnb.engines.tokens._MOST_CHARACTERS", 1000)
     tokens = Tokens(tokenizer)
     for n in range(200):
         text = f"Text {n} of many.\nScore:"

@@ -11,13 +11,13 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import rubricnb as rb
-from rubricnb.judging.contract import Message, Request
-from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.readout import read
-from rubricnb.judging.rendering import rendered
-from rubricnb.judging.sharing import Limit
-from rubricnb.judging.tokens import Tokens
-from rubricnb.prompts import render
+from rubricnb.core.contract import Message, Request
+from rubricnb.core.prompts import render
+from rubricnb.core.readout import read
+from rubricnb.core.rendering import rendered
+from rubricnb.core.sharing import Limit
+from rubricnb.engines.openai import JudgeError
+from rubricnb.engines.tokens import Tokens
 
 LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}
 # On a processor one engine after the other must fit;

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rubricnb as rb
-from rubricnb import book
+from rubricnb.book import notebooks as book
 
 ROOT = book.find_root()
 SCORES = ROOT / "examples" / "own-data" / "my_scores.csv"

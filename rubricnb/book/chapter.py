@@ -1,0 +1,308 @@
+"""The steps that chapters share: load items, ask the judge, compare with the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rubricnb.book import pages
+from rubricnb.book.replication import recorded_replication
+from rubricnb.core.estimates.intervals import jackknife_t
+from rubricnb.core.frames import Items
+from rubricnb.core.judge import configured
+from rubricnb.core.run import run
+from rubricnb.core.support.folders import results_folder
+from rubricnb.sets.catalogue import load
+from rubricnb.sets.identities import recompute
+from rubricnb.sets.papers import check_paper_judge, claims, paper_judges, verdicts
+
+_ASKED_WITH = ("readout", "seed", "temperature")
+Estimate = float | Sequence[float]  # a value, or a value with the ends of its interval
+
+
+class Chapter:
+    """A chapter with its parameters: the items, the judge,
+    and the statements that it checks.
+
+    Parameters
+    ----------
+    number
+        Of the chapter (``05``), or its stem.
+    parameters
+        Its parameters by name, as ``globals()`` has them: dataset, path, rubric,
+        n_items, seed, judge, judge_options, readout, temperature, fresh, paper_judge.
+        Others are ignored, and a chapter may lack some.
+
+    Attributes
+    ----------
+    judge
+        What `rubricnb.run` takes: opened if its engine has options, else as it was
+        given.
+    asking
+        For `rubricnb.plan`: readout, seed, temperature and the options of requests.
+    said
+        The papers' statements that this chapter checks, as from `rubricnb.data.claims`.
+    recomputed
+        Series: the value of every statement about the papers' own tables, by
+        ``claim_id``.
+    needs
+        For `say` and `tell`: "`logprobs`" if the judge is not asked for probabilities,
+        else empty.
+    who
+        The name in a statement's id: that of `paper_judge`, else ``your judge``.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> dataset, n_items, judge, readout = "minibench", 30, "simulated:first-biased", "score"
+    >>> chapter = Chapter("05", globals())
+    >>> items = chapter.load()
+    >>> judgments = chapter.run(rb.plan(items, rb.balanced(5), **chapter.asking))
+    simulated:first-biased: 300 of 300 in ...
+    >>> len(judgments), int(chapter.recomputed["v2/significant/all"])
+    (300, 20)
+    """
+
+    def __init__(
+        self, number: str, parameters: Mapping[str, Any] | None = None
+    ) -> None:
+        self._given = given = dict(parameters or {})
+        options = given.get("judge_options", {})
+        self.judge, settings = configured(given.get("judge", ""), options)
+        self.asking = {
+            name: given[name] for name in _ASKED_WITH if name in given
+        } | settings
+        self.said = claims(number)
+        self.recomputed = recompute(self.said).set_index("claim_id")["value"]
+        self.needs = (
+            "`logprobs`" if given.get("readout", "logprobs") != "logprobs" else ""
+        )
+        judge = check_paper_judge(
+            given.get("paper_judge", ""), self.said["paper"].unique()
+        )
+        self.who = judge.lower() or "your judge"
+
+    def load(self, dataset: str | None = None, n_items: int | None = None) -> Items:
+        """Load the chapter's dataset, or another with the same parameters."""
+        given = self._given
+        return load(
+            dataset or given["dataset"],
+            n_items=(given.get("n_items", 0) if n_items is None else n_items) or None,
+            seed=given.get("seed", 0),
+            path=given.get("path") or None,
+            rubric=given.get("rubric") or None,
+        )
+
+    def load_each(self, criterion: str = "") -> dict[str, Items]:
+        """Load every dataset of ``a+b``, or of each the items of one criterion."""
+        loaded = {name: self.load(name) for name in self._given["dataset"].split("+")}
+        if not criterion:
+            return loaded
+        offered = pd.concat(loaded.values())["criterion"].unique()
+        if criterion not in offered:
+            raise ValueError(
+                f"{'+'.join(loaded)} has no criterion {criterion!r}, but "
+                f"{', '.join(offered)}"
+            )
+        return {
+            name: own[own["criterion"] == criterion] for name, own in loaded.items()
+        }
+
+    def run(self, requests: pd.DataFrame) -> pd.DataFrame:
+        """Return the judge's answers; recorded ones if they exist, unless ``fresh``."""
+        return run(requests, self.judge, fresh=self._given.get("fresh", False))
+
+    def verdicts(
+        self,
+        own: Mapping[str, Estimate],
+        judgments: pd.DataFrame | None = None,
+        unmeasured: bool = False,
+    ) -> pd.DataFrame:
+        """Show the papers' claims beside our results,
+        and glue how many were not measured.
+
+        Parameters
+        ----------
+        own
+            claim_id → value, or value with the ends of its interval. What is no
+            statement of this chapter is left out.
+        judgments
+            What they were computed from: a simulated judge replicates nothing.
+        unmeasured
+            As of `rubricnb.book.pages.says_finds`.
+
+        Returns
+        -------
+        DataFrame
+            As from `rubricnb.data.verdicts`. ``unmeasured`` and ``n-claims`` are glued.
+        """
+        simulated = judgments is not None and judgments["source"].iloc[0] == "simulated"
+        estimates = {} if simulated else dict(own)
+        found = {**self.recomputed, **estimates}
+        known = set(self.said["claim_id"])
+        rows = [
+            (claim, *_with_ends(value))
+            for claim, value in found.items()
+            if claim in known
+        ]
+        table = pd.DataFrame(rows, columns=["claim_id", "value", "low", "high"])
+        judged = verdicts(self.said, table)
+        pages.show("tab-verdicts", pages.says_finds(judged, unmeasured))
+        missing = judged["value"].isna() & (judged["judge"] != "")
+        pages.say(unmeasured=int(missing.sum()), n_claims=len(judged))
+        return judged
+
+    def beside_paper(
+        self,
+        name: str,
+        table: str,
+        own: Mapping[str, Estimate],
+        columns: Mapping[str, str],
+        printed: Mapping[str, Estimate] | None = None,
+        theirs: Mapping[str, Estimate] | None = None,
+    ) -> None:
+        """Show the reader's judge on top of a paper's table, in its rows and columns.
+
+        Below it come the rows of `paper_judge`, then those of the other judges.
+
+        Parameters
+        ----------
+        name
+            Of the shown table.
+        table
+            How the ids of its statements begin: ``v2/table-2``. An id goes on with the
+            judge and what else names the row, and ends in the column:
+            ``v2/table-2/JUDGE/hanna/chi2``. Where it names none, the row is that of the
+            statement's judge.
+        own
+            As for `verdicts`; rows are those of `who`.
+        columns
+            The end of an id → the head of its column.
+        printed
+            What the paper prints there and no statement has: intervals, say. Ids
+            likewise.
+        theirs
+            As `own`, with intervals computed as the paper computes its own: further
+            rows.
+        """
+        said = self.said.set_index("claim_id")
+        spelled = {judge.lower(): judge for judge in paper_judges()}
+        cells: dict[tuple[str, ...], dict[str, str]] = {}
+        ours = "here, our interval" if theirs else "here"
+        for source, found in (
+            (ours, own),
+            ("here, the paper's interval", theirs or {}),
+            ("paper", dict(said["published"]) | dict(printed or {})),
+        ):
+            for claim, value in found.items():
+                *row, end = str(claim).removeprefix(table + "/").split("/")
+                if str(claim).startswith(table + "/") and end in columns:
+                    row = row or [
+                        said["judge"][claim].lower() if source == "paper" else self.who
+                    ]
+                    written = _cell(value, printed=source == "paper")
+                    cells.setdefault((source, *row), {})[columns[end]] = written
+        places = [self.who, *dict.fromkeys(judge for _, judge, *_ in cells)]
+        rows = [
+            {"judge": spelled.get(judge, judge), "": " ".join(rest), "from": source}
+            | row
+            for (source, judge, *rest), row in sorted(
+                cells.items(),
+                key=lambda cell: (cell[0][0] == "paper", places.index(cell[0][1])),
+            )
+        ]
+        shown = pd.DataFrame(
+            rows, columns=["judge", "", "from", *dict.fromkeys(columns.values())]
+        )
+        shown = shown.replace({"": {"": None}}).dropna(axis="columns", how="all")
+        pages.show(name, shown.fillna("–"))
+
+    def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
+        """Show whether the papers' findings replicate with recorded judges,
+        and glue the counts.
+        """
+        held = recorded_replication(*findings).dropna(subset="estimate")
+        pages.show(name, pages.replicated(held))
+        verdict = held["verdict"]
+        pages.say(
+            n_real=len(held),
+            n_holds=int((verdict == "replicates").sum()),
+            n_fails=int((verdict == "does not").sum()),
+        )
+        return held
+
+
+def recorded_tables(prefix: str) -> dict[str, pd.DataFrame]:
+    """Read the tables of a study in ``results/``.
+
+    Parameters
+    ----------
+    prefix
+        Path below ``results/`` without the end that tells the tables apart:
+        ``recordings/readouts_``.
+
+    Returns
+    -------
+    dict
+        The end of a table's name → the table.
+
+    Examples
+    --------
+    >>> sorted(recorded_tables("recordings/readouts_"))
+    ['missing', 'pairs', 'position', 'status']
+    """
+    paths = sorted(results_folder().glob(f"{prefix}*.csv"))
+    start = prefix.rpartition("/")[2]
+    return {path.stem.removeprefix(start): pd.read_csv(path) for path in paths}
+
+
+def jackknifed(
+    estimate: Callable[[NDArray[np.bool_]], float], cluster: NDArray[Any]
+) -> tuple[float, float, float]:
+    """Return an estimate and its 95 % interval from leaving out every cluster in turn.
+
+    Parameters
+    ----------
+    estimate
+        Of the kept items, which a mask names.
+    cluster
+        The cluster of every item; with one cluster the ends are NaN.
+
+    Examples
+    --------
+    >>> values, cluster = np.array([1.0, 2.0, 4.0, 5.0]), np.array(["a", "a", "b", "b"])
+    >>> [round(x, 1) for x in jackknifed(lambda kept: values[kept].mean(), cluster)]
+    [3.0, -16.1, 22.1]
+    """
+    whole = float(estimate(np.ones(len(cluster), dtype=bool)))
+    names = np.unique(cluster)
+    if len(names) < 2:
+        return whole, np.nan, np.nan
+    left = np.array([estimate(cluster != name) for name in names])
+    return whole, *jackknife_t(whole, left).ends
+
+
+def _with_ends(value: Estimate) -> tuple[float, float, float]:
+    middle, low, high = [*np.atleast_1d(np.asarray(value, float)), np.nan, np.nan][:3]
+    return middle, low, high
+
+
+def _cell(value: Estimate, printed: bool) -> str:
+    """Write a number of a table: what a paper prints with all its digits,
+    ours rounded.
+    """
+    # no −0, no 1e−18
+    middle, low, high = (round(x, 9) + 0.0 for x in _with_ends(value))
+    if np.isnan(middle):
+        return "–"
+    if np.isfinite(low + high):
+        written = f"{middle:.3g} [{low:.3g}, {high:.3g}]"
+    elif printed:
+        written = f"{middle:.10g}"
+    else:
+        written = f"{middle:.4g}" if abs(middle) < 1000 else f"{middle:.1f}"
+    return written.replace("-", "−")

@@ -1,0 +1,786 @@
+"""What all pages print alike: the source of their numbers,
+and the paper beside ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from copy import copy
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.core.results import judges as recorded_judges
+from rubricnb.core.support.naming import CannotShow as CannotShow
+from rubricnb.core.support.naming import as_markdown, check_answered, join_distinct
+from rubricnb.core.support.naming import check_rated as check_rated
+from rubricnb.core.support.naming import condition_names as condition_names
+from rubricnb.core.support.naming import truth_of as truth_of
+from rubricnb.sets.papers import NO_INTERVAL
+
+_ONE_CLUSTER = (
+    ". All texts belong to one cluster, which tells nothing of how others vary: there "
+    "are no intervals and no tests, which take more items"
+)
+
+
+def say(
+    values: Mapping[str, Any] | None = None, /, needs: str = "", **named: Any
+) -> None:
+    """Glue values of this run for a page's prose,
+    which names them in ``{glue:text}`` roles.
+
+    A chapter's answer and story, and every sentence that names one of the book's
+    judges, take recorded values instead, in ``{recorded}`` roles, which a different run
+    cannot change.
+
+    Parameters
+    ----------
+    values
+        Names and values; for names that are no Python words.
+    needs
+        What the values need, such as `Chapter.needs`. One that is not known says so,
+        and the page shows this line in place of the whole paragraph.
+    **named
+        Names and values; ``n_items=3`` is glued as ``n-items``.
+
+    Examples
+    --------
+    >>> say({"27B-ratio": 1.8}, n_items=30)  # prints nothing
+    """
+    dashed = {name.replace("_", "-"): value for name, value in named.items()}
+    for name, value in {**(values or {}), **dashed}.items():
+        # not "np.int64(3)"
+        value = value.item() if isinstance(value, np.generic) else value
+        shown = _unknown_note(needs) if is_unknown(str(value)) else value
+        _glue(name, shown, display=False)
+
+
+def tell(name: str, text: str, needs: str = "") -> None:
+    """Glue a whole paragraph, chosen by what was found, for a ``{glue:md}`` directive.
+
+    Parameters
+    ----------
+    name
+        What the directive names.
+    text
+        Markdown. If it holds a NaN, one line in its place says what is missing.
+    needs
+        As for `say`.
+
+    Examples
+    --------
+    >>> low = 0.2
+    >>> tell("gain", "Ten orders pick better texts." if low > 0 else "That is inconclusive.")
+    """
+    from IPython.display import Markdown
+
+    markdown: Any = Markdown
+    _glue(
+        name,
+        markdown(_unknown_note(needs) if is_unknown(text) else text),
+        display=False,
+    )
+
+
+def fill(text: str) -> None:
+    """Show a paragraph with the numbers of this run, in a notebook for a class.
+
+    The book puts them into its pages. A notebook has no pages, so a cell shows the
+    paragraph, and shows it again whenever one of its numbers is known.
+
+    Parameters
+    ----------
+    text
+        Markdown with ``{glue:text}`` roles, which name what `say` and `tell` were
+        given.
+
+    Examples
+    --------
+    >>> fill("Asked: {glue:text}`n-items` texts.")
+    Asked: … texts.
+    """
+    from IPython.display import Markdown, display
+
+    run = _current_run()
+    markdown: Any = Markdown
+    show_block: Any = display
+    if run is None:
+        print(filled(text, {}))
+        return
+    handle = show_block(markdown(filled(text, run.values)), display_id=True)
+    run.paragraphs.append((text, handle))
+
+
+def filled(text: str, values: Mapping[str, Any]) -> str:
+    """Return a paragraph with the values that its roles name.
+
+    Examples
+    --------
+    >>> filled("{glue:text}`share:.0%` of {glue:text}`n`", {"share": 0.25, "n": "9"})
+    '25% of 9'
+    >>> filled("{glue:text}`share` of {glue:text}`n`", {"n": "9"})
+    '… of 9'
+    """
+    from rubricnb.book.notebooks import glued_text
+
+    plain_values = {name: {"text/plain": repr(value)} for name, value in values.items()}
+
+    def value_of(role: re.Match[str]) -> str:
+        return str(glued_text(role[1], plain_values) or "…")
+
+    def fill_paragraph(paragraph: str) -> str:
+        printed_values = map(value_of, _VALUE_ROLE.finditer(paragraph))
+        # as on a page of the book, one line in place of what is not known
+        unknown_note = next(filter(is_unknown, printed_values), "")
+        return unknown_note or _VALUE_ROLE.sub(value_of, paragraph)
+
+    return "\n\n".join(map(fill_paragraph, text.split("\n\n")))
+
+
+_VALUE_ROLE = re.compile(r"\{glue:text\}`([^`]+)`")
+
+
+class _Run:
+    """What a notebook's kernel has said, and the paragraphs that show it."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.paragraphs: list[tuple[str, Any]] = []
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep a value; show the paragraphs that name it again."""
+        from IPython.display import Markdown
+
+        markdown: Any = Markdown
+        self.values[name] = value
+        role = re.compile(rf"\{{glue:text\}}`{re.escape(name)}[:`]")
+        for paragraph, handle in self.paragraphs:
+            if role.search(paragraph):
+                handle.update(markdown(filled(paragraph, self.values)))
+
+
+def _current_run() -> _Run | None:
+    """What this kernel has said; None outside of a notebook."""
+    from IPython.core.getipython import get_ipython
+
+    shell: Any = get_ipython()  # type: ignore[no-untyped-call, unused-ignore]
+    if shell is None:
+        return None
+    if not hasattr(shell, "rubricnb_run"):
+        shell.rubricnb_run = _Run()
+    run: _Run = shell.rubricnb_run
+    return run
+
+
+def _glue(name: str, value: Any, display: bool = True) -> None:
+    """Keep a value for the book's pages, and show it; without MyST-NB, show it only."""
+    if not display and (run := _current_run()):
+        run.keep(name, getattr(value, "data", value))
+    try:
+        from myst_nb import glue
+    except ModuleNotFoundError:  # a class: nobody builds a page of what runs there
+        if display:
+            from IPython.display import display as show
+
+            show(value)  # type: ignore[no-untyped-call, unused-ignore]
+    else:
+        glue(name, value, display=display)
+
+
+def is_unknown(text: str) -> bool:
+    """Whether a text has a NaN in the place of a number, or says that it is missing.
+
+    Examples
+    --------
+    >>> is_unknown("p = NaN"), is_unknown("from nan to nan"), is_unknown("Nan's answer")
+    (True, True, False)
+    >>> is_unknown("Not asked: needs `logprobs`.")
+    True
+    """
+    return bool(re.search(r"\b(?:NaN|nan)\b", text)) or text.startswith(
+        _UNKNOWN_PREFIXES
+    )
+
+
+_UNKNOWN_PREFIXES = ("Not asked: needs ", "Not known from the judgments of this run.")
+
+
+def _unknown_note(needs: str) -> str:
+    return f"{_UNKNOWN_PREFIXES[0]}{needs}." if needs else _UNKNOWN_PREFIXES[1]
+
+
+def show(
+    name: str, what: Any, size: tuple[float, float] | None = None, **formats: Any
+) -> None:
+    """Show a figure or a table, and glue it for the place of its caption.
+
+    The book shows it there only; a notebook that is run by itself shows it below the
+    cell.
+
+    Parameters
+    ----------
+    name
+        What a ``{glue:figure}`` directive names.
+    what
+        Axes, a figure (closed afterwards), a frame or a Styler. The index of a frame is
+        shown only if it has names: one of bare numbers says nothing.
+    size
+        Of a figure: width and height in inches.
+    **formats
+        Of a frame: what pandas' ``Styler.format`` takes, such as ``precision=2``.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> show("fig-a", plt.figure().add_subplot(), size=(6, 3))
+    <Figure size ... with 1 Axes>
+    >>> plt.get_fignums()
+    []
+    """
+    from matplotlib import pyplot
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    if isinstance(what, Axes):
+        what = what.figure
+    if isinstance(what, Figure) and size is not None:
+        what.set_size_inches(size)
+    if isinstance(what, pd.DataFrame):
+        what = _laid_out(what, formats)
+    _glue(name, what)
+    if isinstance(what, Figure):
+        pyplot.close(what)
+
+
+def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
+    frame = frame.drop(columns="codes", errors="ignore")  # `reason` has their sentences
+    is_numbered = frame.index.name is None and pd.api.types.is_integer_dtype(
+        frame.index
+    )
+    if not is_numbered and not formats:
+        return frame
+    styler = frame.style.format(**formats)
+    return styler.hide(axis="index") if is_numbered else styler
+
+
+def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
+    """Say whose numbers a page shows: source, judge, dataset,
+    readout, and what `human` is.
+
+    Parameters
+    ----------
+    judgments
+        What `rubricnb.run` or `rubricnb.simulate` returned, or the scores of
+        `rubricnb.rulers`.
+    intervals
+        Whether the page has intervals and tests; then it is said if all texts belong to
+        one cluster, for which none is defined.
+
+    Returns
+    -------
+    str
+        One line of Markdown, in which no name acts as markup; several judges or
+        datasets are listed.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench", n_items=30)
+    >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")
+    >>> print(numbers_of(judgments))
+    Numbers on this page: simulated, judge simulated:unbiased, minibench (designed quality), \
+300 judgments, readout logprobs
+    """
+    datasets = [
+        f"{name} (designed quality)" if name.startswith("minibench") else name
+        for name in map(as_markdown, judgments["dataset"].unique())
+    ]
+    check_answered(judgments)
+    is_graded = "method" in judgments
+    readout_column = "method" if is_graded else "readout"
+    has_one_cluster = (
+        intervals
+        and judgments.groupby("dataset", observed=True)["cluster_id"].nunique().min()
+        < 2
+    )
+    return (
+        f"Numbers on this page: {join_distinct(judgments['source'])}, judge "
+        f"{join_distinct(judgments['judge'])}, {' and '.join(datasets)}, "
+        f"{len(judgments):,} {'scores' if is_graded else 'judgments'}, "
+        f"{readout_column} {join_distinct(judgments[readout_column])}"
+    ) + (_ONE_CLUSTER if has_one_cluster else "")
+
+
+def check_drawn(
+    figure: str, frame: pd.DataFrame, n_rows: int, **columns: str | Iterable[str]
+) -> None:
+    """Check that a figure of recorded data is drawn
+    from what its caption and alt text describe.
+
+    A new recording adds rows to a table. Without this check it would add a line to a
+    figure too, and nobody would look.
+
+    Parameters
+    ----------
+    figure
+        Its name, for the message.
+    frame
+        What is drawn.
+    n_rows
+        The rows it has.
+    **columns
+        Column → every value in it: one, or a collection.
+
+    Raises
+    ------
+    ValueError
+        Names the figure, what it should be drawn from, and what the frame has instead.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"judge": "SmolLM2", "dataset": ["hanna", "vicuna"]})
+    >>> check_drawn("fig-places", table, 2, judge="SmolLM2", dataset=["hanna", "vicuna"])
+    >>> check_drawn("fig-places", table, 1, dataset="hanna")
+    Traceback (most recent call last):
+    ...
+    ValueError: figure fig-places describes other data than its frame has: 2 rows (described: 1); \
+dataset = hanna, vicuna (described: hanna). Look at the figure, then change its caption, its alt \
+text and this check together
+    """
+    differences = (
+        [] if len(frame) == n_rows else [f"{len(frame):,} rows (described: {n_rows:,})"]
+    )
+    for column, described in columns.items():
+        values = set(frame[column].astype(str))
+        expected = {described} if isinstance(described, str) else set(described)
+        if values != expected:
+            differences.append(
+                f"{column} = {_join_sorted(values)} "
+                f"(described: {_join_sorted(expected)})"
+            )
+    if differences:
+        raise ValueError(
+            f"figure {figure} describes other data than its frame has: "
+            f"{'; '.join(differences)}. Look at the figure, then change its caption, "
+            "its alt text and this check together"
+        )
+
+
+def _join_sorted(values: set[str]) -> str:
+    return ", ".join(sorted(values)) or "nothing"
+
+
+def percent(x: float, digits: int = 0) -> str:
+    """Format a share in per cent; ``NaN`` if it is unknown.
+
+    Examples
+    --------
+    >>> percent(0.531), percent(0.531, 1), percent(float("nan"))
+    ('53 %', '53.1 %', 'NaN')
+    """
+    return f"{100 * x:.{digits}f} %" if np.isfinite(x) else "NaN"
+
+
+def p_value(p: float, digits: int | None = None) -> str:
+    """Write a p-value for a sentence or, with a number of digits, for a table.
+
+    Parameters
+    ----------
+    p
+        One that is not known is ``NaN``.
+    digits
+        Of the bare number in a table, which says "<" below the smallest that it can
+        show.
+
+    Examples
+    --------
+    >>> p_value(0.0004), p_value(0.031), p_value(0.42)
+    ('p < .001', 'p = .03', 'p = .42')
+    >>> p_value(0.0004, 3), p_value(0.031, 4)
+    ('< .001', '0.0310')
+    """
+    if np.isnan(p):
+        return "p = NaN" if digits is None else "NaN"
+    if digits is not None:
+        return f"< .{1:0{digits}}" if p < 10**-digits else f"{p:.{digits}f}"
+    if p < 0.001:
+        return "p < .001"
+    return f"p = {p:.{3 if p < 0.01 else 2}f}".replace("0.", ".")
+
+
+def signed(x: float, digits: int = 2) -> str:
+    """Format a number with its sign, a true minus; ``NaN`` if it is unknown.
+
+    Examples
+    --------
+    >>> signed(0.123), signed(-0.123, 1)
+    ('+0.12', '−0.1')
+    """
+    return _with_minus(f"{x:+.{digits}f}") if np.isfinite(x) else "NaN"
+
+
+def interval(
+    row: Any, name: str = "value", scale: float = 1
+) -> tuple[float, float, float]:
+    """Return an estimate and the ends of its interval; NaN if unknown.
+
+    Parameters
+    ----------
+    row
+        A row of what a statistic returns: a Series, a mapping or a named tuple.
+    name
+        Column of the estimate; the interval is in ``{name}_low``, ``{name}_high``, or
+        in ``low`` and ``high``.
+    scale
+        What the numbers are multiplied with.
+
+    Examples
+    --------
+    >>> interval({"r": 0.93, "low": 0.72, "high": None}, "r", 100)
+    (93.0, 72.0, nan)
+    """
+    values = row._asdict() if hasattr(row, "_asdict") else row
+    ends = [values.get(f"{name}_{end}", values.get(end)) for end in ("low", "high")]
+    middle, low, high = (
+        np.nan if pd.isna(number) else scale * float(number)
+        for number in (values[name], *ends)
+    )
+    return middle, low, high
+
+
+def estimate(
+    row: Any, name: str = "value", digits: str = ".2f", scale: float = 1, unit: str = ""
+) -> Any:
+    """Format an estimate with its interval for a sentence or a table;
+    unknown ones say why.
+
+    Parameters
+    ----------
+    row
+        A row of what a statistic returns, as `interval` takes it, or the whole frame.
+    name
+        Column of the estimate.
+    digits
+        Format of the three numbers.
+    scale, unit
+        What the numbers are multiplied with, and what follows the estimate: 100 and "
+        %".
+
+    Returns
+    -------
+    str or list of str
+        The estimate and [low, high]; in place of what is NaN the row's ``reason``, in
+        brackets. Of a frame, that of every row.
+
+    Examples
+    --------
+    >>> estimate(pd.Series({"r": 0.93, "r_low": 0.72, "r_high": 0.98, "reason": ""}), "r")
+    '0.93 [0.72, 0.98]'
+    >>> row = {"delta_r": -0.1, "low": None, "reason": "one cluster: intervals need two"}
+    >>> estimate(row, "delta_r", "+.3f")
+    '−0.100 (one cluster: intervals need two)'
+    """
+    if isinstance(row, pd.DataFrame):
+        return [
+            estimate(record, name, digits, scale, unit)
+            for record in row.to_dict("records")
+        ]
+    middle, low, high = interval(row, name, scale)
+    point = "" if np.isnan(middle) else f"{middle:{digits}}{unit}"
+    if point and not (np.isnan(low) or np.isnan(high)):
+        unsigned = digits.lstrip("+")
+        return _with_minus(f"{point} [{low:{unsigned}}, {high:{unsigned}}]")
+    values = row._asdict() if hasattr(row, "_asdict") else row
+    reason = f"({values.get('reason') or 'not known'})"
+    return f"{_with_minus(point)} {reason}" if point else reason
+
+
+def _with_minus(numbers: str) -> str:
+    return numbers.replace("-", "−")
+
+
+def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
+    """Write the root of V²_U with its interval,
+    for every row of what `position_bias` returns.
+
+    Parameters
+    ----------
+    table
+        ``v2_unbiased``, ``v2_unbiased_low``, ``v2_unbiased_high`` and, for what is NaN,
+        ``reason``.
+    digits
+        Format of the three numbers.
+
+    Returns
+    -------
+    list of str
+        As `estimate` writes it. The roots are taken last; that of a negative square is
+        0.
+
+    Examples
+    --------
+    >>> row = {"v2_unbiased": 0.04, "v2_unbiased_low": -0.01, "v2_unbiased_high": 0.09}
+    >>> unbiased_v(pd.DataFrame([row]))
+    ['0.20 [0.00, 0.30]']
+    """
+    names = [f"v2_unbiased{end}" for end in ("", "_low", "_high")]
+    roots = table[names].clip(lower=0) ** 0.5
+    return estimate(roots.assign(reason=table.get("reason", "")), "v2_unbiased", digits)
+
+
+def short_names(judges: pd.Series) -> pd.Series:
+    """Name judges as figures, tables and prose do, by ``results/judges.csv``.
+
+    Parameters
+    ----------
+    judges
+        Slugs, a column of judgments or of what a statistic returns.
+
+    Returns
+    -------
+    Series
+        Ordered categories, from small to large; a judge that is not recorded keeps its
+        slug and comes after those that are.
+
+    Examples
+    --------
+    >>> names = short_names(pd.Series(["simulated:unbiased", "smollm2-135m-instruct-vllm"]))
+    >>> names.tolist(), names.sort_values().tolist()
+    (['simulated:unbiased', 'SmolLM2'], ['SmolLM2', 'simulated:unbiased'])
+    """
+    recorded_names = recorded_judges().set_index("slug")["name"]
+    slugs = judges.astype(str)
+    names = slugs.map(recorded_names).fillna(slugs)
+    return names.astype(
+        pd.CategoricalDtype(
+            list(dict.fromkeys([*recorded_names, *names])), ordered=True
+        )
+    )
+
+
+def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame:
+    """Lay out verdicts as the table "paper says / we find".
+
+    Parameters
+    ----------
+    verdicts
+        What `rubricnb.data.verdicts` returns.
+    unmeasured
+        Whether to list what was not measured about a judge or a dataset too. What was
+        not measured about all of them is always listed, with the reason.
+
+    Returns
+    -------
+    DataFrame
+        Text only: ``statement`` (where it is printed and what it says, with judge and
+        dataset), ``paper says``, ``we find`` (with the interval) and ``verdict``.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> from rubricnb.data import verdicts
+    >>> found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
+    >>> says_finds(verdicts(rb.data.claims("03"), found)).iloc[0].tolist()
+    ['position bias v2, Table 1: items (hanna)', '= 576', '576', 'the count holds']
+    """
+    is_general = (verdicts["judge"] == "") & (verdicts["dataset"] == "")
+    listed = verdicts[verdicts["value"].notna() | is_general | unmeasured]
+    source = listed["paper"] + ", " + listed["section"] + ": "
+    return pd.DataFrame(
+        {
+            "statement": [
+                prefix + _statement(row)
+                for prefix, row in zip(source, listed.itertuples(), strict=True)
+            ],
+            "paper says": [_published(row) for row in listed.itertuples()],
+            "we find": [_estimated(row) for row in listed.itertuples()],
+            "verdict": listed["verdict"].to_numpy(),
+        }
+    )
+
+
+def replicated(table: pd.DataFrame) -> pd.DataFrame:
+    """Lay out verdicts on the papers' findings, a row for each judge and dataset.
+
+    Parameters
+    ----------
+    table
+        What `rubricnb.book.replication.recorded_replication` or `replication` returns.
+
+    Returns
+    -------
+    DataFrame
+        finding, judge, dataset, verdict, the estimate with its interval and unit, p
+        adjusted, items (clusters), note; all text. Without the finding if there is one
+        only, and without notes if there are none.
+
+    Examples
+    --------
+    >>> row = {"finding": "first", "judge": "m", "dataset": "hanna", "estimate": 12.3, "low": 4.56,
+    ...        "high": 20.0, "unit": "percentage points", "p_adjusted": 0.002, "n_items": 576,
+    ...        "n_clusters": 96, "verdict": "replicates", "reason": ""}
+    >>> replicated(pd.DataFrame([row])).iloc[0].tolist()[2:]
+    ['replicates', '12.30 [4.56, 20.00] pp', '0.0020', '576 (96)']
+    """
+
+    def estimated(row: pd.Series) -> str:
+        if pd.isna(row["estimate"]):
+            return "not known"
+        ends = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
+        return (
+            f"{row['estimate']:.2f}{ends} "
+            f"{row['unit'].replace('percentage points', 'pp')}"
+        )
+
+    def tested(p: float) -> str:
+        return "" if pd.isna(p) else p_value(p, 4)
+
+    def counted(row: pd.Series) -> str:
+        return (
+            ""
+            if pd.isna(row["n_items"])
+            else f"{row['n_items']:.0f} ({row['n_clusters']:.0f})"
+        )
+
+    shown = pd.DataFrame(
+        {
+            "finding": table["finding"],
+            "judge": short_names(table["judge"]).astype(str),
+            "dataset": table["dataset"],
+            "verdict": table["verdict"],
+            "estimate [95 %]": table.apply(estimated, axis=1),
+            "p, adjusted": table["p_adjusted"].map(tested),
+            "items (clusters)": table.apply(counted, axis=1),
+            "note": table["reason"],
+        }
+    )
+    is_redundant = {
+        "finding": table["finding"].nunique() == 1,
+        "note": (table["reason"] == "").all(),
+    }
+    return shown.drop(
+        columns=[name for name, redundant in is_redundant.items() if redundant]
+    )
+
+
+def styled(styler: Any) -> str:
+    """Return a Styler's HTML with all its cells as text; pandas does not escape them.
+
+    ``import rubricnb`` has notebooks show every Styler in this way.
+
+    Parameters
+    ----------
+    styler
+        A ``pandas.io.formats.style.Styler``.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"<i>": ["<script>"]}).style
+    >>> "<script>" in frame.to_html(), "<script>" in styled(frame)
+    (True, False)
+    """
+    shown = copy(styler)
+    escaped = (
+        styler.data.map(_as_text).rename(_as_text).rename(_as_text, axis="columns")
+    )
+    shown.data = escaped.rename_axis(index=_as_text, columns=_as_text)
+    shown.index, shown.columns = shown.data.index, shown.data.columns
+    return str(shown.to_html())
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, (list, tuple, dict, set)):
+        value = str(value)
+    return escape(value) if isinstance(value, str) else value
+
+
+def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
+    """Put a small experiment on the page, with the data it needs.
+
+    Its code is in ``_static/explorables.js``, one function for each name.
+
+    Parameters
+    ----------
+    name
+        ``winner``, ``subsets``, ``cost``, ``cuts`` or ``labels``.
+    data
+        What that function reads: lists, numbers and text.
+    fallback
+        A sentence for readers without scripts, and for the notebook outside the book.
+
+    Examples
+    --------
+    >>> html = explorable("winner", {"note": "<b>"}, "In the built book this moves.").data
+    >>> "<b>" in html, "In the built book" in html
+    (False, True)
+    """
+    fallback_html = f'<p class="fallback">{escape(fallback)}</p>'
+    return _data_block("explorable", name, data, fallback_html)
+
+
+def playable(figure: str, name: str, data: dict[str, Any]) -> Any:
+    """Let the reader of the book change a figure,
+    with the data that its static form shows.
+
+    The static figure stays on paper, in notebooks, and for readers without scripts. The
+    code is in ``_static/pictures.js``, one function for each name.
+
+    Parameters
+    ----------
+    figure
+        Name of the figure that is replaced, such as ``fig-27_results-verdicts``.
+    name
+        ``square``, ``panel`` or ``matrix``.
+    data
+        What that function reads: lists, numbers and text.
+
+    Examples
+    --------
+    >>> html = playable("fig-a", "square", {"note": "<b>"}).data
+    >>> html.partition("<script")[0]
+    '<div class="picture" data-name="square" data-figure="fig-a">'
+    >>> "<b>" in html
+    False
+    """
+    return _data_block("picture", name, data, "", f' data-figure="{escape(figure)}"')
+
+
+def _data_block(
+    kind: str, name: str, data: dict[str, Any], content: str, attributes: str = ""
+) -> Any:
+    from IPython.display import HTML
+
+    json_text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace(
+        "<", "\\u003c"
+    )
+    html: Any = HTML
+    return html(
+        f'<div class="{kind}" data-name="{escape(name)}"{attributes}>'
+        f'<script type="application/json">{json_text}</script>{content}</div>'
+    )
+
+
+def _statement(row: Any) -> str:
+    about = ", ".join(filter(None, (row.judge, row.dataset)))
+    return f"{row.quantity} ({about})" if about else str(row.quantity)
+
+
+def _published(row: Any) -> str:
+    sign = {"=": "=", "<=": "≤", ">=": "≥"}[row.relation]
+    tolerance = f" ± {row.tolerance:g}" if row.tolerance else ""
+    return f"{sign} {row.published:g}{tolerance}"
+
+
+def _estimated(row: Any) -> str:
+    value, low, high = row.value, row.low, row.high
+    if np.isnan(value):
+        return str(row.reason)
+    if row.reason == NO_INTERVAL:
+        return f"{value:.4g} ({NO_INTERVAL})"
+    interval = "" if np.isnan(low) else f" [{low:.3g}, {high:.3g}]"
+    return f"{value:.4g}{interval}"

@@ -1,0 +1,507 @@
+"""The command line: ``python -m rubricnb COMMAND``. Thin:
+every command calls one function.
+"""
+
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rubricnb.core.support.options import in_options, named_values
+from rubricnb.core.support.outputs import check_outputs
+from rubricnb.core.support.settings import yaml_value
+from rubricnb.core.support.shown import showing
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="How far can one trust a language model that scores text against a rubric?",
+)
+
+
+_PAGE, _BUNDLE = Path("audit.html"), Path("my_bundle.json")
+JudgeOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="NAME=VALUE",
+        help=(
+            "An option of the judge; repeatable: thinking, effort, max_tokens, "
+            "concurrency, …"
+        ),
+    ),
+]
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
+def execute(
+    context: typer.Context,
+    notebook: Annotated[str, typer.Argument(help="Notebook: NN_slug, or NN alone.")],
+    output: Annotated[
+        Path | None, typer.Option(help="File to write; default: NN_slug.ipynb.")
+    ] = None,
+    option: JudgeOptions = None,
+) -> None:
+    """Execute one notebook with your own parameters: -p NAME VALUE (repeatable)."""
+    from rubricnb.book import notebooks as book
+
+    with errors():
+        texts = {p.name for p in book.parameters(notebook) if p.annotation == "str"}
+        values = _parameters(context.args, texts)
+        values |= {"judge_options": named_values(option)} if option else {}
+        target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
+        try:
+            done = book.execute(notebook, values, target)
+        except book.BookError as error:
+            first, *_, last = str(error).strip().splitlines()
+            raise ValueError(f"{first}: {last}. {target} shows the cell") from None
+        typer.echo(f"{target}: executed in {done.metadata.rubricnb['seconds']:.1f} s")
+
+
+@app.command()
+def check(
+    store: Annotated[
+        bool, typer.Option("--store", help="Check and repair the store.")
+    ] = False,
+) -> None:
+    """Report what is installed, which judges and datasets work here,
+    and how to add the rest.
+    """
+    from rubricnb.cli.health import report
+    from rubricnb.core.store import default_path
+    from rubricnb.engines.rescue import mend
+
+    with errors():
+        if store:
+            typer.echo(mend(default_path()))
+        lines, usable = report()
+        typer.echo("\n".join(lines))
+        if not usable:
+            raise typer.Exit(1)
+
+
+@app.command()
+def data(
+    name: Annotated[
+        str | None, typer.Argument(help="Dataset to load; default: list all.")
+    ] = None,
+) -> None:
+    """List the datasets, or load one (downloads it if needed) and describe it."""
+    import rubricnb as rb
+
+    with errors():
+        if name is None:
+            typer.echo(_table(rb.datasets()))
+            return
+        items = rb.load(name)
+        columns = ["item_id", "text_id", "group_id", "cluster_id", "criterion"]
+        counts = {c: items[c].nunique() for c in columns if c in items}
+        typer.echo(f"{name}: " + ", ".join(f"{n:,} {c}" for c, n in counts.items()))
+
+
+@app.command()
+def weights(
+    name: Annotated[
+        str | None, typer.Argument(help="Model name; default: list all.")
+    ] = None,
+) -> None:
+    """Download the weights of a small judge for embedded:NAME,
+    or list those there are.
+    """
+    from rubricnb.engines.weights import WEIGHTS, described, get_weights, weights_path
+
+    with errors():
+        for known in WEIGHTS if name is None else ():
+            here = "here" if weights_path(known).is_file() else "not downloaded"
+            typer.echo(f"{known:30}{described(known)}; {here}")
+        if name is not None:
+            typer.echo(f"{name}: {described(name)}")
+            typer.echo(f"{get_weights(name)}\njudge with it: embedded:{name}")
+
+
+@app.command()
+def audit(
+    judge: Annotated[
+        str, typer.Option(help="Judge to audit: embedded, openai:MODEL, …")
+    ] = "",
+    data: Annotated[
+        str, typer.Option(help="Dataset; default: minibench, or the file in --path.")
+    ] = "",
+    path: Annotated[Path | None, typer.Option(help="Your file of texts.")] = None,
+    rubric: Annotated[Path | None, typer.Option(help="Your file of rubrics.")] = None,
+    judgments: Annotated[
+        Path | None,
+        typer.Option(help="File of scores made elsewhere; no judge is asked."),
+    ] = None,
+    scale: Annotated[
+        tuple[float, float] | None, typer.Option(help="Scale of --judgments.")
+    ] = None,
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="Rename columns of --judgments or --path: value=score,traceId=item_id."
+        ),
+    ] = "",
+    scores: Annotated[
+        str,
+        typer.Option(
+            help="Score columns of --judgments, one per criterion: kind,useful."
+        ),
+    ] = "",
+    failed: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Number for a missing score or rating in --judgments; may be repeated."
+        ),
+    ] = None,
+    n_prompts: Annotated[
+        int | None, typer.Option(help="Draw this many prompts (clusters).")
+    ] = None,
+    n_items: Annotated[
+        int | None,
+        typer.Option(
+            help="Draw this many items: whole texts, one of each prompt first."
+        ),
+    ] = None,
+    template: Annotated[
+        str, typer.Option(help="File of your own prompt (Jinja).")
+    ] = "",
+    parser: Annotated[
+        str,
+        typer.Option(
+            help="How to find the score: json, json:KEY or a regular expression."
+        ),
+    ] = "",
+    option: JudgeOptions = None,
+    readout: Annotated[
+        str | None,
+        typer.Option(help="How to read scores: auto, feedback, score or logprobs."),
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Sampling temperature.")
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None, typer.Option(help="Two sides to compare; see above.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="An earlier audit.json, to test for drift.")
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit 3 on 'order>0.2,agreement<0.5' (--compare: of the second)."
+        ),
+    ] = None,
+    datasheet: Annotated[
+        Path | None, typer.Option(help="Page to write a datasheet to.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Datasheet (.json) to check; no judge is asked.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the numbers as JSON.")
+    ] = False,
+    output: Annotated[
+        Path, typer.Option(help="Page to write; the numbers go beside it as .json.")
+    ] = _PAGE,
+    force: Annotated[
+        bool, typer.Option("--force", help="Run even with too few prompts.")
+    ] = False,
+    looks: Annotated[
+        int,
+        typer.Option(
+            help="1: ask everything about every text. 2: only what is open then."
+        ),
+    ] = 2,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Only say what it would cost.")
+    ] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Stop at this cost, in US dollars.")
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Stop after this many requests.")
+    ] = None,
+    price: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(help="US dollars per million tokens: input, cached, output."),
+    ] = None,
+) -> None:
+    """Audit a judge: is it any good, and what moves it? One page. Resumes when stopped.
+
+    --compare takes two judges, two templates (with --judge), two judges or templates
+    within --judgments, or two audits (.json). --datasheet writes a datasheet instead of
+    the page, and --check says whether one still describes the judge. Ends with 0; with
+    3 if --fail-on says so, if every text gets the same score or if --check finds a
+    change; with 1 on an error.
+    """
+    from rubricnb.auditing.command import AuditOptions
+
+    with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
+        given = AuditOptions(
+            judge=judge,
+            data=data,
+            path=path,
+            rubric=rubric,
+            judgments=judgments,
+            scale=scale,
+            columns=named_values(columns.split(",") if columns else None, "columns"),
+            scores=scores,
+            failed=failed,
+            n_prompts=n_prompts,
+            n_items=n_items,
+            template=template,
+            parser=parser,
+            option=named_values(option),
+            readout=readout,
+            temperature=temperature,
+            compare=compare,
+            against=against,
+            fail_on=fail_on,
+            datasheet=datasheet,
+            check=check,
+            output=output,
+            force=force,
+            looks=looks,
+            cost=cost,
+            max_cost=max_cost,
+            max_calls=max_calls,
+            price=price,
+        )
+        done, failures = _audited(given)
+    with errors():
+        if as_json and done:
+            typer.echo(done[-1].to_json())
+        failures += done[-1].failures(fail_on) if done else []
+        if failures:
+            typer.echo(f"failed: {'; '.join(failures)}", err=True)
+            raise typer.Exit(3)
+
+
+def _audited(given: Any) -> tuple[list[Any], list[str]]:
+    """Do what the options ask for and print its sentences: audits, and what failed."""
+    from rubricnb.auditing.looks import cost_in_words
+
+    given.refuse_contradictions()
+    if given.check:
+        done, failures = given.checked()
+    else:
+        done = given.audits(
+            lambda cost: typer.echo(
+                f"{cost_line(cost)}; of which {cost_in_words(cost)}"
+            )
+        )
+        failures = [why for other in done[:-1] for why in other.failures()]
+    for found in done:
+        paired = found.rows["sentence"][found.rows["section"] == "against"]
+        typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
+    if done and not given.check:
+        typer.echo(f"written: {given.page} and {given.page.with_suffix('.json')}")
+    return done, failures
+
+
+@app.command("compile")
+def compile_bundle(
+    rubric: Annotated[Path, typer.Argument(help="Your file of rubrics, YAML or CSV.")],
+    judge: Annotated[
+        str, typer.Option(help="Judge that writes the checklist: openai:MODEL, …")
+    ],
+    output: Annotated[
+        Path, typer.Option(help="Bundle to write; its lock goes beside it.")
+    ] = _BUNDLE,
+    n_items: Annotated[int, typer.Option(help="Checklist items in total.")] = 15,
+    min_evidence: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Quotes that a score above the middle needs, per trait."
+        ),
+    ] = 2,
+    input_type: Annotated[
+        str, typer.Option(help="What is judged: essays, replies, …")
+    ] = "texts",
+    traits: Annotated[
+        str,
+        typer.Option(
+            help="Fixed list of traits: ideas,order,style; default: the criteria."
+        ),
+    ] = "",
+    anchors: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of scored examples: text, score and, optionally, reason."
+        ),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=(
+                "Wording to compile, repeatable: standard, paraphrased; default: those "
+                "there are."
+            )
+        ),
+    ] = None,
+    option: JudgeOptions = None,
+) -> None:
+    """Compile your own rubric into a locked bundle (parameter bundle
+    of chapters 15 to 18).
+
+    A rubric that is also worded differently (paraphrased) is compiled in both wordings,
+    and the second bundle goes beside the first: NAME.json and NAME-paraphrased.json.
+    """
+    from contextlib import closing
+
+    from rubricnb.core.judge import configured, describe
+    from rubricnb.core.plan import check_readout
+    from rubricnb.core.support.spelling import one_of
+    from rubricnb.files.rubrics import read_rubrics
+    from rubricnb.rulers.compile import compile_rubric, read_anchors
+
+    with errors():
+        levels = read_rubrics(rubric)
+        worded = levels["variant"].unique()
+        for wording in variant or ():
+            one_of("variant", wording, worded)
+        read = [rubric, anchors, judge.removeprefix("embedded:")]
+        files = _bundle_files(output, variant or worded, read)
+        names = [name.strip() for name in traits.split(",") if name.strip()]
+        criteria = ", ".join(names or levels["criterion"].astype(str).unique())
+        examples = read_anchors(anchors, levels) if anchors else []
+        asked, settings = configured(judge, named_values(option))
+        if settings:
+            raise ValueError(
+                "compile accepts options of the engine only: leave out "
+                f"{', '.join(settings)}"
+            )
+        with closing(describe(asked).opened()) as opened:
+            check_readout(judge, opened.readouts, "json")
+            typer.echo(
+                f"{opened.slug} is asked {'once' if len(files) == 1 else 'twice'}, "
+                f"with the whole of {rubric.name}, for a definition of each trait "
+                f"({criteria}) and {n_items} checklist items; the levels stay yours"
+            )
+            for wording, file in files.items():
+                bundle = compile_rubric(
+                    levels,
+                    opened,
+                    name=file.stem,
+                    dataset=output.stem,
+                    input_type=input_type,
+                    traits=names,
+                    n_items=n_items,
+                    min_evidence=min_evidence,
+                    anchors=examples,
+                    variant=wording,
+                )
+                _print_bundle(bundle, bundle.save(file))
+        typer.echo(f"Read what was written before it grades: -p bundle {output}")
+
+
+def _print_bundle(bundle: Any, path: Path) -> None:
+    """Print the traits and checklist of a bundle that was saved."""
+    for trait in bundle.traits:
+        typer.echo(f"{trait.name}: {trait.definition}")
+        typer.echo("\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait)))
+    typer.echo(f"written and locked: {path} ({bundle.lock[:12]}…)")
+
+
+def _bundle_files(
+    output: Path, variants: Iterable[str], read: Iterable[str | Path | None]
+) -> dict[str, Path]:
+    """Return the file of each wording's bundle;
+    refuse one that cannot be written, or is read.
+    """
+    files = {
+        wording: output.with_stem(f"{output.stem}-{wording}")
+        if wording != "standard"
+        else output
+        for wording in variants
+    }
+    how = "choose a different one with --output NAME.json"
+    written = [
+        part
+        for file in files.values()
+        for part in (file, file.with_suffix(".lock.json"))
+    ]
+    for file in written:
+        if file.suffix != ".json":
+            raise ValueError(f"{file} does not end in .json: {how}")
+        if file.exists():
+            raise ValueError(f"{file} exists already: {how}")
+    check_outputs(written, read, how)
+    return files
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """Show errors that the user can fix as one message;
+    nothing printed acts on a terminal.
+    """
+    with showing():
+        try:
+            yield
+        except typer.Exit:
+            raise
+        except (ValueError, OSError, RuntimeError, ImportError) as error:
+            missing = isinstance(error, FileNotFoundError) and error.filename
+            said = f"there is no {missing}" if missing else in_options(str(error))
+            typer.echo(f"error: {said}", err=True)
+            raise typer.Exit(1) from None
+        except MemoryError as error:
+            typer.echo(
+                f"error: not enough memory ({error}): ask for less at once", err=True
+            )
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            typer.echo(
+                "error: stopped by Ctrl-C before anything was asked or written",
+                err=True,
+            )
+            raise typer.Exit(130) from None
+
+
+def cost_line(cost: Any) -> str:
+    """Return an estimate as one line."""
+    sums = cost[["calls", "prompt_tokens", "completion_tokens"]].sum()
+    known = [
+        f"about {value:,.{digits}f} {unit}"
+        for name, unit, digits in (("hours", "hours", 1), ("price", "US dollars", 2))
+        if (value := cost[name].sum(skipna=False)) > 0
+    ]
+    tokens = (
+        f"about {sums.prompt_tokens:,} tokens in and {sums.completion_tokens:,} out"
+    )
+    return f"{sums.calls:,} calls, {', '.join([tokens, *known])}"
+
+
+def _table(frame: Any) -> str:
+    return frame.to_string(index=False, max_colwidth=60) if len(frame) else "(none)"
+
+
+def _parameters(arguments: list[str], texts: Collection[str] = ()) -> dict[str, Any]:
+    """Read ``-p name value -p name value …``; values are YAML,
+    as papermill's, or `texts`.
+
+    >>> _parameters(["-p", "n_items", "4", "-p", "judge", "openai:gpt-4.1"])
+    {'n_items': 4, 'judge': 'openai:gpt-4.1'}
+    >>> _parameters(["-p", "criterion", ""])
+    {'criterion': ''}
+    >>> _parameters(["-p", "temperatures", "0.3", "-p", "thinkings", "on"], {"temperatures"})
+    {'temperatures': '0.3', 'thinkings': True}
+    """
+    triples = [arguments[start : start + 3] for start in range(0, len(arguments), 3)]
+    for triple in triples:
+        if len(triple) < 3 or triple[0] not in ("-p", "--parameter"):
+            raise ValueError(
+                f"{' '.join(triple)!r}: parameters are given as -p NAME VALUE"
+            )
+    return {
+        name: yaml_value(name, value) if value and name not in texts else value
+        for _, name, value in triples
+    }

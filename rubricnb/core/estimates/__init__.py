@@ -1,0 +1,1 @@
+"""What all statistics are computed with: reads, intervals, losses, reasons."""

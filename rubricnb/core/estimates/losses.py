@@ -1,0 +1,405 @@
+"""What a comparison leaves out: items that one of its sides
+was asked about and has no score for.
+
+A comparison is about the items that both sides scored. Answers are rarely lost at
+random: a judge that cannot decide writes no score, so the lost items are those that
+differ. What can be known is what the other side says of them, and every statistic with
+two sides reports it: `lost_scores` for two sides, `left_out` for the conditions of
+which an item needs all. Where a difference is said to have a sign, `open_sign` adds the
+bounds between which it lies wherever the lost scores would be.
+
+Two losses do not show in the items that both sides were asked about: rows that a table
+does not have, often because failed answers were dropped (`absent`), and some of an
+item's reads (`lost_reads`). A third loss is inside a read: a server that cuts a long
+text answers about what is left of it (`unread`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rubricnb.core.estimates.intervals import mean_of
+from rubricnb.core.estimates.reads import (
+    FloatArray,
+    IntArray,
+    Reads,
+    item_means,
+    same_answer,
+)
+from rubricnb.core.estimates.reasons import Reason, Reasons
+from rubricnb.core.estimates.sides import shared_items
+
+Mask = NDArray[np.bool_]
+
+MOST_LOST = 0.05
+"""Share of the items asked on both sides beyond which no equivalence is claimed."""
+_SHARES = ("lost", "lost_reads", "left_out", "left_out_reads")
+_CODES = (
+    *_SHARES,
+    *(
+        "open_sign",
+        "r_of_all",
+        "r_turned",
+        "r_one_of_all",
+        "lost_prompts",
+        "flip_strict.bounds",
+    ),
+    "no_equivalence.lost",
+)
+
+
+def losses_of(codes: Iterable[Reason], of: str | None = None) -> Reasons:
+    """Return the reasons that are about losses;
+    of the bounds only those `of` one difference.
+    """
+    return tuple(
+        code
+        for code in codes
+        if code in _CODES and (of is None or code.numbers.get("of", of) == of)
+    )
+
+
+def lost_scores(
+    a: FloatArray,
+    b: FloatArray,
+    names: tuple[str, str] = ("a", "b"),
+    what: str = "items",
+) -> Reasons:
+    """Return how many items have a score on one side only,
+    and how that side scores them.
+
+    Parameters
+    ----------
+    a, b
+        Shape (items,): the score of each item that both sides were asked about; NaN
+        without one.
+    names
+        What the sides are called.
+    what
+        What the items are called.
+
+    Examples
+    --------
+    >>> [why] = lost_scores(np.array([1.0, 2, 5]), np.array([1.0, 3, np.nan]))
+    >>> why.sentence.split(" (")[0]
+    '1 of 3 items have a score under a, but none under b, and are left out'
+    """
+    why = []
+    for side, other, (name, lacking) in ((a, b, names), (b, a, names[::-1])):
+        lost = ~np.isnan(side) & np.isnan(other)
+        if lost.any():
+            both = ~np.isnan(side) & ~np.isnan(other)
+            means = {"lost_mean": mean_of(side[lost]), "kept_mean": mean_of(side[both])}
+            why.append(
+                Reason(
+                    "lost",
+                    lost=int(lost.sum()),
+                    asked=len(side),
+                    what=what,
+                    name=name,
+                    lacking=lacking,
+                    **means,
+                )
+            )
+    return tuple(why)
+
+
+def absent(
+    a: Reads, b: Reads, names: tuple[str, str] = ("a", "b"), what: str = "items"
+) -> Reasons:
+    """Return how many scored items the other side was not asked about,
+    and how they are scored.
+
+    Whoever asked one side about fewer texts expects them; whoever dropped the rows of
+    failed answers lost them. A table does not tell which, so no verdict depends on it.
+
+    Parameters
+    ----------
+    a, b
+        The reads of both sides.
+    names, what
+        As in `lost_scores`.
+    """
+    why = []
+    for side, rows, name in zip((a, b), shared_items(a, b), names, strict=True):
+        mean, shared = item_means(side.value), np.zeros(len(side.value), bool)
+        shared[rows] = True
+        absent_here = ~np.isnan(mean) & ~shared
+        if absent_here.any() and len(rows):
+            means = {
+                "lost_mean": mean_of(mean[absent_here]),
+                "kept_mean": _mean_known(mean[shared]),
+            }
+            why.append(
+                Reason(
+                    "absent", n=int(absent_here.sum()), what=what, name=name, **means
+                )
+            )
+    return tuple(why)
+
+
+def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reasons:
+    """Return how many reads of the kept items lack a score,
+    and how the other side scores these.
+
+    Parameters
+    ----------
+    a, b
+        The reads of both sides.
+    names
+        What the sides are called.
+    """
+    rows_a, rows_b = shared_items(a, b)
+    mean_a, mean_b = item_means(a.value)[rows_a], item_means(b.value)[rows_b]
+    both = ~np.isnan(mean_a) & ~np.isnan(mean_b)
+    why = []
+    for side, rows, other, called in (
+        (a, rows_a, mean_b, names),
+        (b, rows_b, mean_a, names[::-1]),
+    ):
+        lost, got = (count[rows[both]] for count in read_counts(side))
+        numbers = reads_lost(lost, got, other[both])
+        if numbers:
+            why.append(Reason("lost_reads", name=called[0], other=called[1], **numbers))
+    return tuple(why)
+
+
+def reads_lost(lost: IntArray, got: IntArray, scored: FloatArray) -> dict[str, float]:
+    """Count lost reads, and average what others say of their items
+    and of those of the others.
+
+    `lost` and `got`: the reads of each item without a score and with one
+    (`read_counts`). Empty without losses.
+    """
+    if not lost.any():
+        return {}
+    means = {
+        "lost_mean": lost @ scored / lost.sum(),
+        "kept_mean": got @ scored / got.sum(),
+    }
+    return {"lost": int(lost.sum()), "asked": int(lost.sum() + got.sum()), **means}
+
+
+def reads_left_out(lost: IntArray, got: IntArray, mean: FloatArray) -> Reasons:
+    """Return how many reads of the kept items lack a score,
+    and what their other scores are.
+
+    `lost`, `got`: as in `reads_lost`; `mean`: the score of each kept item.
+    """
+    numbers = reads_lost(lost, got, mean)
+    return (Reason("left_out_reads", **numbers),) if numbers else ()
+
+
+def shares_lost(side: Reads) -> FloatArray:
+    """Return the share of each item's reads without a score;
+    1 for an item that was not asked.
+    """
+    lost, got = read_counts(side)
+    return np.asarray(1 - got / np.maximum(lost + got, 1))
+
+
+def read_counts(side: Reads) -> tuple[IntArray, IntArray]:
+    """How many reads of each item lack a score,
+    and how many have one; copies do not count.
+    """
+    asked = (side.order >= 0) & ~same_answer(side)
+    return (asked & ~side.parsed).sum(axis=1), (asked & side.parsed).sum(axis=1)
+
+
+def _mean_known(values: FloatArray) -> float:
+    return mean_of(values[~np.isnan(values)])
+
+
+def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
+    """Return how many items lack a score under some condition,
+    and what their other scores are.
+
+    Parameters
+    ----------
+    values
+        Shape (items, conditions): the score of each item under each; NaN without one.
+    used
+        Shape (items,): which items count.
+    what
+        What the items are called.
+
+    Examples
+    --------
+    >>> scores = np.array([[1.0, 2], [5, np.nan], [3, 3]])
+    >>> [why] = left_out(scores, ~np.isnan(scores).any(axis=1))
+    >>> why.numbers["lost_mean"], why.numbers["kept_mean"]
+    (5.0, 2.25)
+    """
+    mean = item_means(values) if values.size else np.full(len(values), np.nan)
+    lost = ~np.isnan(mean) & ~used
+    if not lost.any():
+        return ()
+    kept = used & ~np.isnan(mean)
+    means = {"lost_mean": mean_of(mean[lost]), "kept_mean": mean_of(mean[kept])}
+    return (
+        Reason("left_out", lost=int(lost.sum()), asked=len(values), what=what, **means),
+    )
+
+
+def scale_ends(*sides: Reads) -> tuple[float, float]:
+    """Return the lowest and highest score of the scale;
+    without orderings, of those given.
+    """
+    shown = [side.scores for side in sides if side.n_options]
+    given = [side.value[side.parsed] for side in sides]
+    every = np.concatenate(shown or given).astype(np.float64)
+    return (float(every.min()), float(every.max())) if len(every) else (np.nan, np.nan)
+
+
+def difference_bounds(
+    a: FloatArray,
+    b: FloatArray,
+    ends: tuple[float, float],
+    lost: tuple[FloatArray, FloatArray] | None = None,
+) -> tuple[float, float]:
+    """Return the least and the greatest mean of a − b that the lost scores allow.
+
+    Parameters
+    ----------
+    a, b
+        As in `lost_scores`. Items without any score do not count.
+    ends
+        Lowest and highest score of the scale.
+    lost
+        Share of each item's reads that have no score, on both sides (`shares_lost`).
+        Default: all of an item without a score, none of the others.
+
+    Examples
+    --------
+    >>> difference_bounds(np.array([2.0, 4]), np.array([3.0, np.nan]), (1, 5))
+    (-1.0, 1.0)
+    """
+    has_either = ~(np.isnan(a) & np.isnan(b))
+    if not has_either.any():
+        return float("nan"), float("nan")
+    lost = lost or (np.isnan(a).astype(np.float64), np.isnan(b).astype(np.float64))
+
+    def with_lost_at(end: float, side: FloatArray, share: FloatArray) -> float:
+        filled = np.where(np.isnan(side), end, (1 - share) * side + share * end)
+        return float(filled[has_either].mean())
+
+    low, high = ends
+    least = with_lost_at(low, a, lost[0]) - with_lost_at(high, b, lost[1])
+    most = with_lost_at(high, a, lost[0]) - with_lost_at(low, b, lost[1])
+    return least, most
+
+
+def open_sign(
+    a: FloatArray,
+    b: FloatArray,
+    ends: tuple[float, float],
+    interval: tuple[float, float],
+    of: str,
+    lost: tuple[FloatArray, FloatArray] | None = None,
+) -> Reasons:
+    """Return the bounds of a mean difference whose sign the lost scores could turn.
+
+    Parameters
+    ----------
+    a, b, ends, lost
+        As in `difference_bounds`.
+    interval
+        95 % interval of the mean of a − b over the kept items.
+    of
+        Name of the difference.
+    """
+    # no sign is claimed; it may be where there is no interval
+    if interval[0] <= 0 <= interval[1]:
+        return ()
+    low, high = difference_bounds(a, b, ends, lost)
+    if low > 0 or high < 0:
+        return ()
+    return (
+        Reason("open_sign", of=of, low=low, high=high, lowest=ends[0], highest=ends[1]),
+    )
+
+
+def no_equivalence(codes: Iterable[str]) -> Reasons:
+    """Return why a comparison with these reasons shows no equivalence;
+    empty if it may.
+    """
+    worst = [
+        code
+        for code in codes
+        if isinstance(code, Reason) and share_lost((code,)) > MOST_LOST
+    ]
+    what = {"what": worst[0].numbers.get("what", "reads")} if worst else {}
+    return (Reason("no_equivalence.lost", most=MOST_LOST, **what),) if worst else ()
+
+
+def share_lost(codes: Iterable[str]) -> float:
+    """Return the share of items, or reads, that a comparison lost,
+    from the reasons of its row.
+
+    Examples
+    --------
+    >>> a, b = np.array([1.0, 2, 5, np.nan]), np.array([1.0, 3, np.nan, 2])
+    >>> share_lost(lost_scores(a, b))
+    0.5
+    """
+    lost: dict[str, float] = {}
+    for code in codes:
+        if isinstance(code, Reason) and code in _SHARES:
+            what = code.numbers.get("what", "reads")
+            lost[what] = (
+                lost.get(what, 0.0) + code.numbers["lost"] / code.numbers["asked"]
+            )
+    return max(lost.values(), default=0.0)
+
+
+# columns of a text or of its answer; every other one is a condition of the read
+_OF_A_TEXT = frozenset({
+    *("request_id", "item_id", "key", "dataset", "group_id", "cluster_id", "candidate"),
+    *("source", "status", "score", "position", "expected_score", "label_mass"),
+    *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
+})  # fmt: skip
+
+
+def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
+    """Return how many texts a decision model did not tell from others.
+
+    A decision model answers with probabilities and nothing else, so a server that cuts
+    a long text is not seen in any one answer. It is seen in several: texts of one
+    instruction that differ only in what was cut have equal probabilities in every
+    read. Rounding can make probabilities equal, too; but then they are equal between
+    texts of different instructions as well, and nothing is returned. Nor is it if the
+    texts differ in white space or case alone, or for one instruction only.
+
+    A text that was cut behind the first difference to every other text is not found.
+
+    Parameters
+    ----------
+    judgments
+        Of these only closed probabilities, without a `label_mass`, are looked at.
+    items
+        The texts: ``instruction`` and ``response``.
+    """
+    shares = [name for name in judgments if str(name).startswith("probability_")]
+    texts = {"instruction", "response"}
+    is_closed = judgments.get("label_mass", pd.Series(dtype=float)).isna().all()
+    if not shares or not texts <= set(items) or not is_closed:
+        return ()
+    by = "text_id" if "criterion_ordering" in judgments else "item_id"
+    read = judgments[judgments[shares[0]].notna()]
+    conditions = [name for name in read if name not in _OF_A_TEXT]
+    row = pd.util.hash_pandas_object(read[conditions], index=False)
+    answers = row.groupby(read["item_id"].astype(str)).sum()
+    known = items.drop_duplicates(by).set_index(by)[[*texts]].reindex(answers.index)
+    folded = known.apply(lambda text: text.str.split().str.join(" ").str.casefold())
+    table = folded.assign(answers=answers).drop_duplicates()
+    own = table.groupby("answers")
+    twins = table[own["response"].transform("nunique") > 1]
+    apart = twins.groupby("answers")["instruction"].nunique()
+    if twins["instruction"].nunique() < 2 or (apart > 1).any():
+        return ()
+    n, asked = (len(t[[*texts]].drop_duplicates()) for t in (twins, table))
+    return (Reason("unread", n=n, asked=asked),)

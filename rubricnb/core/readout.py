@@ -1,0 +1,160 @@
+"""Reading a reply: which option did the judge choose, if any?
+
+Free text is read by one rule: the *last* ``[RESULT]`` counts, and only the label
+directly after it. A digit in the reasoning, a thought that has no end, a score that the
+judge merely quotes from the prompt, and a number off the scale are never taken for a
+score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from rubricnb.core.contract import Reply, Request
+from rubricnb.core.parsing import (
+    Label,
+    Parser,
+    is_cut,
+    label_of,
+    labels_found,
+    last_label,
+)
+from rubricnb.core.thoughts import without_thoughts
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one slot of a reply says.
+
+    Attributes
+    ----------
+    status
+        ``ok``, ``unparsed``, ``out_of_range``, ``truncated``, ``refused`` or ``error``.
+    position
+        Position of the chosen option, from 1; None unless the status is ok.
+    probabilities
+        Of the option at position 1, 2, …, renormalised over the labels; None without
+        ``logprobs``.
+    label_mass
+        Their sum before that.
+    """
+
+    status: str
+    position: int | None = None
+    probabilities: tuple[float, ...] | None = None
+    label_mass: float | None = None
+
+
+def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[Reading]:
+    """Read a reply, one reading per slot.
+
+    Parameters
+    ----------
+    request
+        What was asked; gives slots, choices and the prompt's text.
+    reply
+        What came back.
+    parser
+        Instead of the rule above; `rubricnb.core.parsing.parser_of` makes it from text.
+
+    Returns
+    -------
+    list of Reading
+        In the order of ``request.slots``.
+
+    Examples
+    --------
+    >>> from rubricnb.core.contract import Message
+    >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("2", "1", "3"), "feedback")
+    >>> read(ask, Reply(1, "Feedback: 2 of 3 facts are wrong. [RESULT] 1"))
+    [Reading(status='ok', position=2, probabilities=None, label_mass=None)]
+    >>> read(ask, Reply(1, "Feedback: excellent. [RESULT] 10"))[0].status
+    'out_of_range'
+    """
+    if reply.finish == "error":
+        return [Reading("error")] * len(request.slots)
+    if reply.finish == "refusal":
+        return [Reading("refused")] * len(request.slots)
+    text = without_thoughts(reply.text)
+    if request.thinking == "on" and reply.finish == "length" and text == reply.text:
+        text = ""  # a thought that its prompt has begun bears no mark
+    if reply.probabilities is not None and (text or not reply.text):
+        numbers = count(request.request_id)
+        return [
+            _most_probable(*slot)
+            for slot in zip(reply.probabilities, numbers, strict=False)
+        ]
+    labels = _labels(request, text, parser)
+    return [_reading(label, text, reply.finish, request.choices) for label in labels]
+
+
+def written_labels(request: Request, text: str) -> list[Label | None]:
+    """Return the label that an answer, thoughts and all, has written for each slot."""
+    text, prompt = without_thoughts(text), _prompt(request)
+    return [last_label(text, slot, request.choices, prompt) for slot in request.slots]
+
+
+def _labels(request: Request, text: str, parser: Parser | None) -> list[Label | None]:
+    """Find a label for each slot of an answer without its thoughts."""
+    if parser is None:
+        return written_labels(request, text)
+    prompt = _prompt(request)
+    found = labels_found(parser, text.strip("\n"), prompt) if text else {}
+    names = request.criteria or ("" if "" in found else request.criterion,)
+    return [label_of(found.get(name.casefold()), request.choices) for name in names]
+
+
+def _reading(
+    label: Label | None, text: str, finish: str, choices: tuple[str, ...]
+) -> Reading:
+    cut = finish == "length"
+    if label is None:
+        return Reading("truncated" if cut else "unparsed")
+    if label.position is None:
+        return Reading("out_of_range")
+    if (cut or finish == "unknown") and is_cut(
+        text, choices[label.position - 1], choices
+    ):
+        return Reading("truncated")
+    return Reading("ok", label.position)
+
+
+def _prompt(request: Request) -> str:
+    return "\n".join(message.content for message in request.messages)
+
+
+def _most_probable(probabilities: Sequence[float], number: int) -> Reading:
+    """Read the probabilities of one slot; none at all:
+    the judge has refused this question.
+
+    The first of several most probable ones would look like a preference for first
+    positions, so `number` draws one: the request's id, which is a hash.
+    """
+    if not probabilities:
+        return Reading("refused")
+    mass = float(sum(probabilities))
+    if not mass > 0:
+        return Reading("unparsed", label_mass=0.0)
+    shares = tuple(p / mass for p in probabilities)
+    best = [
+        position for position, share in enumerate(shares, 1) if share == max(shares)
+    ]
+    return Reading("ok", best[number % len(best)], shares, mass)
+
+
+def answer_text(request: Request, positions: Sequence[int]) -> str:
+    """Write out the slots with the labels at these positions:
+    the text of a constrained answer.
+    """
+    return "".join(
+        f"{slot} {request.choices[p - 1]}"
+        for slot, p in zip(request.slots, positions, strict=True)
+    )
+
+
+def plain_prompt(request: Request, beginning: str = "") -> str:
+    """Return a prompt without chat format, followed by the beginning of its answer."""
+    prompt = "\n\n".join(message.content for message in request.messages)
+    return f"{prompt}\n{beginning.removeprefix(chr(10))}" if beginning else prompt

@@ -1,0 +1,1 @@
+"""What to do about errors: labels, raters, an error budget, advice."""

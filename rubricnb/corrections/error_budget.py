@@ -1,0 +1,543 @@
+"""Sources of a score's noise, and the best remedy for each."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.core.estimates import intervals as infer
+from rubricnb.core.estimates import reads as arrays
+from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Value
+from rubricnb.core.estimates.reasons import Reason, Reasons, because, collect
+from rubricnb.statistics.variance import henderson
+
+FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
+_FACETS = {
+    "judge": ("judge",),
+    "form": FORMS,
+    "order": ("ordering", "criterion_ordering"),
+    "rater": ("rater",),
+}
+_AGAIN = "re-read"
+_NUMBERS = (
+    *("variance", "low", "high", "se", "df"),
+    *("share", "share_low", "share_high", "share_se", "share_df"),
+)
+_STEPS = (1, 2, 4, 8, 16)
+CALLS: Mapping[str, float] = {"call": 1.0}
+PRICED = ("call", "item", "label")
+_MOST = 10_000_000
+Rows = list[dict[str, Any]]
+_OF_PLANS = ("few_clusters", "few_clusters_alike", "no_interval.not_crossed")
+
+
+def error_budget(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
+    """Split the variance of a score by its sources: texts,
+    re-reading, order, form, judge, rater.
+
+    Parameters
+    ----------
+    judgments
+        Judgments, crossed or not, complete or not; a placebo design is left out. Of
+        people: their ratings as scores, one row a rating, with the column ``rater``.
+    by
+        Columns to group by. By default the judge, the dataset and every condition
+        column but those of the prompt's form: these, and the order of the options, are
+        sources. ``["dataset"]`` makes the judge one as well.
+    value
+        ``score`` or ``expected_score``.
+
+    Returns
+    -------
+    DataFrame
+        One row a group and ``source``:
+
+        * ``prompt`` (what all answers to one prompt share), ``candidate``, ``item``
+          (the rest); ``form`` and the like: a shift of all scores, ``form ×
+          candidate``, ``form × prompt``, ``form × item``; ``re-read``: what is left
+          when the same is asked again;
+        * ``variance``: in squared points, untruncated (an estimate of a small one can
+          be negative), with ``low, high``: 95 % cluster jackknife-t, over texts like
+          these and these very forms, orders and judges;
+        * ``share`` of the variance of a single score, components below 0 taken as 0,
+          with ``_low`` and ``_high``;
+        * ``n_levels, n_reads, n_items, n_clusters``; ``reason``: what the design cannot
+          tell, and what a row therefore contains.
+
+    Notes
+    -----
+    Henderson's (1953) method 1: sums of squares of the means over every source, equated
+    with their expectations. For balanced data this is the analysis of variance.
+    Criteria are separate texts; ``candidate`` is a candidate's mean on a criterion. A
+    source is left out where it coincides with another one (one read of each text:
+    ``item`` is part of ``re-read``).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "design": "balanced",
+    ...     "ordering_index": [1, 2] * 3, "ordering": ["1-2-3", "3-2-1"] * 3,
+    ...     "score": [1, 2, 2, 3, 2, 3]})
+    >>> error_budget(judgments)[["source", "variance", "n_levels"]].iloc[[0, 2, 3]].round(3)
+             source  variance  n_levels
+    0          item     0.333         3
+    2         order     0.500         2
+    3  order × item     0.000         6
+    """
+    names = arrays.grouping(judgments, by, without=() if by else ("design", *FORMS))
+    arrays.require_value(judgments, value)
+    judgments = arrays.without_placebo(judgments)
+    return _with_attributes(
+        [
+            {**key, **row}
+            for key, part in arrays.groups(judgments, names)
+            for row in _budget(_asked(part), names, value)
+        ]
+    )
+
+
+def budget_of_group(part: pd.DataFrame) -> Rows:
+    """Rows of the budget of judgments that are one group and hold no read twice."""
+    return [*_budget(_asked(part), [], "score")]
+
+
+def _with_attributes(rows: Rows) -> pd.DataFrame:
+    """Make a budget of its rows."""
+    # As text: pandas copies and compares attributes at every step,
+    # and writes them to parquet.
+    left = {str(number): row.pop("left") for number, row in enumerate(rows)}
+    table = pd.DataFrame(rows)
+    table.attrs["left"] = left
+    return table
+
+
+def _rows_of(budget: pd.DataFrame) -> Rows:
+    """Rows of a budget; without ``left`` where it was read back from a file."""
+    left = budget.attrs.get("left", {})
+    rows = zip(budget.index, budget.to_dict("records"), strict=True)
+    return [{**row, "left": left.get(str(number), "")} for number, row in rows]
+
+
+def _asked(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Leave out copies: reads of a text that share the key
+    of everything that changes an answer.
+    """
+    if "key" not in judgments or judgments["key"].nunique() < 2:
+        return judgments
+    names = [
+        n for n in ("judge", "dataset", "item_id", "criterion", "key") if n in judgments
+    ]
+    known = judgments["key"].notna() & (judgments["key"] != "")
+    return judgments[~(known & judgments.duplicated(names))]
+
+
+def _facets(part: pd.DataFrame, names: list[str]) -> dict[str, IntArray]:
+    """Codes of the conditions that vary between reads."""
+    found = {
+        facet: [part[c] for c in columns if c in part and c not in names]
+        for facet, columns in _FACETS.items()
+    }
+    return {
+        facet: arrays.combine(columns) for facet, columns in found.items() if columns
+    }
+
+
+def _budget(
+    part: pd.DataFrame, names: list[str], value: Value
+) -> Iterator[dict[str, Any]]:
+    x = arrays.values_of(part, value)
+    part, x = part[~np.isnan(x)], x[~np.isnan(x)]
+    cluster = arrays.clusters_of(part)
+    sources = _sources(part, cluster, _facets(part, names))
+    count: dict[str, Any] = {"n_reads": len(x), "n_items": _levels(sources["item"])}
+    count |= {"n_clusters": _levels(cluster)}
+    kept, why = _distinct(sources)
+    if not len(x):
+        why = dict.fromkeys(sources, Reason("no_scores"))
+    estimates, alias = np.full((1, len(kept)), np.nan), None
+    if kept:
+        estimates, alias = henderson(list(kept.values()), cluster, x - x.mean())
+    equal = Reason("equal_scores") if len(x) and np.ptp(x) == 0 else None
+    whole = collect(equal, alias, infer.few_clusters(cluster))
+    shares = np.maximum(estimates, 0)
+    total = shares.sum(axis=1, keepdims=True)
+    shares = shares / np.where(total > 0, total, np.nan)
+    columns = {source: k for k, source in enumerate(kept)}
+    for source, code in sources.items():
+        row: dict[str, Any] = {"source": source, **dict.fromkeys(_NUMBERS, np.nan)}
+        row |= {
+            "n_levels": _levels(code),
+            **count,
+            **because(why.get(source)),
+            "left": "",
+        }
+        if source in columns:
+            column = columns[source]
+            row |= _kept_row(estimates[:, column], shares[:, column])
+            parts = [
+                n
+                for n, r in why.items()
+                if r == "part_of" and r.numbers["source"] == source
+            ]
+            contains = Reason("contains", sources=", ".join(parts)) if parts else None
+            unknown = (
+                ()
+                if equal or alias
+                else _why_no_interval(row, estimates[1:], shares[1:])
+            )
+            row |= because(contains, whole, unknown)
+        yield row
+
+
+def _kept_row(variance: FloatArray, share: FloatArray) -> dict[str, Any]:
+    """The numbers of a source, from its variance and its share:
+    of all, then without each cluster.
+
+    ``left`` keeps the variances, for `design_for`.
+    """
+    v, s = (infer.jackknife_t(a[0], a[1:]) for a in (variance, share))
+    row: dict[str, Any] = {"variance": v.value, **v.columns(*infer.UNTESTED)}
+    row |= s.named("share", *infer.UNTESTED)
+    low, high = np.clip(s.ends, 0, 1)
+    return row | {
+        "share_low": low,
+        "share_high": high,
+        "left": variance.tobytes().hex(),
+    }
+
+
+def _why_no_interval(
+    row: dict[str, Any], estimates: FloatArray, shares: FloatArray
+) -> Iterator[Reason]:
+    """Yield why a source has no interval,
+    from what is known without each of the clusters.
+    """
+    n = len(estimates)
+    if n < 2:
+        return
+    if lacking := int(np.isnan(estimates).any(axis=1).sum()):
+        yield Reason("no_interval.not_crossed", lacking=lacking, n=n)
+        return
+    if lacking := int(np.isnan(shares).any(axis=1).sum()):
+        yield Reason("no_interval.nothing_varies", lacking=lacking, n=n)
+    lows = {"variance": row["low"]} | ({} if lacking else {"share": row["share_low"]})
+    names = [name for name, low in lows.items() if np.isnan(low)]
+    if names:
+        yield Reason("no_interval.alike", names=", ".join(names))
+
+
+def _levels(code: IntArray) -> int:
+    return int(code.max(initial=-1)) + 1
+
+
+def _sources(
+    part: pd.DataFrame, cluster: IntArray, facets: dict[str, IntArray]
+) -> dict[str, IntArray]:
+    """Code every source of variance; of two that coincide, the first one counts."""
+    columns = [part[c] for c in ("dataset", "criterion") if c in part]
+    within = [arrays.combine(columns)] if columns else []
+    out = {"item": arrays.crossed([arrays.combine([part["item_id"]]), *within])}
+    if within and _levels(within[0]) > 1:
+        out["criterion"] = within[0]
+    if "candidate" in part:
+        candidate = arrays.combine([part["candidate"]])
+        out["candidate"] = arrays.crossed([*within, candidate])
+    out["prompt"] = arrays.crossed([cluster, *within])
+    texts = dict(out)
+    for facet, code in facets.items():
+        out[facet] = code
+        if _levels(code) > 1:
+            for name, text in texts.items():
+                out[f"{facet} × {name}"] = arrays.crossed([code, text])
+    return out | {_AGAIN: np.arange(len(part))}
+
+
+def _distinct(
+    sources: dict[str, IntArray],
+) -> tuple[dict[str, IntArray], dict[str, Reason]]:
+    """Keep the sources that can be separated; give the reason for every other one."""
+    kept: dict[str, IntArray] = {}
+    why = {}
+    for name, code in sources.items():
+        same = [other for other, its in kept.items() if (its == code).all()]
+        if _levels(code) < 2:
+            why[name] = Reason("unseen", source=name)
+        elif same:
+            why[name] = Reason("part_of", source=same[0])
+        else:
+            kept[name] = code
+    return kept, why
+
+
+def design_for(
+    budget: pd.DataFrame,
+    difference: float,
+    price: Mapping[str, float] = CALLS,
+) -> pd.DataFrame:
+    """Say how many prompts each way of asking needs to detect a difference,
+    and what it costs.
+
+    Parameters
+    ----------
+    budget
+        Of `error_budget`, fresh: a budget read back from a file gives no intervals.
+    difference
+        Between two candidates that answer the same prompts and are asked in the same
+        forms, in points of the score. Where the budget knows one text a prompt only:
+        between two sets.
+    price
+        ``{"call": …, "item": …}``: of a call, and of one more prompt with its two
+        answers (0 if not named). A ``label``, which `advise` also knows, has no price
+        here.
+
+    Returns
+    -------
+    DataFrame
+        One row a group and way of asking, the cheapest first: ``reads`` of the same
+        (more than 1 only where the budget saw re-reads), ``orders``, ``forms``,
+        ``judges``, ``raters`` (as far as there are several); ``items``: prompts for 80
+        % power of a two-sided t test at 5 %, with ``items_low, items_high`` (95 %, from
+        the budget's clusters; inf: no number is enough); ``calls`` for both candidates
+        with ``_low, _high``; ``cost``; ``reason``.
+
+    Raises
+    ------
+    ValueError
+        `difference` is not positive, `price` names something else or a number below 0,
+        or `budget` is not of `error_budget`.
+
+    Notes
+    -----
+    The variance of the difference is 2[(σ²(item) + Σ σ²(f × item)/k +
+    σ²(re-read)/calls)/n + Σ σ²(f × candidate)/k] over the facets f, k levels of each,
+    and all calls about a text: the last sum does not fall with n. It is planned with
+    only where its interval lies above 0: noise would otherwise buy orders, or call
+    every number of prompts too small. `reason` says what its upper end would leave
+    undetected.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench", n_items=60)
+    >>> asked = rb.plan(items, rb.balanced(5), readout="score", seed=1)
+    >>> budget = rb.error_budget(rb.simulate(asked, items, "first-biased"))
+    >>> plans = design_for(budget, difference=0.5)
+    >>> plans[["orders", "items", "calls"]].iloc[[0, -1]]
+       orders  items   calls
+    0       1  153.0   306.0
+    4      10  143.0  2860.0
+    """
+    if not difference > 0:
+        raise ValueError(
+            f"difference is {difference}: give a positive number of points"
+        )
+    require_prices(price)
+    arrays.require(budget, ["source", "variance"], "the budget")
+    names = list(budget.columns[: budget.columns.get_loc("source")])
+    rows: Rows = []
+    for key, part in arrays.groups(budget, names):
+        rows += [row | key for row in designs(_rows_of(part), difference, price)]
+    table = pd.DataFrame(rows)
+    asked = [c for c in table if c in ("reads", *(f"{f}s" for f in _FACETS))]
+    table[asked] = table[asked].fillna(1).astype(int)
+    return table[
+        [*names, *asked, *table.columns.difference([*names, *asked], sort=False)]
+    ]
+
+
+def designs(
+    budget: Rows, difference: float, price: Mapping[str, float]
+) -> Iterator[dict[str, Any]]:
+    """Rows of `design_for` for the budget of one group, the cheapest first."""
+    sources, variances = left_out(budget)
+    doubtful = _not_shown(budget, sources)
+    variances[[sources.index(source) for source in doubtful]] = 0.0
+    n_levels = {row["source"]: int(row["n_levels"]) for row in budget}
+    levels = {f: n_levels[f] for f in _FACETS if f in sources}
+    plans = [
+        _plan(sources, variances, dict(zip(levels, ks, strict=True)), reads, difference)
+        for *ks, reads in product(
+            *([k for k in _STEPS if k < n] + [n] for n in levels.values()),
+            _STEPS[:4] if _AGAIN in sources else (1,),
+        )
+    ]
+    asked = [2 * plan.calls * plan.n for plan in plans]
+    costs = [
+        _cost(calls, plan.n, price) for calls, plan in zip(asked, plans, strict=True)
+    ]
+    for i in sorted(
+        range(len(plans)), key=lambda i: (np.isnan(costs[i]), costs[i], asked[i])
+    ):
+        plan = plans[i]
+        # One ratio for both parts: the interval is of their sum
+        # at the n that is planned.
+        ends = _ratios(plan.one / np.minimum(plan.n, _MOST) + plan.floor)
+        low, high = (
+            _prompts(plan.one[0] * r, plan.floor[0] * r, difference) for r in ends
+        )
+        row: dict[str, Any] = {f"{f}s": v for f, v in plan.k.items()}
+        row |= {"reads": plan.reads}
+        row |= {"items": plan.n, "items_low": low, "items_high": high}
+        row |= {
+            f"calls{end}": 2 * plan.calls * row[f"items{end}"]
+            for end in ("", "_low", "_high")
+        }
+        row["cost"] = costs[i]
+        why = (
+            _left_undetected(source, *ends, plan.k) for source, ends in doubtful.items()
+        )
+        yield row | because(_why_no_design(plan.n, budget, variances.shape[1]), *why)
+
+
+class _Plan(NamedTuple):
+    """A way of asking: levels of each facet and reads of the same, calls about a text;
+    what n prompts divide of the variance of a difference and what they do not, of all
+    and without each cluster; and the number of prompts.
+    """
+
+    k: dict[str, int]
+    reads: int
+    calls: int
+    one: FloatArray
+    floor: FloatArray
+    n: float
+
+
+def _plan(
+    sources: list[str],
+    variances: FloatArray,
+    k: dict[str, int],
+    reads: int,
+    difference: float,
+) -> _Plan:
+    calls = int(np.prod([*k.values()])) * reads
+    one, floor = variance_of_difference(sources, variances, k, calls)
+    n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
+    return _Plan(k, reads, calls, one, floor, n)
+
+
+def require_prices(price: Mapping[str, float]) -> None:
+    """Refuse prices of what has none, and those below 0."""
+    for name, each in price.items():
+        if name not in PRICED:
+            raise ValueError(
+                f"price of {name!r}: there are prices of {', '.join(PRICED)}"
+            )
+        if not each >= 0:
+            raise ValueError(f"price of {name!r} is {each}: give a number of 0 or more")
+
+
+def _cost(calls: float, prompts: float, price: Mapping[str, float]) -> float:
+    """Price of a plan; what costs nothing adds nothing, however much of it there is."""
+    if np.isnan(prompts):
+        return float("nan")
+    amounts = ((calls, price.get("call", np.nan)), (prompts, price.get("item", 0.0)))
+    return float(sum(amount * each for amount, each in amounts if each != 0))
+
+
+def _not_shown(budget: Rows, sources: list[str]) -> dict[str, tuple[float, float]]:
+    """Preferences of a form, order or judge for a candidate that may be 0,
+    and their intervals.
+    """
+    return {
+        row["source"]: (row["low"], row["high"])
+        for row in budget
+        if row["source"] in sources
+        and row["source"].endswith(" × candidate")
+        and not row["low"] > 0
+    }
+
+
+def _left_undetected(
+    source: str, low: float, high: float, k: Mapping[str, int]
+) -> Reason | None:
+    if not high > 0:
+        return None
+    most = _multiplier(10_000) * np.sqrt(2 * high / k[source.partition(" × ")[0]])
+    return Reason("left_undetected", source=source, low=low, high=high, most=most)
+
+
+def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
+    """Sources of one group, and in a row each: its variance,
+    then without each cluster if kept.
+    """
+    return left_out(_rows_of(budget))
+
+
+def left_out(budget: Rows) -> tuple[list[str], FloatArray]:
+    """Return what `with_left_out` does, of a budget's rows."""
+    estimated = [row for row in budget if not np.isnan(row["variance"])]
+    variance = np.array([[row["variance"]] for row in estimated]).reshape(-1, 1)
+    kept = [np.frombuffer(bytes.fromhex(row["left"])) for row in estimated]
+    whole = len(kept) and all(
+        len(v) and v[0] == e for v, (e,) in zip(kept, variance, strict=True)
+    )
+    return [row["source"] for row in estimated], np.array(kept) if whole else variance
+
+
+def variance_of_difference(
+    sources: list[str], variances: FloatArray, k: Mapping[str, int], calls: int
+) -> tuple[FloatArray, FloatArray]:
+    """Variance of the difference of two candidates:
+    what n prompts divide, and what they do not.
+
+    What both share, prompts and the shift of a form, cancels from their difference.
+    """
+    falls, stays = np.zeros((2, len(sources)))  # the two sums of eq-difference
+    for i, source in enumerate(sources):
+        facet, _, text = source.partition(" × ")
+        if source == _AGAIN:
+            falls[i] = 1 / calls
+        elif "item" in (source, text):
+            falls[i] = 1 / k.get(facet, 1)
+        elif text == "candidate":
+            stays[i] = 1 / k.get(facet, 1)
+    return 2 * falls @ variances, np.maximum(2 * stays @ variances, 0.0)
+
+
+def _ratios(variance: FloatArray) -> tuple[float, float]:
+    """Ends of the interval of a variance over its estimate."""
+    low, high = infer.jackknife_t(variance[0], variance[1:]).ends
+    size = variance[0] if variance[0] > 0 else np.nan
+    return float(np.maximum(low, 0.0) / size), float(high / size)
+
+
+def _prompts(one: float, floor: float, difference: float) -> float:
+    """Smallest number of prompts whose t test detects the difference;
+    inf if none does.
+    """
+    if np.isnan(one):
+        return float("nan")
+
+    def enough(n: int) -> bool:
+        return _multiplier(min(n, 10_000) - 1) ** 2 * (one / n + floor) <= difference**2
+
+    if not enough(_MOST):
+        return float("inf")
+    return float(2 + bisect_left(range(2, _MOST), True, key=enough))
+
+
+@lru_cache(1_000)
+def _multiplier(df: int) -> float:
+    return infer.detectable(1.0, df)  # NaN without a degree of freedom
+
+
+def _why_no_design(n: float, budget: Rows, known: int) -> Reasons:
+    codes = budget[0].get("codes", ())
+    codes = codes if isinstance(codes, tuple) else ()  # a file keeps them as text
+    if np.isnan(n):
+        return collect(Reason("no_plan"), codes)
+    return collect(
+        None if np.isfinite(n) else Reason("never_enough"),
+        None if known > 2 else Reason("no_interval.budget"),
+        (code for code in codes if code in _OF_PLANS),
+    )

@@ -1,0 +1,1 @@
+"""What answers requests: servers, embedded models, functions, simulated judges."""

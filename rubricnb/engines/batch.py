@@ -1,0 +1,395 @@
+"""Batch files: half the price at OpenAI, and no connection to hold;
+also for ``vllm run-batch``.
+
+One line per distinct request, named by its key. What comes back goes into the store, so
+that `run` finds every answer there and asks only for what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from rubricnb.core.contract import Reply, Request
+from rubricnb.core.frames import Requests
+from rubricnb.core.judge import JudgeLike, describe
+from rubricnb.core.plan import with_readout
+from rubricnb.core.rendering import rendered
+from rubricnb.core.results import recorded_judgments
+from rubricnb.core.store import Store, open_store
+from rubricnb.core.support.shown import one_line
+from rubricnb.engines.connection import is_filtered
+from rubricnb.engines.openai import OpenAIJudge
+
+MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
+"""What the OpenAI Batch API takes in one file."""
+
+
+def export_batch(
+    requests: Requests | Sequence[Requests],
+    judge: JudgeLike,
+    path: str | Path,
+    store: Store | str | Path | None = None,
+) -> list[Path]:
+    """Write a plan's requests as batch files, without those already recorded or stored.
+
+    Until answers are imported, no run and no other export on this store asks what a
+    file asks, as long as the file exists. A run that is asking this judge through this
+    store is waited for.
+
+    Parameters
+    ----------
+    requests
+        From `plan`; several plans go into the same files.
+    judge
+        An endpoint (``openai:MODEL[@BASE_URL]``); nothing is sent to it. For ``vllm
+        run-batch`` open it with ``server="vllm"``, so that no server needs to run.
+    path
+        The file; ``NAME-2.jsonl``, … beside it take what is above the API's limits.
+    store
+        As in `run`.
+
+    Returns
+    -------
+    list of Path
+        The files; none if everything is answered, or asked by another file.
+
+    Raises
+    ------
+    ValueError
+        The judge is not an endpoint, or a request cannot be put into one call.
+    FileExistsError
+        A file of that name may be of a batch that is under way.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import rubricnb as rb
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tmp = Path(folder.name)
+    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
+    >>> [file] = export_batch(requests, "openai:gpt-4.1", tmp / "batch.jsonl", tmp / "s.sqlite")
+    >>> line = json.loads(file.read_text().splitlines()[0])
+    >>> sorted(line), line["url"], line["body"]["model"]
+    (['body', 'custom_id', 'method', 'url'], '/v1/chat/completions', 'gpt-4.1')
+    >>> folder.cleanup()
+    """
+    endpoint = _endpoint(judge)
+    written: list[Path] = []
+    others: list[Path] = []
+    try:
+        with ExitStack() as stack:
+            store = stack.enter_context(open_store(store))
+            stack.enter_context(store.alone_with(endpoint))
+            count = size = 0
+            file: IO[bytes] | None = None
+            for request in _requests(requests, endpoint, recorded=False):
+                files = store.in_batches([request.key])
+                others += files.values()
+                if files or store.answered([request.key]):
+                    continue
+                line = json.dumps(_line(endpoint, request)).encode() + b"\n"
+                if (
+                    file is None
+                    or count == MAX_REQUESTS
+                    or size + len(line) > MAX_BYTES
+                ):
+                    name = Path(path)
+                    if written:
+                        name = name.with_stem(f"{name.stem}-{len(written) + 1}")
+                    file = stack.enter_context(_new(name))
+                    written.append(name)
+                    store.end_batch(name)  # an earlier one of this name was deleted
+                    count = size = 0
+                file.write(line)
+                store.hand_over(request.key, written[-1])
+                count, size = count + 1, size + len(line)
+            if others:
+                print(
+                    f"left out: {len(others):,} requests that the batch file "
+                    f"{others[0]} already asks"
+                )
+    except BaseException:
+        for name in written:
+            name.unlink()  # remove partially written batch files
+        raise
+    return written
+
+
+def import_batch(
+    requests: Requests | Sequence[Requests],
+    judge: JudgeLike,
+    paths: str | Path | Sequence[str | Path],
+    store: Store | str | Path | None = None,
+    release: bool = False,
+) -> dict[str, int]:
+    """Read the output and error files of a batch into the store;
+    `run` then finds the answers.
+
+    Files may be partial, come in any order and be read again. A failed request is kept
+    as one and asked by the next `run`. What an exported file asked and none of `paths`
+    has stays left to the batch, since its answer may be paid and still to come.
+
+    Parameters
+    ----------
+    requests, judge, store
+        As they were exported.
+    paths
+        Output and error files; a last line that is cut off is ignored.
+    release
+        Once the batch has ended: let the next `run` ask what none of `paths` has. The
+        files that were exported may be deleted then.
+
+    Returns
+    -------
+    dict of str to int
+        ``answered``; ``failed``; ``unfinished`` (a label of several tokens takes
+        another call); ``known`` (answered before, and left as it was); ``missing`` (in
+        none of the files).
+
+    Raises
+    ------
+    ValueError
+        A line that is no answer to a request of this plan by this judge, such as one of
+        the file of requests; or two answers to one request that differ; or `release`,
+        and a download was cut. Nothing is stored then.
+
+    Examples
+    --------
+    One answer has come back, as OpenAI writes it:
+
+    >>> import tempfile
+    >>> import rubricnb as rb
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tmp = Path(folder.name)
+    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
+    >>> [file] = export_batch(requests, "openai:gpt-4.1", tmp / "batch.jsonl", tmp / "s.sqlite")
+    >>> line = json.loads(file.read_text().splitlines()[0])
+    >>> message = {"role": "assistant", "content": "Clear. [RESULT] 4"}
+    >>> choice = {"index": 0, "finish_reason": "stop", "message": message}
+    >>> body = {"id": "1", "object": "chat.completion", "created": 0, "model": "gpt-4.1"}
+    >>> response = {"status_code": 200, "body": {**body, "choices": [choice]}}
+    >>> output = tmp / "output.jsonl"
+    >>> _ = output.write_text(json.dumps({"custom_id": line["custom_id"], "response": response}))
+    >>> import_batch(requests, "openai:gpt-4.1", output, tmp / "s.sqlite")  # doctest: +ELLIPSIS
+    gpt-4.1: 4 requests have no answer yet and stay with their batch. Once it has ended, ...
+    {'answered': 1, 'failed': 0, 'unfinished': 0, 'known': 0, 'missing': 4}
+    >>> folder.cleanup()
+    """
+    endpoint = _endpoint(judge)
+    lines, cut = _lines([paths] if isinstance(paths, str | Path) else paths, endpoint)
+    if cut and release:
+        raise ValueError(
+            f"{cut} ends within a line, so its download was cut: download it again "
+            "before you release what it lacks"
+        )
+    counts = dict.fromkeys(("answered", "failed", "unfinished", "known", "missing"), 0)
+    if strangers := lines.keys() - {
+        request.key for request in _requests(requests, endpoint)
+    }:
+        raise ValueError(
+            f"{min(strangers)[:80]!r} does not match any request in this plan by "
+            f"{endpoint.identity}: use the plan, judge and version of the export"
+        )
+    with open_store(store) as store:
+        missing: list[str] = []
+        said = _Said()
+        for request in _requests(requests, endpoint):
+            line = lines.get(request.key)
+            counts[became := _take(request, endpoint, line, store, said)] += 1
+            if became == "missing":
+                missing.append(request.key)
+        store.release([*lines, *(missing if release else ())])
+        left = len(store.in_batches(missing))
+    _report(endpoint, counts, said, left, cut)
+    return counts
+
+
+class _Said:
+    """What the lines of a batch say beside their answers."""
+
+    def __init__(self) -> None:
+        self.models: list[str] = []  # names under which the endpoint answered, in order
+        self.reasons: Counter[str] = Counter()  # why requests failed
+
+    def add(self, reply: Reply) -> None:
+        """Note a reply."""
+        if reply.model and reply.model not in self.models:
+            self.models.append(reply.model)
+        if reply.finish == "error":
+            self.reasons[reply.error or ""] += 1
+
+
+def _report(
+    judge: Any, counts: dict[str, int], said: _Said, left: int, cut: str
+) -> None:
+    """Print what the counts do not show."""
+    for reason, number in said.reasons.most_common(1):
+        print(
+            f"{judge.slug}: {number:,} of {counts['failed']:,} failed requests: "
+            f"{reason}"
+        )
+    if len(said.models) > 1:
+        names = ", ".join(map(repr, said.models))
+        print(f"{judge.slug}: the answers are by {names}; each is stored with its name")
+    if left:
+        why = f", as {cut} was cut: download it again" if cut else ""
+        print(
+            f"{judge.slug}: {left:,} requests have no answer yet and stay with their "
+            f"batch{why}. Once it has ended, release=True (--release) lets a run ask "
+            "them"
+        )
+
+
+def _endpoint(judge: JudgeLike) -> Any:
+    described = describe(judge)
+    # opening a different engine may take long
+    engine: Any = described.engine if described.kind == "openai" else None
+    if type(engine) is not OpenAIJudge:
+        raise ValueError(
+            f"{described.spec} is not an endpoint: a batch needs "
+            "openai:MODEL[@BASE_URL]"
+        )
+    return engine
+
+
+def _requests(
+    requests: Requests | Sequence[Requests], judge: Any, recorded: bool = True
+) -> Iterator[Request]:
+    """Render one request for each key of the plans, with or without recorded ones."""
+    seen: set[str] = set()
+    for part in [requests] if isinstance(requests, Requests) else requests:
+        part = with_readout(part, judge)
+        if not recorded and len(answered := recorded_judgments(describe(judge), part)):
+            part = part[~part["request_id"].isin(answered["request_id"])]
+        for request in rendered(part, judge):
+            if request.key not in seen:
+                seen.add(request.key)
+                yield request
+
+
+def _new(path: Path) -> IO[bytes]:
+    try:
+        # Readable by its owner only, since it holds the texts.
+        return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
+    except FileExistsError:
+        raise FileExistsError(
+            f"{path} exists: its batch may be under way. Choose a different file, or "
+            "delete it if it was never sent"
+        ) from None
+
+
+def _line(judge: Any, request: Request) -> dict[str, Any]:
+    constrained = judge.deterministic and request.readout in ("score", "logprobs")
+    if constrained and len(request.slots) > 1:
+        raise ValueError(
+            f"{len(request.slots)} criteria with readout {request.readout!r} need one "
+            f"call each on {judge.server}: ask a running server with rubricnb.run, or "
+            "choose 'feedback'"
+        )
+    path, body = judge.first_call(request)
+    if judge.server == "vllm" and path != "/chat/completions":
+        raise ValueError(
+            "vllm run-batch does not support plain prompts: ask a running server with "
+            "rubricnb.run"
+        )
+    return {
+        "custom_id": request.key,
+        "method": "POST",
+        "url": f"/v1{path}",
+        "body": body,
+    }
+
+
+def _lines(
+    paths: Sequence[str | Path], judge: Any
+) -> tuple[dict[str, dict[str, Any]], str]:
+    """Return each key's line in the files, an answer before an error;
+    and a file that is cut.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    cut = ""
+    for path in map(Path, paths):
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            for number, text in enumerate(file, 1):
+                if not text.strip():
+                    continue
+                line = _parsed(judge.redact(text), f"{path}, line {number}")
+                if line is None:
+                    cut = str(path)
+                    continue
+                key = str(line["custom_id"])
+                new, old = _body(line), _body(found.get(key, {}))
+                if new and old and new.get("choices") != old.get("choices"):
+                    raise ValueError(
+                        f"{path}, line {number}: two answers to {key[:80]!r} differ; "
+                        "keep one"
+                    )
+                if old is None:
+                    found[key] = line
+    return found, cut
+
+
+def _parsed(text: str, where: str) -> dict[str, Any] | None:
+    """Parse a line; None if it is the end of a file whose download was cut."""
+    try:
+        line = json.loads(text)
+        is_answer = "custom_id" in line and ("response" in line or "method" not in line)
+    except (ValueError, TypeError, RecursionError):
+        if text.startswith("{") and not text.endswith("\n"):
+            return None
+        is_answer = False
+    if not is_answer:
+        raise ValueError(
+            f"{where}: import the output and error files of a batch, not {text[:60]!r}"
+        )
+    return dict(line)
+
+
+def _take(
+    request: Request, judge: Any, line: dict[str, Any] | None, store: Store, said: _Said
+) -> str:
+    """Store one answer; return what it became."""
+    if store.answered([request.key]):
+        return "known"
+    if line is None:
+        return "missing"
+    reply = _reply(request, judge, line)
+    if reply is None:
+        return "unfinished"
+    store.put(request.key, judge.slug, reply)
+    said.add(reply)
+    return "failed" if reply.finish == "error" else "answered"
+
+
+def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
+    body = _body(line)
+    if body is not None:
+        return judge.read(request, body)
+    said = line.get("error") or _response(line).get("body") or _response(line)
+    if isinstance(said, dict):
+        said = said.get("error") or said
+    told = one_line(f"in the batch: {said}")[:500]
+    if is_filtered(said):
+        return Reply(request.request_id, told, "refusal")
+    return Reply(request.request_id, "", "error", error=told)
+
+
+def _response(line: dict[str, Any]) -> dict[str, Any]:
+    response = line.get("response")
+    return response if isinstance(response, dict) else {}
+
+
+def _body(line: dict[str, Any]) -> dict[str, Any] | None:
+    """The endpoint's answer, if the line has one."""
+    body = _response(line).get("body")
+    return (
+        body
+        if _response(line).get("status_code") == 200 and isinstance(body, dict)
+        else None
+    )

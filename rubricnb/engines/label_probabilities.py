@@ -1,0 +1,156 @@
+"""The probability of every label at the score's position, from token probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from rubricnb.core.parsing import Label
+
+_NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
+
+
+class Step(NamedTuple):
+    """One generated token, and the probabilities of its alternatives."""
+
+    token: str
+    alternatives: dict[str, float]
+
+
+def label_probabilities(
+    ask: Callable[[str, list[str]], Generator[Any, Any, list[Step]]],
+    targets: Sequence[str],
+) -> Generator[Any, Any, tuple[float, ...]]:
+    """Probability of every whole label directly after a slot.
+
+    A label may be several tokens ("10" begins like "1"; the space before it may be a
+    token of its own), so its probability is the product over its tokens, summed over
+    the ways to spell it; where one label begins another, it counts only if the longer
+    one does *not* follow.
+
+    Parameters
+    ----------
+    ask
+        ``ask(prefix, rest)`` continues the answer after `prefix` by one of `rest`: a
+        generator that yields what it needs to be answered, and returns the generated
+        tokens, each with the probabilities of all that could have stood there.
+    targets
+        The labels as they would follow the slot: ``" 1"``, ``" 2"``, …
+
+    Returns
+    -------
+    tuple of float
+        One per target; their sum is the label mass (at most 1).
+
+    Examples
+    --------
+    >>> def ask(prefix, rest):
+    ...     alternatives = yield prefix
+    ...     return [Step(max(alternatives, key=alternatives.get), alternatives)]
+    >>> steps = label_probabilities(ask, [" 1", " 2", " 10"])
+    >>> next(steps), steps.send({" 1": 0.6, " 2": 0.3})
+    ('', ' 1')
+    >>> try:
+    ...     steps.send({"0": 0.5, ".": 0.5})
+    ... except StopIteration as done:
+    ...     done.value
+    (0.3, 0.3, 0.3)
+    """
+    seen: dict[str, dict[str, float]] = {}
+    weights = {"": 1.0}
+    begun = _beginnings(tuple(targets))
+    while open_ends := [
+        p for p, w in weights.items() if p not in seen and (p == "" or w >= _NEGLIGIBLE)
+    ]:
+        prefix = open_ends[0]
+        rest = [
+            t[len(prefix) :] for t in targets if t.startswith(prefix) and t != prefix
+        ]
+        for token, alternatives in (yield from ask(prefix, rest)):
+            seen[prefix] = alternatives
+            for other, probability in alternatives.items():
+                if other and prefix + other in begun:
+                    longer = prefix + other
+                    weights[longer] = (
+                        weights.get(longer, 0.0) + weights[prefix] * probability
+                    )
+            prefix += token
+            if prefix not in weights or prefix in seen:
+                break
+        else:
+            if open_ends[0] not in seen:
+                raise ValueError("the endpoint gave no log-probabilities")
+    return tuple(_probability(target, "", seen, targets) for target in targets)
+
+
+def _probability(
+    target: str, prefix: str, seen: dict[str, dict[str, float]], targets: Sequence[str]
+) -> float:
+    """Probability that the answer after `prefix` goes on to be exactly `target`."""
+    total = 0.0
+    for token, probability in seen.get(prefix, {}).items():
+        reached = prefix + token
+        if reached == target:
+            total += probability * (1 - _goes_on(target, seen, targets))
+        elif token and target.startswith(reached):
+            total += probability * _probability(target, reached, seen, targets)
+    return total
+
+
+def _goes_on(
+    label: str, seen: dict[str, dict[str, float]], targets: Sequence[str]
+) -> float:
+    if label not in seen:
+        return 0.0
+    longer = _beginnings(tuple(targets)).union(targets)
+    return sum(
+        p for token, p in seen[label].items() if token and label + token in longer
+    )
+
+
+@lru_cache(maxsize=64)
+def _beginnings(targets: tuple[str, ...]) -> frozenset[str]:
+    """Every part that begins a label and is not all of it."""
+    return frozenset(target[:n] for target in targets for n in range(len(target)))
+
+
+def probabilities_at(
+    steps: Sequence[Step], label: Label | None, choices: Sequence[str]
+) -> tuple[float, ...]:
+    """Probabilities of the labels at the token where free text writes its score.
+
+    Parameters
+    ----------
+    steps
+        The generated tokens with their alternatives.
+    label
+        The label in their text (`rubricnb.core.parsing.last_label`).
+    choices
+        The labels. One that begins another is told apart only by the token's own text.
+
+    Returns
+    -------
+    tuple of float
+        One per label; zeros where no label on the scale was written, or one of several
+        tokens.
+
+    Examples
+    --------
+    >>> steps = [Step("[RESULT]", {}), Step(" ", {" ": 1.0}), Step("4", {"4": 0.7, "5": 0.2})]
+    >>> probabilities_at(steps, Label(1, 9, 10), ["4", "5"])
+    (0.7, 0.2)
+    """
+    end = 0
+    for step in steps:
+        start, end = end, end + len(step.token)
+        if label is None or label.position is None or end <= label.start:
+            continue
+        if start > label.start or end < label.end:
+            break
+        folded: dict[str, float] = {}
+        for token, probability in step.alternatives.items():
+            name = token.strip(" :*_\n")
+            folded[name] = folded.get(name, 0.0) + probability
+        return tuple(folded.get(c, 0.0) for c in choices)
+    return (0.0,) * len(choices)

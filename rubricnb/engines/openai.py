@@ -1,0 +1,588 @@
+"""Judges behind an OpenAI-compatible endpoint: OpenAI,
+OpenRouter, vLLM, llama.cpp's server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from rubricnb.core.address import OPENAI
+from rubricnb.core.contract import Finish, JudgeError, Readout, Request
+from rubricnb.core.readout import answer_text, plain_prompt, written_labels
+from rubricnb.core.thinking import most_tokens
+from rubricnb.engines.connection import Refused, Unreachable, text_of
+from rubricnb.engines.endpoint import (
+    MAX_SHOWN_CHARS,
+    Call,
+    Calls,
+    Endpoint,
+    Unusable,
+    count_of,
+    part,
+)
+from rubricnb.engines.label_probabilities import (
+    Step,
+    label_probabilities,
+    probabilities_at,
+)
+
+Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
+
+_LABEL_TOKENS = 4
+_TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
+
+
+class _Dialect(NamedTuple):
+    """The vocabulary and the abilities of one kind of server."""
+
+    # goes on from a given beginning of the answer, and is deterministic
+    continues: bool = False
+    max_tokens: str = "max_tokens"
+    # alternatives per token; the next where a label has none
+    tops: tuple[int, ...] = (_TOP,)
+    every: Mapping[str, Any] = {}  # in the body of every call
+    continuing: Mapping[str, Any] = {}  # and where the answer is begun
+    choice: Callable[[list[str]], dict[str, Any]] = lambda labels: {}
+
+
+_DIALECTS: dict[Server, _Dialect] = {
+    "openai": _Dialect(max_tokens="max_completion_tokens"),
+    # OpenRouter drops unsupported parameters;
+    # this asks for a provider that supports all.
+    "openrouter": _Dialect(every={"provider": {"require_parameters": True}}),
+    "vllm": _Dialect(
+        continues=True,
+        continuing={"continue_final_message": True, "add_generation_prompt": False},
+        choice=lambda labels: {"structured_outputs": {"choice": labels}},
+    ),
+    "llama.cpp": _Dialect(
+        continues=True,
+        tops=(64, 8192),
+        every={"cache_prompt": True},
+        choice=lambda labels: {
+            "grammar": f"root ::= {' | '.join(map(json.dumps, labels))}"
+        },
+    ),
+    "other": _Dialect(),
+}
+_HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
+
+
+class OpenAIJudge(Endpoint):
+    """A judge behind an OpenAI-compatible endpoint.
+
+    Nothing is sent before the first request. A failed call is sent again with growing
+    pauses, or after as long as the endpoint asks for (``Retry-After``, up to
+    `patience`); what fails for good is one reply with its error, and what would fail
+    for every request, or an endpoint that has answered nothing for `patience`, stops
+    the run with a `JudgeError`.
+
+    Parameters
+    ----------
+    model
+        The model's name at the endpoint.
+    base_url
+        The endpoint, ``https://HOST/v1`` or ``http://HOST:PORT/v1``; default: OpenAI's.
+        Calls go there and nowhere else: a redirect stops the run.
+    server
+        What answers there: ``openai``, ``openrouter``, ``vllm``, ``llama.cpp`` or
+        ``other``. Default: the endpoint is asked. ``vllm`` and ``llama.cpp`` can
+        continue a given beginning of the answer, so for them ``logprobs`` needs one or
+        two tokens; with the others the judge writes its feedback and the probabilities
+        are read at the score.
+    concurrency
+        Requests in flight at once.
+    requests_per_minute
+        Limit to keep, retries included. Without it, calls pause when the endpoint asks
+        for it (429 with ``Retry-After``).
+    timeout
+        Seconds within which a call must be answered to the last byte; then it is given
+        up and sent again.
+    retries
+        How often a failed call is sent again.
+    patience
+        Seconds without any good answer after which the run stops, whatever is still
+        under way.
+    key_variable
+        Name of the environment variable that holds the key. Default: ``OPENAI_API_KEY``
+        for OpenAI, ``OPENROUTER_API_KEY`` for OpenRouter; any other host, this machine
+        included, is sent a key only if this names one. The key itself is in no
+        parameter and is written nowhere.
+    check_model
+        Whether an answer by another model than the one asked for is an error. False for
+        a deployment that goes by another name than its model.
+    extra
+        More parameters for the body of every call, such as OpenRouter's ``{"provider":
+        …}``; part of the judge's identity.
+
+    Raises
+    ------
+    ValueError
+        The address is invalid, or holds a key, a password or parameters. Or a number is
+        none, is not finite, or is too small.
+
+    Attributes
+    ----------
+    answered_before
+        Whether answers of an earlier run show that this judge works. What it then
+        refuses first is one request of many, and no reason to stop.
+
+    Examples
+    --------
+    >>> judge = OpenAIJudge("qwen", "http://localhost:8000/v1", server="vllm")
+    >>> judge.identity
+    'http://localhost:8000/v1 qwen'
+    >>> judge.close()
+    """
+
+    source: Literal["live"] = "live"
+    readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        *,
+        server: Server | None = None,
+        concurrency: int = 16,
+        requests_per_minute: float | None = None,
+        timeout: float = 600,
+        retries: int = 6,
+        patience: float = 1800,
+        key_variable: str | None = None,
+        check_model: bool = True,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            model,
+            base_url,
+            concurrency=concurrency,
+            requests_per_minute=requests_per_minute,
+            timeout=timeout,
+            retries=retries,
+            patience=patience,
+            key_variable=key_variable,
+            check_model=check_model,
+        )
+        self.extra = extra or {}
+        more = f" {json.dumps(extra, sort_keys=True)}" if extra else ""
+        self.identity = f"{self.base_url} {model}{more}"
+        self._server = server or _HOSTED.get(self.host)
+
+    @property
+    def server(self) -> Server:
+        """The kind of server at the endpoint."""
+        if self._server is None:
+            self._server = self._ask_server()
+        return self._server
+
+    @property
+    def dialect(self) -> _Dialect:
+        """The vocabulary of that server."""
+        return _DIALECTS[self.server]
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether greedy answers repeat: a hosted endpoint's do not,
+        your own server's do.
+        """
+        return self.dialect.continues
+
+    @property
+    def holds_lengths(self) -> bool:
+        """Whether a ``json`` answer keeps to `maxLength`:
+        hosts' strict schemas do not know it.
+        """
+        return self._server not in _HOSTED.values()
+
+    @property
+    def how_to_start(self) -> str:
+        """A server of your own, for a message."""
+        port = urlsplit(self.base_url).port or 80
+        return (
+            f"'llama-server -m WEIGHTS.gguf --port {port}' or "
+            f"'vllm serve {self.model} --port {port}'"
+        )
+
+    def call(self, request: Request) -> Call:
+        """Return the calls of one request, to be sent."""
+        return _Call(self, request)
+
+    def prepare(self) -> None:
+        """Ask once, before the first request, what kind of server it is."""
+        _ = self.server
+
+    def way_out_of(self, problem: Refused) -> str:
+        """Return what to do about a refusal: other readouts, or other parameters."""
+        other = f"; {_OTHER_READOUTS}" if problem.is_without_logprobs else ""
+        return other + _WAYS_OUT.get(problem.param, "")
+
+    def _ask_server(self) -> Server:
+        """Ask the endpoint who owns its models; "other" if it lists none."""
+        asking = asyncio.run_coroutine_threadsafe(
+            self._persist("/models"), self._start()
+        )
+        try:
+            listed = asking.result(self.patience).content
+            owned_by = {
+                str(model.get("owned_by", "")).lower() for model in listed["data"]
+            }
+        except (Unreachable, TimeoutError, Refused) as problem:
+            asking.cancel()
+            if isinstance(problem, Refused) and problem.status in _NO_LIST:
+                return "other"
+            raise JudgeError(self._advice(problem)) from None
+        except (ValueError, TypeError, AttributeError, KeyError):
+            return "other"
+        if "llamacpp" in owned_by:
+            return "llama.cpp"
+        return "vllm" if "vllm" in owned_by else "other"
+
+
+class _Call(Call):
+    """One request under way, in the words of the endpoint's server."""
+
+    judge: OpenAIJudge
+
+    def answer(self) -> Calls:
+        """Yield path and body of each call that the readout takes;
+        returns the reply.
+        """
+        readout = self.request.readout
+        if readout in ("score", "logprobs") and self.judge.dialect.continues:
+            return (yield from self._labels())
+        match readout:
+            case "feedback":
+                text, finish, _ = yield from self._send(
+                    "", max_tokens=self._max_tokens()
+                )
+                return self._reply(text, finish)
+            case "json":
+                schema = json.loads(self.request.schema)
+                if not self.judge.holds_lengths:
+                    schema = _without_lengths(schema)
+                answer = yield from self._document("answer", schema, self._max_tokens())
+                return self._reply(*answer)
+            case "score":
+                return (yield from self._label_in_document())
+            case "logprobs":
+                return (yield from self._label_in_feedback())
+
+    def _document(self, name: str, schema: Any, max_tokens: int) -> Calls:
+        form = {"name": name, "strict": True, "schema": schema}
+        text, finish, _ = yield from self._send(
+            "",
+            max_tokens=max_tokens,
+            response_format={"type": "json_schema", "json_schema": form},
+        )
+        return text, finish
+
+    def _label_in_document(self) -> Calls:
+        names = [slot.strip().strip("[]") for slot in self.request.slots]
+        choices = self.request.choices
+        schema = {
+            "type": "object",
+            "properties": {n: {"type": "string", "enum": list(choices)} for n in names},
+            "required": names,
+            "additionalProperties": False,
+        }
+        text, finish = yield from self._document("scores", schema, self._max_tokens(64))
+        if finish not in ("stop", "unknown"):
+            return self._reply(text, finish)
+        try:
+            answer = json.loads(text)
+            chosen = [choices.index(answer[n]) + 1 for n in names]
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(
+                f"the endpoint did not keep to the schema: {text[:MAX_SHOWN_CHARS]!r}"
+            ) from None
+        return self._reply(answer_text(self.request, chosen), "stop")
+
+    def _labels(self) -> Calls:
+        """Fill slot after slot; each goes on from the labels before it."""
+        probabilities: list[tuple[float, ...]] = []
+        targets = [f" {c}" for c in self.request.choices]
+        text = ""
+        for slot in self.request.slots:
+            text += slot
+            if self.request.readout == "score":
+                label, finish, _ = yield from self._send(
+                    text, constraint=targets, max_tokens=16
+                )
+                if finish not in ("stop", "unknown"):
+                    return self._reply(text, finish)
+                text += " " + label.strip()
+            else:
+                chances = yield from self._at_slot(text, targets)
+                probabilities.append(chances)
+                text += targets[max(range(len(targets)), key=chances.__getitem__)]
+        return self._reply(text, "stop", tuple(probabilities) or None)
+
+    def _at_slot(self, text: str, targets: list[str]) -> Calls:
+        for top in self.judge.dialect.tops:
+
+            def ask(prefix: str, rest: list[str], top: int = top) -> Calls:
+                _, _, steps = yield from self._send(
+                    text + prefix, _LABEL_TOKENS, rest, top
+                )
+                return steps
+
+            probabilities = yield from label_probabilities(ask, targets)
+            # otherwise a label is not among the first tokens
+            if 0 not in probabilities:
+                break
+        return probabilities
+
+    def _label_in_feedback(self) -> Calls:
+        plain = self.request.prompt_format == "plain"
+        text, finish, steps = yield from self._send(
+            "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
+        )
+        if finish == "stop" and not steps:
+            raise Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
+        labels = written_labels(self.request, "".join(step.token for step in steps))
+        slots = tuple(
+            probabilities_at(steps, label, self.request.choices) for label in labels
+        )
+        written = any(sum(p) > 0 for p in slots)  # else the text says why
+        return self._reply(text, finish, slots if written else None)
+
+    def _max_tokens(self, *answer: int) -> int:
+        return most_tokens(self.request, self.judge.slug, *answer)
+
+    def _send(
+        self,
+        prefill: str,
+        max_tokens: int,
+        constraint: list[str] | None = None,
+        top_logprobs: int = 0,
+        **body: Any,
+    ) -> Calls:
+        request, dialect = self.request, self.judge.dialect
+        body |= {"model": self.judge.model, "temperature": request.temperature}
+        if request.temperature > 0:
+            body["seed"] = request.seed
+        if constraint is not None:
+            body |= dialect.choice(constraint)
+        body |= {**_reasoning(self.judge.server, request), **dialect.every}
+        if request.prompt_format == "plain":
+            path = "/completions"
+            body |= {"prompt": plain_prompt(request, prefill), "max_tokens": max_tokens}
+            if top_logprobs:
+                body["logprobs"] = top_logprobs
+        else:
+            path = "/chat/completions"
+            messages = [
+                {"role": m.role, "content": m.content} for m in request.messages
+            ]
+            if prefill:
+                messages.append({"role": "assistant", "content": prefill})
+                body |= dialect.continuing
+            body["messages"] = messages
+            body[dialect.max_tokens] = max_tokens
+            if top_logprobs:
+                body |= {"logprobs": True, "top_logprobs": top_logprobs}
+        extra = self.judge.extra
+        # OpenRouter's: the one adds to the other
+        if "provider" in body and "provider" in extra:
+            extra = extra | {"provider": body["provider"] | extra["provider"]}
+        self.last = yield path, body | extra
+        return self._received(self.last, prefill)
+
+    def _received(
+        self, response: dict[str, Any], prefill: str
+    ) -> tuple[str, Finish, list[Step]]:
+        usage = part(response, "usage")
+        self.tokens.update(
+            prompt_tokens=count_of(usage, "prompt_tokens"),
+            cached_tokens=count_of(
+                part(usage, "prompt_tokens_details"), "cached_tokens"
+            ),
+            completion_tokens=_completion_tokens(usage),
+        )
+        choices = response.get("choices")
+        if not isinstance(choices, list) or not choices:
+            raise ValueError(
+                f"the endpoint sent no answer: {str(response)[:MAX_SHOWN_CHARS]}"
+            )
+        if self.judge.server != "llama.cpp":  # which serves one model under any name
+            self._check_model(response)
+        message = part(choices[0], "message")
+        if isinstance(message.get("refusal"), str) and message["refusal"]:
+            return message["refusal"], "refusal", []
+        ended, problem = choices[0].get("finish_reason"), choices[0].get("error")
+        finish = finish_of(ended)
+        # under status 200; a part of the answer may be there
+        if problem or finish == "error":
+            raise ValueError(
+                f"the answer broke off: {str(problem or ended)[:MAX_SHOWN_CHARS]}"
+            )
+        sent = (message or choices[0]).get("content" if message else "text")
+        text = text_of(sent)
+        if text is None:
+            raise ValueError(
+                f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}"
+            )
+        if not text and finish in ("stop", "unknown") and not self.judge.deterministic:
+            raise ValueError(
+                f"the endpoint sent an empty answer{_thought_only(message)}"
+            )
+        if prefill and text.startswith(prefill):
+            text = text[len(prefill) :]  # llama.cpp repeats the given beginning
+        return text, finish, _steps(choices[0].get("logprobs"))
+
+
+def finish_of(reason: Any) -> Finish:
+    """Return how an answer ended, from the reason
+    that an endpoint gives in its own words.
+
+    Examples
+    --------
+    >>> [finish_of(reason) for reason in ("MAX_TOKENS", "content_filter: SPII", None, "gone")]
+    ['length', 'refusal', 'stop', 'unknown']
+    """
+    if reason is None:
+        return "stop"
+    word = (
+        str(reason)
+        .partition(":")[0]
+        .strip()
+        .lower()
+        .replace("-", "_")
+        .replace(" ", "_")
+    )
+    return _FINISH.get(word.removeprefix("finish_reason_"), "unknown")
+
+
+def _thought_only(message: Mapping[str, Any]) -> str:
+    """Say that a message without text has thoughts, and what to do."""
+    name = next((n for n in ("reasoning", "reasoning_content") if message.get(n)), "")
+    return name and (
+        f": all its text is in {name!r}. Switch the model's thinking off "
+        "(thinking='off', or the server's own switch in extra=), or allow more tokens "
+        "(max_tokens=)"
+    )
+
+
+# Reasons to finish of OpenAI, Anthropic, Google, Mistral, DeepSeek, Z.ai, TGI and vLLM.
+_REASONS: dict[Finish, str] = {
+    "stop": (
+        "stop eos eos_token end_turn stop_sequence stop_token complete completed "
+        "finished tool_calls tool_use function_call"
+    ),
+    "length": (
+        "length max_tokens max_token max_output_tokens max_new_tokens max_length "
+        "model_length token_limit context_length context_window_exceeded "
+        "model_context_window_exceeded incomplete truncated"
+    ),
+    "refusal": (
+        "content_filter content_filtered content_policy safety image_safety recitation "
+        "sensitive blocklist blocked prohibited_content spii refusal moderation "
+        "guardrail_intervened"
+    ),
+    "error": (
+        "error abort aborted cancelled canceled network_error engine_error timeout "
+        "insufficient_system_resource malformed_function_call"
+    ),
+}
+_FINISH = {word: finish for finish, words in _REASONS.items() for word in words.split()}
+_WAYS_OUT = {  # by the parameter that an endpoint complains of
+    "temperature": "; plan with temperature=1.0, the only one this model has",
+    "max_tokens": '; open the judge with server="openai" if the server is OpenAI\'s own',
+}
+_OTHER_READOUTS = (
+    "choose readout 'score' or 'feedback', or a model that has log-probabilities"
+)
+_NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that hides its models
+
+
+def _reasoning(server: Server, request: Request) -> dict[str, Any]:
+    """Return the reasoning parameters in the server's own vocabulary."""
+    body: dict[str, Any] = {}
+    if server == "openrouter":
+        if request.thinking != "default":
+            body["enabled"] = request.thinking == "on"
+        if request.effort != "default":
+            body["effort"] = request.effort
+        return {"reasoning": body} if body else {}
+    if request.effort != "default":
+        body["reasoning_effort"] = request.effort
+    if request.thinking != "default":
+        if not _DIALECTS[server].continues:
+            raise JudgeError(
+                f"thinking={request.thinking!r} cannot be asked of this endpoint: plan "
+                "with thinking='default' and an effort, or name its switch in extra="
+            )
+        body["chat_template_kwargs"] = {"enable_thinking": request.thinking == "on"}
+    return body
+
+
+def _without_lengths(schema: Any) -> Any:
+    """Remove string lengths from a schema, since OpenAI's strict mode refuses them.
+
+    The prompt states them instead; whoever reads the answer checks it against the whole
+    schema.
+    """
+    if isinstance(schema, list):
+        return [_without_lengths(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        keyword: _without_lengths(value)
+        for keyword, value in schema.items()
+        # a property's name
+        if keyword not in ("minLength", "maxLength") or isinstance(value, dict)
+    }
+
+
+def _steps(logprobs: Any) -> list[Step]:
+    if not isinstance(logprobs, dict):
+        return []
+    # chat style; llama.cpp uses it for completions too
+    if logprobs.get("content") is not None:
+        return [
+            Step(t["token"], _token_probabilities(t.get("top_logprobs", [])))
+            for t in logprobs["content"]
+        ]
+    return [
+        Step(token, _checked({t: math.exp(p) for t, p in top.items()}))
+        for token, top in zip(
+            logprobs.get("tokens") or [],
+            logprobs.get("top_logprobs") or [],
+            strict=False,
+        )
+    ]
+
+
+def _token_probabilities(alternatives: list[dict[str, Any]]) -> dict[str, float]:
+    """Probability by text; a token that is part of a character
+    is shown as another one's text.
+    """
+    chances: dict[str, float] = {}
+    for one in alternatives:
+        text, spelt = one["token"], one.get("bytes")
+        if spelt is None or bytes(spelt) == text.encode():
+            chances[text] = chances.get(text, 0.0) + math.exp(one["logprob"])
+    return _checked(chances)
+
+
+def _checked(chances: dict[str, float]) -> dict[str, float]:
+    if not sum(chances.values()) <= 1.01:  # nor is NaN
+        raise Unusable(
+            "invalid log-probabilities: the probabilities of one token sum to "
+            f"{sum(chances.values()):g}"
+        )
+    return chances
+
+
+def _completion_tokens(usage: dict[str, Any]) -> int:
+    """Count all paid tokens of an answer;
+    xAI and Google count thoughts only in the total.
+    """
+    beside = count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens")
+    return max(count_of(usage, "completion_tokens"), beside)

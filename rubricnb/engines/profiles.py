@@ -1,0 +1,226 @@
+"""Profiles: the parameters of simulated judges,
+planted by hand or fitted to a published table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeAlias
+
+import yaml
+
+Spread: TypeAlias = float  # 0 or more
+Share: TypeAlias = float  # from 0 to 1
+Numbers: TypeAlias = tuple[float, ...]
+Rows: TypeAlias = tuple[Numbers, ...]
+Shifts: TypeAlias = tuple[tuple[str, float], ...]
+Rates: TypeAlias = tuple[tuple[str, Share], ...]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The parameters of one simulated judge;
+    `rubricnb.engines.generative` has the model.
+
+    Attributes
+    ----------
+    name
+        What follows ``simulated:`` in the judge's slug.
+    sharpness
+        β, 0 or more; 0 is a judge that looks at preferences only.
+    score_preference, position_preference
+        α and γ in logits, at equally spaced points from the first to the last score or
+        position.
+    interaction
+        δ in logits: one row per score, one column per position; empty is none.
+    direction
+        D in score points: mean latent quality under ascending minus under descending
+        options.
+    criterion_position
+        ρ in score points, at equally spaced points from the first to the last
+        criterion.
+    center, human_weight
+        μ in score points; λ, what one point of the human rating is worth.
+    label_shift
+        Pairs (labels, score points): what the latent quality gains where the options
+        are called so.
+    reference_pull
+        Share of the way (0 to 1) that the latent quality moves to the score of a
+        reference shown.
+    quality_sd, text_share
+        Of the quality drawn where no human rated: its standard deviation in score
+        points, and the share of its variance (0 to 1) that the criteria of a text have
+        in common.
+    text_error, item_error
+        σ_T and σ_I in score points.
+    cluster_order_noise, order_noise, wording_noise
+        σ_G, σ_E and σ_W in score points.
+    unparsed
+        Pairs (ordering, rate): share of its ``feedback`` answers that end without a
+        score. The ordering ``"*"`` means every one not named.
+    draw
+        Which of the judges that share these parameters this is: mixed into every random
+        stream.
+    source
+        What the profile was fitted to, or what it is for.
+
+    Raises
+    ------
+    ValueError
+        A value that its parameter cannot have.
+
+    Examples
+    --------
+    >>> open_profile("first-biased").position_preference
+    (1.0, 0.25, -0.25, -0.5, -0.5)
+    """
+
+    name: str
+    sharpness: Spread = 4.0
+    score_preference: Numbers = (0.0,)
+    position_preference: Numbers = (0.0,)
+    interaction: Rows = ()
+    direction: float = 0.0
+    criterion_position: Numbers = (0.0,)
+    label_shift: Shifts = ()
+    reference_pull: Share = 0.0
+    center: float = 3.0
+    human_weight: float = 0.8
+    quality_sd: Spread = 0.9
+    text_share: Share = 0.5
+    text_error: Spread = 0.4
+    item_error: Spread = 0.4
+    cluster_order_noise: Spread = 0.1
+    order_noise: Spread = 0.25
+    wording_noise: Spread = 0.1
+    unparsed: Rates = ()
+    draw: int = 0
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        # An integer and a list become what the same judge has elsewhere: its identity,
+        # and so the keys of its answers, must not depend on how it was written.
+        for parameter in fields(self):
+            given, kind = getattr(self, parameter.name), str(parameter.type)
+            try:
+                value = _READ[kind](given)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"profile {self.name!r}: {parameter.name} = {given!r} is not "
+                    f"{_KINDS[kind]}"
+                ) from None
+            object.__setattr__(self, parameter.name, value)
+
+
+@cache
+def profiles() -> dict[str, Profile]:
+    """Return every profile by name: the planted ones, then those fitted to the papers.
+
+    Fitted profiles are called ``v2/JUDGE/DATASET`` (arXiv:2602.02219v2, Table 2) and
+    ``v1/JUDGE`` (v1, Table 5). They reproduce the printed shares; they replicate
+    nothing.
+
+    Examples
+    --------
+    >>> [name for name in profiles() if "/" not in name]
+    ['unbiased', 'first-biased', 'last-biased', 'middle-averse', 'criterion-biased', \
+'reference-pulled', 'letter-strict']
+    """
+    texts = (
+        files("rubricnb.engines").joinpath(name).read_text(encoding="utf-8")
+        for name in ("planted.yml", "profiles.yml")
+    )
+    return {
+        name: Profile(name, **values["parameters"])
+        for text in texts
+        for name, values in yaml.safe_load(text).items()
+    }
+
+
+def open_profile(name: str) -> Profile:
+    """Return one profile.
+
+    Parameters
+    ----------
+    name
+        A key of `profiles`.
+
+    Raises
+    ------
+    ValueError
+        No such profile; names the nearest ones.
+
+    Examples
+    --------
+    >>> open_profile("unbaised")
+    Traceback (most recent call last):
+    ...
+    ValueError: no simulated profile 'unbaised'; did you mean: unbiased
+    """
+    known = profiles()
+    if name in known:
+        return known[name]
+    near = get_close_matches(name.lower(), known, n=3) or [
+        n for n in known if "/" not in n
+    ]
+    raise ValueError(f"no simulated profile {name!r}; did you mean: {', '.join(near)}")
+
+
+def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+    number = float(value)
+    if not low <= number <= high:
+        raise ValueError
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _whole(value: Any) -> int:
+    if int(value) != value:
+        raise ValueError
+    return int(value)
+
+
+def _numbers(values: Any) -> Numbers:
+    return tuple(map(_number, values))
+
+
+def _share(value: Any) -> Share:
+    return _number(value, 0, 1)
+
+
+def _pairs(values: Any, read: Callable[[Any], float]) -> Shifts:
+    return tuple((_text(name), read(value)) for name, value in values)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "str": _text,
+    "int": _whole,
+    "float": _number,
+    "Spread": lambda value: _number(value, 0),
+    "Share": _share,
+    "Numbers": _numbers,
+    "Rows": lambda rows: tuple(map(_numbers, rows)),
+    "Shifts": lambda pairs: _pairs(pairs, _number),
+    "Rates": lambda pairs: _pairs(pairs, _share),
+}
+_KINDS = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "Spread": "a number of 0 or more",
+    "Share": "a number from 0 to 1",
+    "Numbers": "a list of numbers",
+    "Rows": "a list of lists of numbers",
+    "Shifts": "a list of pairs (labels, number)",
+    "Rates": "a list of pairs (ordering, number from 0 to 1)",
+}

@@ -1,0 +1,232 @@
+"""One judge on many GPUs or machines: a judge in every actor of a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Iterable, Iterator
+from functools import cache, partial
+from itertools import islice
+from typing import Any
+
+from rubricnb.core.contract import Engine, JudgeError, Reply, Request
+from rubricnb.core.judge import open_judge
+
+_WINDOW = 65_536  # requests cut into blocks at once: bounds memory
+# at least this many blocks for each actor, so that none waits long for the last one
+_BLOCKS = 4
+_ATTEMPTS = 4  # a block that ends its actor this often is itself at fault
+_FACTS = (
+    *Engine.__annotations__,
+    "host",
+    "model",
+    "control_tokens",
+    "is_free",
+    "holds_lengths",
+)
+
+
+class RayJudge:
+    """Copies of one judge on the machines of a Ray cluster.
+
+    The cluster is the one at ``$RAY_ADDRESS``; without it, Ray starts on this machine
+    and stops at `close`. The answers are those of the judge, and so are its slug and
+    its identity: a run that was begun with ``vllm:MODEL`` continues with
+    ``ray:vllm:MODEL``. Each actor opens the judge once and keeps it, from one run to
+    the next, until `close`.
+
+    Parameters
+    ----------
+    spec
+        The judge in each actor.
+    num_actors
+        Default: one for every `num_gpus` GPUs of the cluster, or for every CPU if it
+        has no GPU.
+    num_gpus
+        GPUs of each actor (with vLLM, its ``tensor_parallel_size``). Default: 1 if
+        there are any.
+    block
+        An actor is given at most so many neighbouring requests at once, which share
+        prefixes. If it dies, its block is asked again, and nothing else.
+    options
+        Go to the judge in each actor. Keys of endpoints do not: they are taken from the
+        environment that Ray was started in. Limits, such as a rate, hold for each
+        actor.
+
+    Raises
+    ------
+    ImportError
+        Ray is not installed.
+    JudgeError
+        There is no such cluster, it lacks the GPUs, or the judge cannot be opened
+        there.
+
+    Attributes
+    ----------
+    answered_before
+        Whether answers show that this judge works, those of an earlier run or of
+        another actor; every actor's judge is told.
+
+    Examples
+    --------
+    >>> judge = RayJudge("simulated:unbiased", num_actors=1)  # doctest: +SKIP
+    >>> judge.slug  # doctest: +SKIP
+    'simulated:unbiased'
+    """
+
+    answered_before = False
+
+    def __init__(
+        self,
+        spec: str,
+        *,
+        num_actors: int | None = None,
+        num_gpus: float | None = None,
+        block: int = 1024,
+        **options: Any,
+    ) -> None:
+        self.spec, self.block = spec, block
+        ray, self._is_mine = _connect()
+        each, self.num_actors = _actor_resources(ray, num_gpus, num_actors)
+        actor = ray.remote(_Actor).options(
+            num_cpus=1, num_gpus=each, max_restarts=-1, max_task_retries=_ATTEMPTS - 1
+        )
+        self._actors = [actor.remote(spec, options) for _ in range(self.num_actors)]
+        facts, problem = ray.get(self._actors[0].facts.remote())
+        if problem:
+            self.close()
+            raise JudgeError(f"ray:{spec}: {problem}")
+        self.__dict__ |= facts
+        self.concurrency = self.num_actors * block
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
+        """Answer requests in blocks; after a problem,
+        finish those under way and start no more.
+
+        What was answered before a problem is paid for, in its block and in the others.
+        """
+        import ray
+        from ray.util import ActorPool
+
+        asked, pool, problem = self._blocks(requests), ActorPool(self._actors), ""
+        while True:
+            while not problem and pool.has_free() and (block := next(asked, None)):
+                what = block, self.answered_before
+                pool.submit(lambda actor, what: actor.answer.remote(*what), what)
+            if not pool.has_next():
+                break
+            try:
+                replies, said = pool.get_next_unordered()
+            # OutOfMemoryError is not a RayActorError
+            except ray.exceptions.RayError as died:
+                replies = []
+                said = (
+                    f"an actor died {_ATTEMPTS} times over one block, possibly out of "
+                    f"memory ({str(died).strip().partition(chr(10))[0]}); see Ray's "
+                    "logs"
+                )
+            for reply in replies:
+                self.answered_before |= reply.finish != "error"
+                yield reply
+            problem = problem or said
+        if problem:
+            raise JudgeError(f"ray:{self.spec}: {problem}")
+
+    def _blocks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
+        """Cut a walk over requests into blocks, so that every actor gets several."""
+        stream = iter(requests)
+        while window := list(islice(stream, _WINDOW)):
+            size = min(self.block, math.ceil(len(window) / (self.num_actors * _BLOCKS)))
+            for start in range(0, len(window), size):
+                yield window[start : start + size]
+
+    def close(self) -> None:
+        """End the actors, and Ray if it was started here."""
+        import ray
+
+        self._actors = []  # Ray ends an actor that nothing refers to
+        if self._is_mine:
+            ray.shutdown()
+            self._is_mine = False
+
+
+class _Actor:
+    """A judge that is opened on first use; its errors are sent as text,
+    not as tracebacks.
+    """
+
+    def __init__(self, spec: str, options: dict[str, Any]) -> None:
+        self.open = cache(partial(open_judge, spec, **options))
+
+    def facts(self) -> tuple[dict[str, Any], str]:
+        try:
+            judge = self.open()
+        except Exception as problem:
+            return {}, f"{type(problem).__name__}: {problem}"
+        return {
+            name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)
+        }, ""
+
+    def answer(
+        self, requests: list[Request], answered_before: bool
+    ) -> tuple[list[Reply], str]:
+        """Return the replies to a block, all those before a problem,
+        and the problem.
+        """
+        replies: list[Reply] = []
+        try:
+            judge: Any = self.open()
+            judge.answered_before = answered_before or getattr(
+                judge, "answered_before", False
+            )
+            replies.extend(judge.answer(requests))
+        except Exception as problem:
+            return replies, f"{type(problem).__name__}: {problem}"
+        return replies, ""
+
+
+def _connect() -> tuple[Any, bool]:
+    """Connect to a cluster, or start one here; return Ray,
+    and whether it is ours to stop.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    address = os.environ.get("RAY_ADDRESS") or "local"
+    # as on macOS: else Ray takes an address that others can reach
+    if address == "local":
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    try:
+        import ray
+    except ImportError:
+        raise ImportError(
+            "Ray is not installed: python -m pip install 'rubricnb[ray]'"
+        ) from None
+    if ray.is_initialized():
+        return ray, False
+    try:
+        ray.init(address, **options)
+    except (ConnectionError, RuntimeError, ValueError) as problem:
+        raise JudgeError(
+            f"no Ray at {address} ({str(problem).splitlines()[0]}): start it with "
+            "'ray start --head', or unset RAY_ADDRESS to start it here"
+        ) from None
+    return ray, True
+
+
+def _actor_resources(
+    ray: Any, num_gpus: float | None, num_actors: int | None
+) -> tuple[float, int]:
+    """Return the GPUs of each actor, and how many actors fit into the cluster."""
+    there = ray.cluster_resources()
+    gpus, cpus = there.get("GPU", 0), there.get("CPU", 1)
+    each = min(1, gpus) if num_gpus is None else num_gpus
+    room = int(gpus / each if each else cpus)
+    if room < (num_actors or 1):
+        raise JudgeError(
+            f"{num_actors or 1} actors of {each:g} GPUs do not fit: the cluster has "
+            f"{gpus:g} GPUs and {cpus:g} CPUs; ask for fewer with num_actors= or "
+            "num_gpus="
+        )
+    return each, num_actors or room

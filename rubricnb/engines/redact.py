@@ -1,0 +1,141 @@
+"""Remove keys from an endpoint's text, however it repeats them."""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from collections.abc import Iterator
+
+from rubricnb.core.address import KEYS
+
+MIN_KEY_CHARS = 8
+"""A shorter key is a placeholder, such as EMPTY."""
+
+_BYTE = "[0-9a-fA-F]{2}"
+# One byte as JSON, Python, C, JavaScript, a URL and HTML write it, also escaped again
+# and again, or JSON's end of a line. Every part is bounded, so a text is read in time
+# proportional to its length.
+_ESCAPED = (
+    r"\\{1,8}+(?:"
+    rf"(?:u00|x|U000000)(?P<hex>{_BYTE})|u\{{0{{0,6}}(?P<braced>{_BYTE})\}}"
+    r"|(?P<octal>[01][0-7]{2})|[nrt])"
+    rf"|%(?:25){{0,4}}(?P<url>{_BYTE})"
+    rf"|&(?:amp;){{0,4}}\#(?:[xX]0{{0,8}}(?P<html>{_BYTE})|0{{0,8}}(?P<decimal>\d{{2,3}}));?"
+)
+_ESCAPE = re.compile(_ESCAPED)
+_BASES = {"hex": 16, "braced": 16, "octal": 8, "url": 16, "html": 16, "decimal": 10}
+_MARKS = re.compile(r"[\\%&]")
+_GAPS, _GAPS_OF_ASCII = re.compile(r"[\W_]+"), re.compile(r"[^0-9A-Za-z]+")
+# characters looked through at once, so that other threads have their turn
+_PIECE = 2**16
+_LONGEST_ESCAPE = 64
+# characters; a longer text with a hidden key is dropped as a whole
+_LONGEST_CLEANED = 2**20
+
+
+def redact(text: str, key: str | None) -> str:
+    """Return a text without a key,
+    and without those that the environment has for hosts.
+
+    A key is found as it is, with its characters escaped (``\\u0041``, ``\\101``,
+    ``%41``, ``&#65;``), spaced out by whatever is neither letter nor digit (a key in
+    ASCII: by whatever is no ASCII letter or digit), and in reverse. Redact before you
+    cut a text: a part of a key is not found. Of a text of more than 2²⁰ characters with
+    a key that is escaped or spaced out nothing is kept.
+
+    Examples
+    --------
+    >>> redact("your key: s k - p r o j - 0 1 2 3, or 3210-jorp-ks", "sk-proj-0123")
+    'your key: …, or …'
+    """
+    # The text's letters: all of them, or those of ASCII.
+    letters_of: dict[bool, str] = {}
+    for secret in (key, *map(os.environ.get, KEYS.values())):
+        secret = (secret or "").strip()
+        if len(secret) < MIN_KEY_CHARS:
+            continue
+        if secret in text:
+            text, letters_of = text.replace(secret, "…"), {}
+        ascii_only = secret.isascii()
+        gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
+        # Its own letters, and those of a key that looks escaped itself (…%41…),
+        # either way round.
+        plain, read = gaps.sub("", secret), _letters(secret, ascii_only)
+        back = _letters(secret[::-1], ascii_only)
+        for form in dict.fromkeys((plain, read, plain[::-1], read[::-1], back)):
+            if len(form) < MIN_KEY_CHARS:
+                continue
+            if ascii_only not in letters_of:
+                letters_of[ascii_only] = _letters(text, ascii_only)
+            if form in letters_of[ascii_only]:
+                if len(text) > _LONGEST_CLEANED:
+                    return f"… ({len(text):,} characters that repeat a key)"
+                text, letters_of = _without(text, form, ascii_only), {}
+    return text
+
+
+def _letters(text: str, ascii_only: bool) -> str:
+    """Return the letters and digits of a text, with escapes undone."""
+    gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
+    return "".join(
+        gaps.sub("", _ESCAPE.sub(_unescaped, piece)) for piece in _pieces(text)
+    )
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a text into pieces, and none of them within an escape."""
+    start = 0
+    while len(text) - start > _PIECE:
+        end = start + _PIECE
+        mark = _MARKS.search(text, end - _LONGEST_ESCAPE, end)
+        if mark is not None:
+            end = _end_of_escapes(text, mark.start(), end)
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _end_of_escapes(text: str, mark: int, end: int) -> int:
+    """Return the first place from `end` on that lies within no escape,
+    read from a mark on.
+    """
+    while mark < end:
+        found = _ESCAPE.search(text, mark, end + _LONGEST_ESCAPE)
+        if found is None or found.start() >= end:
+            return end
+        mark = found.end()
+    return mark
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    kind = match.lastgroup
+    return chr(int(match[kind], _BASES[kind])) if kind else " "
+
+
+def _without(text: str, form: str, ascii_only: bool) -> str:
+    """Remove every stretch of a text whose letters and digits are `form`."""
+    gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
+    letters: list[str] = []
+    # of each letter in the text, which may be long
+    starts, ends = array("L"), array("L")
+    at = 0
+
+    def take(letter: str, start: int, end: int) -> None:
+        if not gaps.match(letter):
+            letters.append(letter)
+            starts.append(start)
+            ends.append(end)
+
+    for escape in _ESCAPE.finditer(text):
+        for place in range(at, escape.start()):
+            take(text[place], place, place + 1)
+        take(_unescaped(escape), *escape.span())
+        at = escape.end()
+    for place in range(at, len(text)):
+        take(text[place], place, place + 1)
+    kept, last = [], 0
+    for match in re.finditer(re.escape(form), "".join(letters)):
+        kept.append(text[last : starts[match.start()]])
+        last = ends[match.end() - 1]
+    return "…".join([*kept, text[last:]])

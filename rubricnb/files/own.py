@@ -1,0 +1,384 @@
+"""Own data: a table of texts and a file of rubrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.core.frames import Items, refuse
+from rubricnb.core.rubrics import label_scores
+from rubricnb.core.support.spelling import nearest
+from rubricnb.core.validate import check_items, check_known, check_text
+from rubricnb.files.cells import (
+    Labels,
+    as_ids,
+    as_text,
+    names_people,
+    read_ratings,
+    without_spaces,
+)
+from rubricnb.files.rubrics import read_rubrics
+from rubricnb.files.tables import name_columns, require, table_of
+
+_NAMES = [
+    "text_id",
+    "item_id",
+    "cluster_id",
+    "group_id",
+    "candidate",
+    "criterion",
+    "rubric_id",
+]
+_RATERS = r"(?:rater|annotator|expert|coder|person|user|r|a)?[ _-]?\d+"
+
+
+def load_csv(
+    path: Any,
+    rubric: Any,
+    columns: Mapping[str, str] | None = None,
+) -> Items:
+    r"""Load own data.
+
+    Parameters
+    ----------
+    path
+        A CSV (its values separated by commas, semicolons or tabs), ``.jsonl``,
+        ``.json`` (a list of rows) or ``.parquet``; or a DataFrame or a list of rows.
+        Needed: ``instruction`` and ``response``; rows without a response are left out,
+        with a line. Read where present:
+
+        * ``criterion`` (or ``rubric_id``): what this row is judged by. Without it every
+          row is judged by every criterion of the rubric file.
+        * ``human_CRITERION``, or ``human`` where there is one criterion per row: mean
+          rating, a number, a label of the rubric, or ``4/5`` on a scale up to 5; an
+          empty cell is a text that nobody rated. ``human_ratings``: the single ones,
+          ``3 4 4``, a list or a mapping by rater, or a column for each rater (see
+          `columns`; ``human_1``, ``human_2`` are known); their mean is ``human`` where
+          that is not given. Rows that repeat a text with a rating each are one text
+          with several ratings.
+        * ``text_id``: a name for the response; default: ``item_id``, or a number.
+        * ``item_id``: a name for the row.
+        * ``candidate``: who wrote the response; those of one instruction then compete.
+        * ``group_id``: whose candidates compete, where the instruction does not say it.
+        * ``cluster_id``: what shares a text. Default: ``group_id``; else the
+          instruction; where all rows have the same one (essays on one task), the
+          response.
+        * ``reference`` (an answer worth full marks), ``reference_1``, … (one worth this
+          level, named by its label, or by its score where labels are words);
+        * ``category`` and any further column: kept.
+    rubric
+        A file as `read_rubrics` reads it, or its content as a mapping or a list of
+        them.
+    columns
+        The file's names of columns → those above. Several columns may be
+        ``human_ratings``.
+
+    Returns
+    -------
+    Items
+        ``dataset`` is the file's stem (``own`` without a file); ids begin with it.
+        Texts are kept as they are.
+
+    Raises
+    ------
+    ValueError
+        The file cannot be read, a column is missing, a text is empty, a rating is not a
+        number or off the scale, a criterion has no rubric, or an id appears twice. Rows
+        count from 1, without the header.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     rubric, table = Path(folder, "kind.yml"), Path(folder, "mails.csv")
+    ...     _ = rubric.write_text(
+    ...         "criterion: tone\ndefinition: Is it kind?\nlevels: {1: Rude., 2: Kind.}"
+    ...     )
+    ...     _ = table.write_text("instruction,response,human\nSay no.,No!,1\nSay no.,Sorry.,2\n")
+    ...     load_csv(table, rubric)[["item_id", "response", "human"]]
+            item_id response  human
+    1  mails/1/tone      No!    1.0
+    2  mails/2/tone   Sorry.    2.0
+    """
+    rubrics = read_rubrics(rubric)
+    table, file, separator = table_of(path)
+    table = _texts_of(table, file, columns)
+    table = _with_raters(table, rubrics, file)
+    table = _with_one_row_a_text(table, file)
+    _name_raters(table, file)
+    items = _by_criterion(table, rubrics, file)
+    labels = label_scores(rubrics)
+    ends = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
+    low, high = ends.loc[items["rubric_id"].astype("str")].to_numpy(np.float64).T
+    items = _with_references_by_score(items, labels, file)
+    items = read_ratings(items, low, high, labels, file, separator)
+    per_criterion = "criterion" in table or "rubric_id" in table
+    stem = Path(path).stem if isinstance(path, str | Path) else "own"
+    return check_items(
+        _with_ids(items, stem, per_criterion), rubrics, allow_unrated=True
+    )
+
+
+def _texts_of(
+    table: pd.DataFrame, file: str, columns: Mapping[str, str] | None
+) -> pd.DataFrame:
+    """Name the columns, make every cell a text, and check names and texts."""
+    texts = {
+        c: [as_text(v) for v in table[c]] for c in table if table[c].dtype != "str"
+    }
+    table = name_columns(table.assign(**texts).fillna(""), file, columns)
+    require(table, ["instruction", "response"], file)
+    blank = table["instruction"].str.strip() == ""
+    refuse(file, table["instruction"], blank, _NO_INSTRUCTION)
+    silent = table["response"].str.strip() == ""
+    if silent.mean() > 0.5:
+        refuse(file, table["response"], silent, _NO_RESPONSE)
+    if silent.any():
+        rows = ", ".join(map(str, table.index[silent][:5])) + (
+            " …" if silent.sum() > 5 else ""
+        )
+        print(
+            f"{file}: {silent.sum()} of {len(table)} rows have no response and are "
+            f"left out (row {rows}); the page on audits says how to ask a judge about "
+            "empty texts"
+        )
+    table = table[~silent].copy()
+    for column in table.columns.intersection(_NAMES, sort=False):
+        check_text(table[column], file)
+        if column.endswith("_id") and column != "rubric_id":
+            table[column] = as_ids(table[column], column, file)
+        else:
+            table[column] = without_spaces(table[column], column, file)
+    return table
+
+
+_NO_INSTRUCTION = (
+    "is empty; if cells of the sheet are merged, write the instruction into every row; "
+    "if the texts answer no instruction, write what they are, such as 'An essay'"
+)
+_NO_RESPONSE = (
+    "is empty; if the texts are in another column (a list of tool calls, say), name "
+    "it: columns={'tool_calls': 'response', 'response': 'other'}"
+)
+
+
+def _with_raters(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.DataFrame:
+    """Join columns such as ``human_1`` or ``human_tone_2``,
+    which hold one rater's ratings each.
+    """
+    criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
+    wanted = {f"human_{c}": f"human_{c}" for c in criteria} if len(criteria) > 1 else {}
+    wanted |= {"human": "human_ratings"} if len(criteria) == 1 else {}
+    wanted |= {f"human_{criteria[0]}": "human_ratings"} if len(criteria) == 1 else {}
+    for start, name in wanted.items():
+        raters = [
+            c
+            for c in table
+            if re.fullmatch(rf"(?i){re.escape(start)}[ _-]{_RATERS}", c)
+        ]
+        raters = [c for c in raters if c.removeprefix("human_") not in criteria]
+        if len(raters) < 1 or name in table:
+            continue
+        print(f"{file}: {', '.join(raters)} are read as the ratings of one person each")
+        ratings = table[raters].to_numpy(dtype=object).tolist()
+        table = table.drop(columns=raters).assign(**{name: ratings})
+    return table
+
+
+def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
+    """Join the ratings of rows that repeat a text; a line says so."""
+    texts = {c: table[c].str.split().str.join(" ") for c in ("instruction", "response")}
+    names = table.columns.intersection(_NAMES, sort=False)
+    keys = pd.DataFrame({**texts, **{c: table[c] for c in names}})
+    text = keys.groupby([*keys], sort=False).ngroup().to_numpy()
+    ratings = [c for c in table if c == "human" or c.startswith("human_")]
+    people = [c for c in table if names_people(c) and c not in ratings]
+    n_texts = int(text.max()) + 1
+    if n_texts == len(table):
+        by_text = keys.drop(columns=["item_id", "text_id"], errors="ignore")
+        if names.isin(["item_id", "text_id"]).any() and by_text.duplicated().any():
+            print(
+                f"{file}: {by_text.duplicated().sum()} rows repeat an earlier text "
+                "under another id, and are judged again; if they are ratings of one "
+                "text, give them one text_id"
+            )
+        return table
+    if not ratings and not people:
+        print(
+            f"{file}: {len(table)} rows hold {n_texts} texts, and each row is judged; "
+            "delete the copies, or tell them apart in a column text_id"
+        )
+        return table
+    groups = table.groupby(text, sort=False)
+    one = groups.head(1).copy()
+    for column in ratings:
+        cells = [_ratings_in_rows(own) for _, own in groups[column]]
+        # a mean that each row repeats
+        if column == "human" and "human_ratings" in table:
+            cells = [[*dict.fromkeys(own)] for own in cells]
+        one[column] = [own[0] if len(own) == 1 else own for own in cells]
+    others = [c for c in table if c not in ratings and groups[c].nunique().max() > 1]
+    differ = [c for c in others if c not in ("instruction", "response")]
+    print(
+        f"{file}: {len(table)} rows hold {n_texts} texts: the ratings of repeated rows "
+        "are joined" + (f", which differ in {', '.join(differ)}" if differ else "")
+    )
+    return one.drop(columns=differ)
+
+
+def _ratings_in_rows(cells: pd.Series) -> list[Any]:
+    """Return the ratings that the rows of one text give;
+    one empty cell where nobody rated it.
+    """
+    given = [cell for cell in cells if isinstance(cell, list) or cell.strip()]
+    return given or [""]
+
+
+def _by_criterion(
+    table: pd.DataFrame, rubrics: pd.DataFrame, file: str
+) -> pd.DataFrame:
+    """Give each row its criterion, rubric and rating;
+    a row with several becomes several rows.
+    """
+    known = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
+    ratings = [c for c in table if c.startswith("human_") and c != "human_ratings"]
+    for column in ratings:
+        if column.removeprefix("human_") not in set(known["criterion"]):
+            raise ValueError(
+                f"{file}: the column {column!r} does not name a criterion of the "
+                "rubric file"
+                f"{nearest(column.removeprefix('human_'), known['criterion'])} It has: "
+                f"{', '.join(known['criterion'])}. If it holds one person's ratings: "
+                f"columns={{{column!r}: 'human_ratings'}}; if it holds something else: "
+                f"columns={{{column!r}: 'other'}}"
+            )
+    key = next((c for c in ("rubric_id", "criterion") if c in table), None)
+    mean = next((c for c in ("human", "human_ratings") if c in table), None)
+    if key is None and mean and len(known) > 1:
+        names = ", ".join(f"human_{c}" for c in known["criterion"])
+        raise ValueError(
+            f"{file}: the column {mean!r} does not say which of {len(known)} criteria "
+            f"it rates; name the columns {names}, or add a column 'criterion'"
+        )
+    if key is None:
+        rows = table.merge(known, how="cross").set_axis(table.index.repeat(len(known)))
+    else:
+        check_known(table[key], known[key], file)
+        other = table.drop(columns=[c for c in known if c in table and c != key])
+        rows = other.merge(known, on=key, how="left", validate="m:1").set_axis(
+            table.index
+        )
+    if ratings:
+        named = "human_" + rows["criterion"]
+        rows["human"] = [
+            row.get(column, "")
+            for row, column in zip(rows.to_dict("records"), named, strict=True)
+        ]
+    return rows.drop(columns=ratings)
+
+
+def _with_references_by_score(
+    items: pd.DataFrame, labels: Labels, file: str
+) -> pd.DataFrame:
+    """Name the columns ``reference_LABEL`` by the score of the level,
+    which differs by rubric.
+    """
+    columns = [c for c in items if re.fullmatch(r"reference_.+", str(c))]
+    rubric = items["rubric_id"].astype("str")
+    renamed: dict[str, str] = {}
+    out = items.drop(columns=columns)
+    for column in columns:
+        label = column.removeprefix("reference_").casefold()
+        by_score = {
+            r: _reference_name(own.get(label), column) for r, own in labels.items()
+        }
+        # A text under several criteria has as many rows of one index: masks, not labels.
+        names = rubric.map(by_score)
+        for name in sorted(names.unique()):
+            if name not in out:
+                out[name] = ""
+            written = (names == name) & (items[column] != "")
+            if (out.loc[written, name] != "").any():
+                raise ValueError(
+                    f"{file}: the column {column!r} and another one both hold the "
+                    f"reference of score {name.removeprefix('reference_')}; leave out "
+                    "one of them"
+                )
+            out.loc[written, name] = items.loc[written, column]
+            if name != column:
+                renamed[column] = str(name)
+    if renamed:
+        listed = ", ".join(f"{old} = {new}" for old, new in renamed.items())
+        print(
+            f"{file}: references are named by the labels of levels; by their scores: "
+            f"{listed}"
+        )
+    return out
+
+
+def _reference_name(score: float | None, column: str) -> str:
+    return column if score is None else f"reference_{as_text(score)}"
+
+
+def _name_raters(table: pd.DataFrame, file: str) -> None:
+    """Say which columns look like one rater's ratings each,
+    where no column is a rating.
+    """
+    names = [
+        c
+        for c in table
+        if re.fullmatch(r"(?i)(rater|annotator|expert|rating)s?[ _-]?\w+", c)
+    ]
+    if len(names) > 1 and not any(c.startswith("human") for c in table):
+        said = ", ".join(f"{name!r}: 'human_ratings'" for name in names)
+        print(
+            f"{file}: no ratings are read; if these columns are ratings: "
+            f"columns={{{said}}}"
+        )
+
+
+def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.DataFrame:
+    """Fill the ids; `per_criterion` says that a row of the file
+    is one text under one criterion.
+    """
+    # A space at the end of a prompt does not make it another one.
+    bare = items.assign(
+        **{c: items[c].str.strip() for c in ("instruction", "response")}
+    )
+    prompts = _number(bare, ["instruction"])
+    if "text_id" in items:
+        texts = items["text_id"]
+    elif per_criterion:
+        texts = _number(
+            bare,
+            ["instruction", "response", *items.columns.intersection(["candidate"])],
+        )
+    else:
+        texts = items.get(
+            "item_id", items.index.astype("str").to_series(index=items.index)
+        )
+    # Essays on one task share their instruction; what they share then says nothing.
+    clusters = texts if prompts.nunique() == 1 else "prompt-" + prompts
+    names = texts + "/" + items["criterion"]
+    out = items.assign(
+        dataset=dataset,
+        item_id=f"{dataset}/"
+        + (items.get("item_id", names) if per_criterion else names),
+        text_id=f"{dataset}/" + texts,
+        cluster_id=f"{dataset}/"
+        + items.get("cluster_id", items.get("group_id", clusters)),
+    )
+    if "group_id" in items or "candidate" in items:
+        group = items.get("group_id", "prompt-" + prompts)
+        out["group_id"] = f"{dataset}/" + group + "/" + items["criterion"]
+    return out
+
+
+def _number(items: pd.DataFrame, columns: list[str]) -> pd.Series:
+    """Number distinct texts in their order, from 1."""
+    return (items.groupby(columns, sort=False).ngroup() + 1).astype("str")

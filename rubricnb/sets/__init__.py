@@ -1,0 +1,1 @@
+"""The data of the papers, their published tables, and what others recorded."""

@@ -1,0 +1,122 @@
+"""Eight models' answers to 271 questions of Pew's panel,
+in two orders and with neutral edits.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.core.frames import Judgments
+from rubricnb.files.elsewhere import judgments
+from rubricnb.files.fetch import pinned
+
+FOLDER = "github/lindiatjuatja/BiasMonkey/7e3728d7916ead2187ebae261b4729d928dabbee"
+EDITS = {"key_typo": "typo", "letter_swap": "letter-swap", "middle_random": "scrambled"}
+MODELS = {
+    "gpt-3.5-turbo": "GPT-3.5-turbo",
+    "gpt-3.5-turbo-instruct": "GPT-3.5-turbo-instruct",
+    "llama2-7b": "Llama-2 7B",
+    "llama2-13b": "Llama-2 13B",
+    "llama2-70b": "Llama-2 70B",
+    # llama2-13b-chat has the same model's answers
+    "llama2-7b-chat": "Llama-2 7B or 13B chat",
+    "llama2-70b-chat": "Llama-2 70B chat",
+    "llama2-70b-ift": "Solar",
+}
+_ORIGINAL, _OTHER = "orig alpha", "reversed alpha"
+_SLIPPED = (
+    "an answer of this file is missing or beyond the options: later ones have slipped"
+)
+
+
+def load() -> Judgments:
+    """Load them; ``score`` is the option's number in the original order,
+    whatever was shown.
+    """
+    files = pinned(FOLDER, ".csv")
+    parts = []
+    for slug, judge in MODELS.items():
+        folder = f"results/{slug}/csv"
+        parts.append(_in_two_orders(answers(files[f"{folder}/response_order.csv"])))
+        for edit, form in EDITS.items():
+            name = f"response_order-{edit}.csv"
+            unedited = _unedited(files[f"prompts/{name}"])
+            parts.append(_edited(answers(files[f"{folder}/{name}"]), form, unedited))
+        for part in parts[-1 - len(EDITS) :]:
+            part["judge"] = judge
+    frame = pd.concat(parts, ignore_index=True)
+    same = ["judge", "item_id", "form", "ordering"]
+    frame["read"] = frame.groupby(same, sort=False).cumcount() + 1
+    options = frame["criterion"].str.partition(" ")[0].astype(int)
+    scale = {
+        criterion: (1.0, float(criterion.split()[0]))
+        for criterion in {*frame["criterion"]}
+    }
+    return judgments(frame.assign(dataset="pew-order", n_options=options), scale=scale)
+
+
+def answers(file: Path) -> pd.DataFrame:
+    """Read one model's answers to one kind of prompt;
+    all of them without a score if they slipped.
+
+    The authors wrote fifty answers to a question one below the other, without its name.
+    Where one was lost, every later answer stands beside a different question, and only
+    an answer that is not among the options shows it.
+    """
+    table = pd.read_csv(file)
+    score = table["response"].map({letter: n for n, letter in enumerate("abcdefgh", 1)})
+    slipped = bool((score.isna() | (score > table["num_options"])).any())
+    if set(table["group"]) != {_ORIGINAL, _OTHER}:
+        raise ValueError(
+            f"{file}: has the groups {sorted(set(table['group']))}, but needs "
+            f"{_ORIGINAL!r} and {_OTHER!r}: with one order, a position cannot be told "
+            "from an opinion"
+        )
+    return pd.DataFrame(
+        {
+            "item_id": table["key"],
+            "cluster_id": table["key"].str.rpartition("_")[2],
+            "criterion": table["num_options"].astype(str) + " options",
+            "group": table["group"],
+            "raw": table["response"],
+            "n": table["num_options"],
+            "score": np.nan if slipped else score,
+            "status": "unparsed" if slipped else "ok",
+            "reason": _SLIPPED if slipped else "",
+        }
+    )
+
+
+def _in_two_orders(own: pd.DataFrame) -> pd.DataFrame:
+    """Name the orders of the unedited prompt;
+    its letters are those of the original order.
+    """
+    turned = own.pop("group") == _OTHER
+    up = own["n"].map(lambda n: "-".join(map(str, range(1, n + 1))))
+    own["ordering"] = np.where(turned, up.str[::-1], up)
+    return own.drop(columns="n").assign(
+        form="plain", design=np.where(turned, "reverse", "fixed")
+    )
+
+
+def _edited(own: pd.DataFrame, form: str, unedited: set[str]) -> pd.DataFrame:
+    """Name the prompts of an edit: "reversed
+    alpha" is the edited one, its order the original.
+    """
+    edited = (own["group"] == _OTHER) & ~own["item_id"].isin(unedited)
+    own["group"] = _ORIGINAL
+    own = _in_two_orders(own)
+    own["form"] = np.where(edited, form, "plain")
+    own["design"] = np.where(edited, "placebo", "fixed")
+    return own
+
+
+def _unedited(prompts: Path) -> set[str]:
+    """Questions whose edited text is the original one:
+    their answers are further reads of it.
+    """
+    table = pd.read_csv(prompts)
+    return set(table.loc[table[_ORIGINAL] == table[_OTHER], "key"])

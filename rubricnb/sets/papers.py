@@ -1,0 +1,300 @@
+"""The papers' tables and claims, and what our numbers say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.core.support.spelling import nearest
+
+_FOLDER = Path(__file__).parent / "published"
+_CLAIMS = _FOLDER / "claims.csv"
+_INDEX = _FOLDER / "index.csv"
+_ITEMS = _FOLDER / "items.csv"
+ERRATA = _FOLDER / "errata.csv"
+# for claims that are tested on judges
+VERDICTS = ("replicates", "does not", "cannot say")
+# What is checked without a judge has words of its own:
+# "the arithmetic holds", "… fails".
+_CHECKED = {
+    "identity": "the arithmetic",
+    "fact": "the count",
+    "procedure": "the procedure",
+}
+NO_INTERVAL = "no interval"
+
+
+def published(table: str | None = None) -> pd.DataFrame:
+    """Return a table of the papers as printed, or the list of the tables there are.
+
+    Parameters
+    ----------
+    table
+        Its name, or the beginning of its name where only one table begins so. Default:
+        the list.
+
+    Returns
+    -------
+    DataFrame
+        The list has table, paper, arxiv, number and caption. Percentages are as
+        printed.
+
+    Raises
+    ------
+    ValueError
+        There is no such table, or several begin so.
+
+    Examples
+    --------
+    >>> gemma = published("position_bias").query("judge == 'Gemma-3-27B' and dataset == 'HANNA'")
+    >>> gemma[["chi2", "pos1_pct", "pos5_pct"]].values.tolist()
+    [[395.3, 13.9, 29.3]]
+    >>> len(published())
+    21
+    """
+    index = pd.read_csv(_INDEX, dtype="str", keep_default_na=False)
+    if table is None:
+        return index.astype({"number": "int64"})
+    names = list(index["table"])
+    matching = (
+        [table]
+        if table in names
+        else [name for name in names if name.startswith(table)]
+    )
+    if len(matching) != 1:
+        problem = (
+            f"several tables begin with {table!r}"
+            if matching
+            else f"there is no table {table!r}"
+        )
+        raise ValueError(
+            f"{problem}{nearest(table, names)} There are: {', '.join(matching or names)}"
+        )
+    return pd.read_csv(_FOLDER / f"{matching[0]}.csv")
+
+
+def paper_judges(papers: Iterable[str] | None = None) -> list[str]:
+    """List the judges of the papers as their tables spell them.
+
+    Parameters
+    ----------
+    papers
+        Names as in ``published().paper``; default: all.
+
+    Returns
+    -------
+    list of str
+        In the order of the tables. RULERS calls them backbones, and a source of gold
+        scores is a judge too.
+
+    Examples
+    --------
+    >>> paper_judges(["RULERS"])
+    ['GPT-4o-mini', 'GPT-4o', 'Llama-3.1-8B', 'Llama-3.1-70B']
+    """
+    listed = published()
+    chosen = listed if papers is None else listed[listed["paper"].isin(list(papers))]
+    found: dict[str, None] = {}
+    for table in map(published, chosen["table"]):
+        for column in ("judge", "backbone", "score_source"):
+            if column in table:
+                found |= dict.fromkeys(
+                    table[column].str.replace(r" \(.*", "", regex=True)
+                )
+    return list(found)
+
+
+def check_paper_judge(name: str, papers: Iterable[str]) -> str:
+    """Return the name of a judge of some papers,
+    or the empty one of a judge of the reader's own.
+
+    Raises
+    ------
+    ValueError
+        None of these papers has a judge of that name; says which come near, or which
+        paper has it.
+
+    Examples
+    --------
+    >>> check_paper_judge("Qwen3-8B-Think", ["position bias v1"])
+    'Qwen3-8B-Think'
+    >>> check_paper_judge("qwen3-8b", ["position bias v1"])
+    Traceback (most recent call last):
+    ValueError: paper_judge = 'qwen3-8b' is no judge of position bias v1; did you mean 'Qwen3-8B' \
+or 'Qwen3-32B'? ...
+    """
+    papers = list(papers)
+    known = paper_judges(papers)
+    if name in ("", *known):
+        return name
+    listed = published()["paper"].unique()
+    elsewhere = [p for p in listed if p not in papers and name in paper_judges([p])]
+    hint = nearest(name, known)
+    if elsewhere:
+        told = claims().query("paper in @elsewhere")["chapter"].unique()
+        chapters = ", ".join(stem.split("_")[0] for stem in told)
+        hint = (
+            f"; it is a judge of {' and '.join(elsewhere)}, which chapters {chapters} "
+            "check."
+        )
+    raise ValueError(
+        f"paper_judge = {name!r} is no judge of {' or '.join(papers)}{hint} There are: "
+        f"{', '.join(known)}. Leave it empty for a judge of your own"
+    )
+
+
+def paper_items() -> pd.DataFrame:
+    """List every numbered figure, table and equation of the papers,
+    and the settings they state.
+
+    Returns
+    -------
+    DataFrame
+        Text only, a row for each item and each command that fills a part of it: paper;
+        item (``Table 2``); what it is; chapter, where it stands (a chapter's stem, or
+        the path of a page or of a study's file); label, of its figures, tables or
+        sections there, with spaces; command, by the file that it writes (a notebook or
+        a bundle) or the study that it runs, empty where nothing has to be asked;
+        published, where its numbers are (a table of `published`, or how the ids of
+        `claims` begin; empty: none is printed); reason, what no command can fill and
+        why.
+
+    Examples
+    --------
+    >>> items = paper_items().set_index(["paper", "item"])
+    >>> items.command["position bias v2", "Table 4"].tolist()
+    ['scales-2-3-5.ipynb', 'scale-9.ipynb']
+    """
+    return pd.read_csv(_ITEMS, dtype="str", keep_default_na=False)
+
+
+def claims(chapter: str | None = None) -> pd.DataFrame:
+    """List the papers' statements that the book checks.
+
+    Parameters
+    ----------
+    chapter
+        A chapter's stem (``05_position_bias``) or number (``05``); default: all.
+
+    Returns
+    -------
+    DataFrame
+        One row per statement: claim_id; paper; section; kind (``claim``: about judges,
+        compared with an estimate of ours; ``fact``: about data, designs, prompts or
+        code, in which we count; ``identity``: inside the papers' own tables, recomputed
+        from them; ``procedure``: about a test or an interval, compared with simulated
+        studies); chapter; quantity in words; judge, dataset (empty: all of the
+        paper's); published, the value; relation (``=``, ``<=`` or ``>=`` published);
+        tolerance, in units of the quantity; recompute, how (for an identity: a name in
+        ``identities.yml``; ``not recomputed:`` and why where no chapter can);
+        source_table, where the value is printed (empty: in the text). There is no
+        verdict: `verdicts` computes it.
+
+    Raises
+    ------
+    ValueError
+        No statement belongs to the chapter.
+
+    Examples
+    --------
+    >>> table_2 = claims("05").query("dataset == 'hanna' and judge == 'Gemma-3-27B'")
+    >>> table_2.loc[table_2.quantity.str.startswith("selections of the last"), "published"].item()
+    29.3
+    """
+    text = ["judge", "dataset", "source_table"]
+    rows = pd.read_csv(_CLAIMS).fillna(dict.fromkeys(text, ""))
+    if chapter is None:
+        return rows
+    stems = rows["chapter"].unique()
+    mine = rows["chapter"].isin([s for s in stems if chapter in (s, s.split("_")[0])])
+    if not mine.any():
+        raise ValueError(
+            f"no claim belongs to chapter {chapter!r}{nearest(chapter, stems)} "
+            f"There are: {', '.join(stems)}"
+        )
+    return rows[mine].reset_index(drop=True)
+
+
+def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """Compare what the papers say with what we find.
+
+    A statement is a band: its published value plus and minus its tolerance (open on one
+    side for ``<=`` and ``>=``). A claim about judges *replicates* if the whole interval
+    found lies inside the band, it *does not* if the whole interval lies outside, and
+    otherwise we *cannot say*, nor can we without an interval. The other kinds have
+    words of their own: *the arithmetic* of an identity, *the count* of a fact and *the
+    procedure* *holds* or *fails*; it fails *as we read it* where the erratum is a
+    reading (``errata.csv``). Identities and facts are exact.
+
+    Parameters
+    ----------
+    claims
+        Rows of `claims`.
+    found
+        claim_id and value, with low and high where it is an estimate.
+
+    Returns
+    -------
+    DataFrame
+        The claims with value, low, high, verdict (one of ``VERDICTS`` for claims about
+        judges, else ``the … holds``, ``the … fails`` or ``cannot say``) and reason (why
+        we cannot say). A claim without a row in `found` was not measured: we cannot
+        say, and the reason is what it needs.
+
+    Raises
+    ------
+    ValueError
+        `found` names a claim that is not in `claims`, or names one twice.
+
+    Examples
+    --------
+    >>> said = claims("03").query("claim_id == 'v2/table-1/hanna'")
+    >>> found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
+    >>> verdicts(said, found)[["published", "value", "verdict"]].values.tolist()
+    [[576.0, 576.0, 'the count holds']]
+    """
+    for claim_id in set(found["claim_id"]) - set(claims["claim_id"]):
+        near = nearest(claim_id, claims["claim_id"])
+        raise ValueError(f"found: there is no claim {claim_id!r}{near}")
+    found = found.reindex(columns=["claim_id", "value", "low", "high"])
+    out = claims.merge(found, on="claim_id", how="left", validate="1:1")
+    for bound in ("value", "low", "high"):
+        out[bound] = out[bound].astype("float64")
+    exact = out["kind"].isin(["identity", "fact"])
+    guessed = out["value"].notna() & ~exact & out[["low", "high"]].isna().any(axis=1)
+    low = out["low"].fillna(out["value"].where(exact))
+    high = out["high"].fillna(out["value"].where(exact))
+    # Printed values are decimals: 0.3 - 0.1 must not fall outside 0.2.
+    slack = 1e-9 * (1 + out["published"].abs())
+    bottom = (out["published"] - out["tolerance"] - slack).where(
+        out["relation"] != "<=", -np.inf
+    )
+    top = (out["published"] + out["tolerance"] + slack).where(
+        out["relation"] != ">=", np.inf
+    )
+    inside, outside = (low >= bottom) & (high <= top), (high < bottom) | (low > top)
+    checked = out["kind"].map(_CHECKED)
+    ours = pd.read_csv(ERRATA).query("consequence == 'reading'")["claim_id"]
+    read = out["claim_id"].isin(ours).map({True: ", as we read it", False: ""})
+    yes = (checked + " holds").fillna(VERDICTS[0])
+    no = (checked + " fails" + read).fillna(VERDICTS[1])
+    out["verdict"] = np.select([inside, outside], [yes, no], VERDICTS[2])
+    out["reason"] = np.select(
+        [inside | outside, guessed, out["value"].isna()],
+        ["", NO_INTERVAL, [_needs(row) for row in out.to_dict("records")]],
+        "the interval reaches over the edge of the tolerance",
+    )
+    return out
+
+
+def _needs(claim: dict[Hashable, Any]) -> str:
+    """Say why a claim was not measured."""
+    how = str(claim.get("recompute", ""))
+    if how.startswith("not recomputed: "):
+        return how.removeprefix("not recomputed: ")
+    about = [str(claim[name]) for name in ("judge", "dataset") if claim.get(name)]
+    return f"needs {' on '.join(about)}" if about else "not measured here"

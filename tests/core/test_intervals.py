@@ -1,0 +1,295 @@
+"""Intervals, tests and their doubts, where clusters are few, unequal or all alike."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from people import judged
+from planted import make_judgments
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_paired
+
+from rubricnb.book.replication import judged as verdicts
+from rubricnb.core.estimates.intervals import (
+    Estimate,
+    benjamini_hochberg,
+    detectable,
+    effective_clusters,
+    equivalence,
+    few_clusters,
+    freedom,
+    largest,
+    mean_t,
+    permuted_spread,
+)
+from rubricnb.core.estimates.reasons import join
+from rubricnb.statistics.position import position_bias
+from rubricnb.statistics.ranking import rank_reversal
+from rubricnb.statistics.scoring_bias import stability
+
+RATES = (0.0, 1.0)
+
+
+# -- no variance is not certainty
+# ------------------------------------------------------------------
+
+
+def test_a_judge_that_always_says_3_proves_nothing_on_two_texts():
+    row = position_bias(make_judgments(2).assign(score=3)).iloc[0]
+    unknown = ["p_equivalent", "mde", "share_1_low", "share_1_high", "v2_unbiased_low"]
+    assert row[unknown].isna().all()
+    finding = {"finding": "position", "estimate": row.v2_unbiased, "p": row.p_within}
+    table = pd.DataFrame([finding | {"p_equivalent": row.p_equivalent}])
+    assert verdicts(table).verdict.item() == "cannot say"
+
+
+def test_three_prompts_that_agree_leave_tau_open():
+    prompt = np.repeat([*"pqr"], 2)
+    one = judged([1, 2] * 3, prompt, list("xy") * 3, group_id=prompt)
+    row = rank_reversal(
+        pd.concat([one.assign(design=d) for d in ("balanced", "fixed")])
+    ).iloc[0]
+    assert (row.kendall_tau, row.kendall_tau_high) == (1, 1)
+    assert row.kendall_tau_low < 0
+    assert row.flip_strict == 0
+    assert row.flip_strict_high > 0.5
+    assert row.reason.startswith("3 effective clusters: intervals may be too narrow")
+
+
+def test_no_flip_in_two_items_leaves_the_flip_rate_open():
+    judgments = pd.DataFrame({
+        "item_id": list("abab"), "cluster_id": list("abab"), "ordering_index": 1,
+        "labels": ["numeric"] * 2 + ["letter"] * 2, "ordering": "1-2-3-4-5", (
+            "score"
+        ): [1, 2, 1, 2],
+    })  # fmt: skip
+    row = stability(judgments, {"labels": "numeric"}).iloc[0]
+    assert (row.flip_rate, row.flip_rate_low) == (0, 0)
+    assert row.flip_rate_high > 0.9
+    assert np.isnan([row.mad_low, row.shift_low, row.shift_p]).all()
+    assert "no interval, as every cluster is alike: mad, shift" in row.reason
+    assert "flip_rate: fewer than 10 events" in row.reason
+
+
+def test_many_prompts_without_a_flip_are_equivalent():
+    # 59 binomial draws without an event leave out 5 %; 58 do not.
+    p = [equivalence(0.0, 0.0, n, 0.05, largest=1.0) for n in (30, 59, 200)]
+    assert p[0] > 0.05 > p[1] > p[2]
+
+
+# -- rates
+# -----------------------------------------------------------------------------------------
+
+
+def test_the_ends_of_a_rate_are_t_standard_errors_away_at_the_ends():
+    rng = np.random.default_rng(0)
+    flips = (rng.random(70) < 0.1) * 1.0
+    cluster = np.arange(70) // 10  # seven: t has six degrees of freedom
+    found, mean = mean_t(flips, cluster, RATES), flips.mean()
+    for end in found.ends:
+        at_end = found.se * np.sqrt(end * (1 - end) / (mean * (1 - mean)))
+        assert abs(end - mean) == pytest.approx(stats.t.ppf(0.975, 6) * at_end)
+    assert found.p == pytest.approx(2 * stats.t.sf(mean / found.se, 6))
+
+
+# -- degrees of freedom
+# ----------------------------------------------------------------------------
+
+
+def test_degrees_of_freedom_follow_the_kurtosis():
+    rest = np.random.default_rng(1).standard_t(5, (30, 4))
+    rest -= rest.mean(axis=0)
+    excess = np.maximum(stats.kurtosis(rest, bias=False), 0)
+    assert freedom(rest) == pytest.approx(1 / (1 / 29 + excess / 60))
+    assert (freedom(rest[:7]) == 6).all()
+    one = np.zeros(40)
+    one[0] = 1.0
+    assert freedom(one - one.mean()) < 2
+
+
+def test_equal_clusters_keep_students_t():
+    x = np.linspace(-1, 1, 20)  # flatter than normal
+    found = mean_t(x + 0.3, np.arange(20))
+    oracle = stats.ttest_1samp(x + 0.3, 0)
+    assert found.ends == pytest.approx(tuple(oracle.confidence_interval()))
+    assert (found.p, found.df) == pytest.approx((oracle.pvalue, oracle.df))
+
+
+# -- what is detectable
+# ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "multiplier"), [(4, 4.26), (6, 3.51), (10, 3.15), (20, 2.95)]
+)
+def test_what_is_detectable_is_so_many_standard_errors(n, multiplier):
+    assert round(detectable(1.0, n - 1), 2) == multiplier
+
+
+# -- doubts
+# ----------------------------------------------------------------------------------------
+
+
+def test_clusters_count_by_their_sizes():
+    assert effective_clusters(np.repeat(np.arange(30), 6)) == pytest.approx(30)
+    sizes = np.array([45, 1, 1, 1])
+    assert effective_clusters(np.repeat(np.arange(4), sizes)) == pytest.approx(
+        48**2 / 2028
+    )
+
+
+def test_few_effective_clusters_few_events_and_scores_alike_are_doubted():
+    cluster = np.repeat(np.arange(30), 6)
+    assert few_clusters(cluster) == ()
+    assert (
+        join(few_clusters(cluster[:114]))
+        == "19 effective clusters: intervals may be too narrow"
+    )
+    assert join(few_clusters(cluster[:6])) == "one cluster: intervals need two"
+    rare = (np.arange(180) < 9) * 1.0
+    assert join(few_clusters(cluster, {"flips": rare})) == "flips: fewer than 10 events"
+    assert (
+        join(few_clusters(cluster, {"flips": 1 - rare}))
+        == "flips: fewer than 10 events"
+    )
+    assert few_clusters(cluster, {"flips": (np.arange(180) < 10) * 1.0}) == ()
+    alike = np.where(np.arange(180) < 36, 1.0, 4.0)
+    doubt = "30 effective clusters, 80% of scores alike: intervals may be too narrow"
+    assert join(few_clusters(cluster, scores=(alike,))) == doubt
+    assert few_clusters(np.arange(180), scores=(alike,)) == ()
+
+
+# -- equivalence and families
+# ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("effect", [-0.3, 0.05, 0.39, 1.0])
+def test_equivalence_is_statsmodels_paired_tost(effect):
+    x = np.random.default_rng(0).normal(effect, 1, 40)
+    expected = ttost_paired(x, np.zeros(40), -0.4, 0.4)[0]
+    assert equivalence(x.mean(), stats.sem(x), 40, 0.4) == pytest.approx(expected)
+
+
+def test_nothing_is_equivalent_without_a_standard_error():
+    assert np.isnan(equivalence(0.0, float("nan"), 30, 0.1))
+    assert np.isnan(equivalence(float("nan"), 0.1, 30, 0.1))
+    assert np.isnan(equivalence(0.0, 0.1, 1, 0.1))
+    assert np.isnan(equivalence(0.0, 0.0, 500, 0.1))
+    assert np.isnan(equivalence(0.2, 0.0, 500, 0.1))
+
+
+def test_families_are_adjusted_as_statsmodels_does():
+    p = np.random.default_rng(0).beta(0.5, 2, 30)
+    assert benjamini_hochberg(pd.Series(p)) == pytest.approx(
+        multipletests(p, method="fdr_bh")[1]
+    )
+
+
+# -- clusters of unequal size
+# ----------------------------------------------------------------------
+
+HALF = [95] + [5] * 19  # one of twenty prompts has half of the texts
+
+
+def prompts(sizes, rng, shared=0.3):
+    """Values of texts that share a part of their variance within their prompt;
+    the mean is 0.
+    """
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    own = np.sqrt(1 - shared) * rng.standard_normal(len(cluster))
+    return np.sqrt(shared) * rng.standard_normal(len(sizes))[cluster] + own, cluster
+
+
+def test_the_standard_error_of_a_mean_is_the_jackknifes_about_it():
+    x, cluster = prompts([9, 1, 4, 2, 7], np.random.default_rng(0))
+    left = np.array([x[cluster != c].mean() for c in range(5)])
+    found = mean_t(x, cluster)
+    assert found.se == pytest.approx(np.sqrt(4 / 5 * ((left - x.mean()) ** 2).sum()))
+    half = stats.t.ppf(0.975, found.df) * found.se
+    assert found.ends == pytest.approx((x.mean() - half, x.mean() + half))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [HALF, [20, 10, 6, 3, 2, 2, 1, 1], [25] + [5] * 5])
+def test_intervals_cover_where_a_prompt_has_most_of_the_texts(sizes):
+    """Without dividing by what a cluster's share leaves, .86 to .90 of them do."""
+    rng = np.random.default_rng(0)
+    found = (mean_t(*prompts(sizes, rng)) for _ in range(2_000))
+    assert 0.91 < np.mean([e.low <= 0 <= e.high for e in found]) < 0.97
+
+
+def one_prompt_apart():
+    """A judge that likes the first position, most of all on one large prompt."""
+    sizes, rng = [60] + [6] * 11, np.random.default_rng(5)
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    judgments = make_judgments(len(cluster), seed=1)
+    item = judgments["item_id"].cat.codes.to_numpy()
+    first = [int(order.split("-")[0]) for order in judgments["ordering"]]
+    likes = rng.random(len(judgments)) < np.where(cluster[item] == 0, 0.6, 0.2)
+    score = np.where(likes, first, judgments["score"])
+    return judgments.assign(score=score, cluster_id=cluster[item].astype(str))
+
+
+def test_the_largest_of_five_positions_has_the_p_of_its_own_interval():
+    bias = position_bias(one_prompt_apart()).iloc[0]
+    beyond = np.array([bias[f"share_{k}"] - 0.2 for k in range(1, 6)])
+    most = int(np.abs(beyond).argmax()) + 1
+    own = Estimate(
+        beyond[most - 1], se=bias[f"share_{most}_se"], df=bias[f"share_{most}_df"]
+    )
+    found = largest(own, 5)
+    assert own.df < 6  # twelve prompts, but one of them has nearly half of the texts
+    assert found.p == pytest.approx(5 * 2 * stats.t.sf(abs(own.value) / own.se, own.df))
+    half = stats.t.ppf(1 - 0.05 / 10, own.df) * own.se
+    assert found.ends == pytest.approx((own.value - half, own.value + half))
+    assert (found.p < 0.05) == (found.low > 0)
+    half = (bias[f"share_{most}_high"] - bias[f"share_{most}_low"]) / 2
+    from_width = abs(own.value) / (half / stats.t.ppf(0.975, 11))
+    assert found.p > 5 * 2 * stats.t.sf(from_width, 11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sizes", [[6] * 20, [30] + [3] * 19, [40, 30, 20, 10] + [2] * 26]
+)
+def test_the_largest_of_five_holds_its_level(sizes):
+    """Every prompt has preferences of its own, and they are 0 on average."""
+    rng, n, rejected = np.random.default_rng(0), 5, 0
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    for _ in range(1_500):
+        chance = rng.dirichlet(np.full(n, 8.0), len(sizes))[cluster]
+        share = rng.multinomial(10, chance) / 10 - 1 / n
+        found = [mean_t(column, cluster) for column in share.T]
+        rejected += largest(max(found, key=lambda e: abs(e.value)), n).p < 0.05
+    assert rejected / 1_500 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1_500)
+
+
+def test_estimates_are_columns_by_one_rule():
+    found = Estimate(1.0, 0.5, 1.5, 0.01, 0.2, 7.0)
+    assert found.columns() == {"low": 0.5, "high": 1.5, "p": 0.01, "se": 0.2, "df": 7.0}
+    assert found.named("r", "low", "se") == {"r": 1.0, "r_low": 0.5, "r_se": 0.2}
+    with pytest.raises(AttributeError):
+        found.value = 2.0
+
+
+@pytest.mark.parametrize(
+    "blocks", [None, ((0, 1, 2), (3, 4, 5)), ((0, 1), (2, 3, 4, 5))]
+)
+def test_the_spread_by_chance_is_that_of_permutations_one_by_one(blocks):
+    rng = np.random.default_rng(0)
+    x, cluster = rng.normal(size=(40, 6)), np.arange(40) // 2
+    blocks = None if blocks is None else [np.array(block) for block in blocks]
+    found = permuted_spread("spread", x, cluster, 200, 7, blocks)
+    sums = x.reshape(20, 2, 6).sum(axis=1)
+    sums = sums[np.lexsort(sums.round(9).T)]
+    rng, spreads = np.random.default_rng(7), []
+    for _ in range(200):
+        own = [np.arange(6)] if blocks is None else blocks
+        drawn = [rng.permuted(sums[:, block], axis=1).sum(axis=0) for block in own]
+        spreads.append(np.ptp(np.concatenate(drawn)) / 40)
+    assert found["spread"] == pytest.approx(np.ptp(x.mean(axis=0)))
+    assert found["spread_null"] == pytest.approx(np.mean(spreads), abs=1e-12)
+    assert (
+        found["spread_p"]
+        == (1 + (np.array(spreads) >= found["spread"] - 1e-12).sum()) / 201
+    )

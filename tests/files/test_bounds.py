@@ -1,0 +1,118 @@
+"""Files that are odd or would fill the memory: read,
+or refused at once with what to do.
+"""
+
+import json
+import resource
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from rubricnb.files.tables import read_records, read_rows, read_table, read_text
+
+NUL = "\0"
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_zero_byte_in_a_utf_8_file_does_not_make_it_another_encoding(
+    ending, tmp_path, capsys
+):
+    file = tmp_path / f"a.{ending}"
+    text = {
+        "csv": f"text,score\nGr{NUL}üße 字 🦀,4\n",
+        "jsonl": json.dumps({"text": "Grüße 字 🦀", "score": "4"}),
+    }
+    file.write_bytes((text[ending] + ("" if ending == "csv" else NUL)).encode())
+    assert read_table(file, ["text"], ["score"]).values.tolist() == [
+        ["Grüße 字 🦀", 4.0]
+    ]
+    assert capsys.readouterr().out == (
+        f"a.{ending}: characters that are zero bytes, 1 of them, are left out\n"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_half_of_the_bytes_zero_is_another_encoding(encoding, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_bytes("text,score\nGood morning to all of you,4\n".encode(encoding))
+    assert "Good morning" in read_text(file)
+
+
+@pytest.mark.in_turn
+def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
+    names = [f"c{n}" for n in range(20_000)]
+    (wide := tmp_path / "wide.csv").write_text(
+        f"{','.join(names)}\n{','.join('1' for _ in names)}\n"
+    )
+    (lines := tmp_path / "wide.jsonl").write_text(json.dumps(dict.fromkeys(names, 1)))
+    parquet.write_table(
+        pa.table({n: [1] for n in names[:5001]}), columns := tmp_path / "w.parquet"
+    )
+    for file in (wide, lines, columns):
+        with pytest.raises(
+            ValueError, match=r"has (20,000|5,001) columns, more than 5,000: keep"
+        ):
+            read_rows(file)
+    (fair := tmp_path / "fair.csv").write_text(
+        f"{','.join(names[:900])}\n{','.join('1' for _ in range(900))}\n"
+    )
+    assert read_rows(fair).shape == (1, 900)
+    (twice := tmp_path / "twice.csv").write_text("a,b,a\n1,2,3\n")
+    with pytest.raises(ValueError, match="two columns 'a'"):
+        read_rows(twice)
+
+
+def text():
+    rows = pa.array(np.zeros(300_000, "int32"))
+    return pa.table(
+        {"text": pa.DictionaryArray.from_arrays(rows, pa.array(["x" * 10_000]))}
+    )
+
+
+def numbers():
+    return pa.table({"n": np.zeros(51_000_000, "int8")})
+
+
+def lists():
+    values = pa.array(np.zeros(51_000_000, "int8"))
+    return pa.table(
+        {"l": pa.ListArray.from_arrays(pa.array([0, 51_000_000], "int32"), values)}
+    )
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize(
+    ("bomb", "schema", "has"),
+    [
+        (text, False, r"2\.8 GiB of values"),
+        (text, True, r"2\.8 GiB of values"),  # as a category
+        (numbers, True, "51,000,000 values"),
+        (lists, True, "51,000,000 values"),
+    ],
+)
+def test_a_parquet_file_that_would_fill_the_memory_is_refused_from_its_head(
+    bomb, schema, has, tmp_path
+):
+    """A few kilobytes stand for gigabytes."""
+    file = tmp_path / "a.parquet"
+    parquet.write_table(bomb(), file, store_schema=schema)
+    assert file.stat().st_size < 400_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for read in (read_rows, read_records):
+        with pytest.raises(ValueError, match=rf"a\.parquet has {has}, more than"):
+            read(file)
+    # kilobytes
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
+
+
+def test_an_ordinary_parquet_file_is_read_as_before(tmp_path):
+    table = pd.DataFrame({"text": ["a", None, "ä"] * 50, "score": [1, 2, 3] * 50,
+                          "kind": pd.Categorical(["x", "y", "z"] * 50)})  # fmt: skip
+    table.to_parquet(tmp_path / "a.parquet")
+    read = read_rows(tmp_path / "a.parquet")
+    assert read["text"].isna().sum() == 50
+    assert read["score"].tolist() == table["score"].tolist()
+    assert read["kind"].astype(str).tolist() == table["kind"].astype(str).tolist()
