@@ -22,6 +22,7 @@ from rubricnb.sets.papers import check_paper_judge, claims, paper_judges, verdic
 
 _ASKED_WITH = ("readout", "seed", "temperature")
 Estimate = float | Sequence[float]  # a value, or a value with the ends of its interval
+OfSets = Mapping[str, Estimate]  # by dataset
 
 
 class Chapter:
@@ -118,7 +119,7 @@ class Chapter:
 
     def verdicts(
         self,
-        own: Mapping[str, Estimate],
+        own: Mapping[str, Estimate | OfSets],
         judgments: pd.DataFrame | None = None,
         unmeasured: bool = False,
     ) -> pd.DataFrame:
@@ -128,7 +129,9 @@ class Chapter:
         Parameters
         ----------
         own
-            claim_id → value, or value with the ends of its interval. What is no
+            claim_id → value, or value with the ends of its interval. A statement about
+            every dataset takes these by dataset: it is held against the one that fits
+            it least, which its row names, and is not known unless all are. What is no
             statement of this chapter is left out.
         judgments
             What they were computed from: a simulated judge replicates nothing.
@@ -143,14 +146,17 @@ class Chapter:
         simulated = judgments is not None and judgments["source"].iloc[0] == "simulated"
         estimates = {} if simulated else dict(own)
         found = {**self.recomputed, **estimates}
-        known = set(self.said["claim_id"])
-        rows = [
-            (claim, *_with_ends(value))
-            for claim, value in found.items()
-            if claim in known
-        ]
+        said = self.said.set_index("claim_id", drop=False)
+        rows = []
+        for claim in said.index.intersection(list(found)):
+            value = found[claim]
+            if isinstance(value, Mapping):
+                said.loc[claim, "dataset"], value = _least_fitting(
+                    value, said.loc[claim]
+                )
+            rows.append((claim, *_with_ends(value)))
         table = pd.DataFrame(rows, columns=["claim_id", "value", "low", "high"])
-        judged = verdicts(self.said, table)
+        judged = verdicts(said.reset_index(drop=True), table)
         pages.show("tab-verdicts", pages.says_finds(judged, unmeasured))
         missing = judged["value"].isna() & (judged["judge"] != "")
         pages.say(unmeasured=int(missing.sum()), n_claims=len(judged))
@@ -167,7 +173,9 @@ class Chapter:
     ) -> None:
         """Show the reader's judge on top of a paper's table, in its rows and columns.
 
-        Below it come the rows of `paper_judge`, then those of the other judges.
+        Below it come the rows of `paper_judge`, then those of the other judges. Our
+        readings of words, which the paper does not print, have no row; a row of ours
+        names its dataset.
 
         Parameters
         ----------
@@ -189,7 +197,8 @@ class Chapter:
             As `own`, with intervals computed as the paper computes its own: further
             rows.
         """
-        said = self.said.set_index("claim_id")
+        said = self.said.query("basis == 'printed'").set_index("claim_id")
+        here = str(self._given.get("dataset", ""))
         spelled = {judge.lower(): judge for judge in paper_judges()}
         cells: dict[tuple[str, ...], dict[str, str]] = {}
         ours = "here, our interval" if theirs else "here"
@@ -204,8 +213,12 @@ class Chapter:
                     row = row or [
                         said["judge"][claim].lower() if source == "paper" else self.who
                     ]
+                    whose, words = source, " ".join(row).lower().split()
+                    is_unnamed = set(here.split("+")).isdisjoint(words)
+                    if source != "paper" and here and is_unnamed:
+                        whose += f", {here.replace('+', ' + ')}"
                     written = _cell(value, printed=source == "paper")
-                    cells.setdefault((source, *row), {})[columns[end]] = written
+                    cells.setdefault((whose, *row), {})[columns[end]] = written
         places = [self.who, *dict.fromkeys(judge for _, judge, *_ in cells)]
         rows = [
             {"judge": spelled.get(judge, judge), "": " ".join(rest), "from": source}
@@ -284,6 +297,20 @@ def jackknifed(
         return whole, np.nan, np.nan
     left = np.array([estimate(cluster != name) for name in names])
     return whole, *jackknife_t(whole, left).ends
+
+
+def _least_fitting(by_set: OfSets, claim: pd.Series) -> tuple[str, Estimate]:
+    """Find the dataset on which a statement about all holds least,
+    or one where the value is unknown.
+    """
+
+    def misfit(name: str) -> float:
+        gap = _with_ends(by_set[name])[0] - float(claim["published"])
+        away = {"=": abs(gap), "<=": gap, ">=": -gap}[claim["relation"]]
+        return np.inf if np.isnan(away) else away
+
+    worst = max(by_set, key=misfit)
+    return worst if np.isfinite(misfit(worst)) else "", by_set[worst]
 
 
 def _with_ends(value: Estimate) -> tuple[float, float, float]:

@@ -421,7 +421,7 @@ def signed(x: float, digits: int = 2) -> str:
     >>> signed(0.123), signed(-0.123, 1)
     ('+0.12', '−0.1')
     """
-    return _with_minus(f"{x:+.{digits}f}") if np.isfinite(x) else "NaN"
+    return _with_minus(f"{x:+z.{digits}f}") if np.isfinite(x) else "NaN"
 
 
 def interval(
@@ -491,9 +491,11 @@ def estimate(
             for record in row.to_dict("records")
         ]
     middle, low, high = interval(row, name, scale)
-    point = "" if np.isnan(middle) else f"{middle:{digits}}{unit}"
+    unsigned = digits.lstrip("+")
+    # no minus before a rounded 0; an end keeps it, which says on which side of 0 it is
+    signed_digits = digits.replace(unsigned, f"z{unsigned}")
+    point = "" if np.isnan(middle) else f"{middle:{signed_digits}}{unit}"
     if point and not (np.isnan(low) or np.isnan(high)):
-        unsigned = digits.lstrip("+")
         return _with_minus(f"{point} [{low:{unsigned}}, {high:{unsigned}}]")
     values = row._asdict() if hasattr(row, "_asdict") else row
     reason = f"({values.get('reason') or 'not known'})"
@@ -578,7 +580,8 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     -------
     DataFrame
         Text only: ``statement`` (where it is printed and what it says, with judge and
-        dataset), ``paper says``, ``we find`` (with the interval) and ``verdict``.
+        dataset), ``paper says`` (our reading of it in brackets), ``we find`` (with the
+        interval) and ``verdict``.
 
     Examples
     --------
@@ -773,7 +776,8 @@ def _statement(row: Any) -> str:
 def _published(row: Any) -> str:
     sign = {"=": "=", "<=": "≤", ">=": "≥"}[row.relation]
     tolerance = f" ± {row.tolerance:g}" if row.tolerance else ""
-    return f"{sign} {row.published:g}{tolerance}"
+    number = f"{sign} {row.published:g}{tolerance}"
+    return f"(as we read it: {number})" if row.basis == "reading" else number
 
 
 def _estimated(row: Any) -> str:

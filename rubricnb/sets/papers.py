@@ -188,8 +188,11 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
         code, in which we count; ``identity``: inside the papers' own tables, recomputed
         from them; ``procedure``: about a test or an interval, compared with simulated
         studies); chapter; quantity in words; judge, dataset (empty: all of the
-        paper's); published, the value; relation (``=``, ``<=`` or ``>=`` published);
-        tolerance, in units of the quantity; recompute, how (for an identity: a name in
+        paper's); published, the value; basis (``printed``: the paper prints this
+        number, in a table, in digits or in words such as "all"; ``reading``: the number
+        is ours, for words such as "flat" or for a count that the paper does not make);
+        relation (``=``, ``<=`` or ``>=`` published); tolerance, ours, in units of the
+        quantity; recompute, how (for an identity: a name in
         ``identities.yml``; ``not recomputed:`` and why where no chapter can);
         source_table, where the value is printed (empty: in the text). There is no
         verdict: `verdicts` computes it.
@@ -227,8 +230,8 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     found lies inside the band, it *does not* if the whole interval lies outside, and
     otherwise we *cannot say*, nor can we without an interval. The other kinds have
     words of their own: *the arithmetic* of an identity, *the count* of a fact and *the
-    procedure* *holds* or *fails*; it fails *as we read it* where the erratum is a
-    reading (``errata.csv``). Identities and facts are exact.
+    procedure* *holds* or *fails*; it fails *as we read it* where the number compared is
+    our reading (``basis``). Identities and facts are exact.
 
     Parameters
     ----------
@@ -278,8 +281,7 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     )
     inside, outside = (low >= bottom) & (high <= top), (high < bottom) | (low > top)
     checked = out["kind"].map(_CHECKED)
-    ours = pd.read_csv(ERRATA).query("consequence == 'reading'")["claim_id"]
-    read = out["claim_id"].isin(ours).map({True: ", as we read it", False: ""})
+    read = (out["basis"] == "reading").map({True: ", as we read it", False: ""})
     yes = (checked + " holds").fillna(VERDICTS[0])
     no = (checked + " fails" + read).fillna(VERDICTS[1])
     out["verdict"] = np.select([inside, outside], [yes, no], VERDICTS[2])

@@ -197,7 +197,8 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A number of reads is not above 0, or there are neither one nor as many as rows.
+        A number of reads is not above 0, or there are neither one nor as many as rows,
+        or a cell is not a number.
 
     Examples
     --------
@@ -219,8 +220,10 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
             f"n_reads: {given[~(given > 0)].flat[0]} is not a number above 0"
         )
     each = pd.Series(np.broadcast_to(given, len(bias)), bias.index)
+    # A row turned into a table has columns of objects, in which a NaN compares as 0.
+    sizes = bias.filter(regex="^(n_|cramers_v|v2_unbiased)").astype("float64")
     return pd.DataFrame(
-        {"n_reads": each} | _carried(bias, each, bias["n_options"], _ENDS)
+        {"n_reads": each} | _carried(sizes, each, sizes["n_options"], _ENDS)
     )
 
 

@@ -134,6 +134,52 @@ def test_a_paper_s_own_interval_has_a_row_of_its_own(rows_of):
     assert "Gemma-3-12B|hanna|paper|−0.004" in rows
 
 
+def test_a_row_of_ours_names_its_dataset(rows_of):
+    chapter = rb.Chapter("A_bias_cost", {"dataset": "hanna+summeval"})
+    own = {"v1/table-6/your judge/cost-default": 3.0}
+    chapter.beside_paper("tab", "v1/table-6", own, {"cost-default": "cost"})
+    assert rows_of()[0] == "your judge|here, hanna + summeval|3"
+    own = {"v1/table-4/your judge/hanna/r": 0.5}
+    chapter.beside_paper("tab", "v1/table-4", own, {"r": "r"})
+    assert rows_of()[0] == "your judge|hanna|here|0.5"
+
+
+def test_a_reading_of_ours_is_never_printed_as_the_papers(rows_of):
+    """Appendix C prints four values of a judge; "flat" is a word."""
+    chapter = rb.Chapter("12", {})
+    heads = {"0": "at 0", "1": "at 1", "v": "V", "r": "r"}
+    chapter.beside_paper("tab", "v2/appendix-c/temperature", {}, heads)
+    assert len(rows_of()) == 2  # r and the sd
+    assert not any("0.02" in row or "0.03" in row for row in rows_of())
+    chapter.verdicts({"v2/appendix-c/temperature/gemma-3-12b/hanna/v": 0.01})
+    (flat,) = [row for row in rows_of() if "Gemma-3-12B, hanna" in row]
+    assert "|(as we read it: ≤ 0.02)|" in flat
+
+
+@pytest.mark.parametrize(
+    ("claim", "values", "expected"),
+    [
+        ("v2/criterion/single-read", (0.07, 0.2), "(summeval)|= 0.075 ± 0.015|0.2 ["),
+        ("v2/criterion/single-read", (-0.2, 0.1), "(hanna)|= 0.075 ± 0.015|-0.2 ["),
+        ("v2/6/criteria-rank", (30.0, 20.0), "(summeval)|(as we read it: ≥ 16.2)|20 ["),
+        ("v2/criterion/single-read", (0.07, np.nan), "± 0.015|not measured here|"),
+        ("v2/criterion/single-read", (np.nan, 0.07), "± 0.015|not measured here|"),
+    ],
+)
+def test_what_is_said_of_all_datasets_is_held_against_the_worst_named(
+    rows_of, claim, values, expected
+):
+    own = {
+        name: (value, value - 0.001, value + 0.001)
+        for name, value in zip(("hanna", "summeval"), values, strict=True)
+    }
+    judged = rb.Chapter("10", {}).verdicts({claim: own}).set_index("claim_id")
+    (row,) = [r for r in rows_of() if expected in r]
+    known = np.isfinite(values).all()
+    assert (judged.verdict[claim] == "cannot say") != known
+    assert row.endswith(judged.verdict[claim])
+
+
 def test_a_column_that_nobody_fills_is_left_out(rows_of, monkeypatch):
     shown = {}
     monkeypatch.setattr(

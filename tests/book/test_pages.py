@@ -191,3 +191,9 @@ def test_judgments_without_a_score_are_refused_with_all_judges_that_gave_none():
     ]
     with pytest.raises(pages.CannotShow, match="one and two gave no score in any of 2"):
         pages.check_answered(*frames)
+
+
+def test_a_rounded_zero_has_no_minus_but_an_end_shows_its_side():
+    row = {"r": -0.0001, "r_low": -0.0002, "r_high": 0.1}
+    assert pages.estimate(row, "r", "+.3f") == "+0.000 [−0.000, 0.100]"
+    assert pages.signed(-0.0001) == "+0.00"

@@ -49,6 +49,34 @@ def test_claims_are_complete_and_unique():
     assert set(rows.source_table) - {""} <= set(published().table)
 
 
+def test_a_reading_is_marked_as_one():
+    """A number that the paper does not print is never shown as the paper's."""
+    rows = claims()
+    assert set(rows.basis) == {"printed", "reading"}
+    readings = set(rows.claim_id[rows.basis == "reading"])
+    ours = pd.read_csv(FOLDER / "errata.csv").query("consequence == 'reading'")
+    assert set(ours.claim_id) <= readings
+    words = r"\bread as|\bread:|\(read |our reading|so above 0"
+    assert set(rows.claim_id[rows.quantity.str.contains(words)]) <= readings
+    cells = rows[(rows.source_table != "") & (rows.kind == "claim")]
+    assert set(cells.basis[~cells.recompute.str.startswith("not")]) == {"printed"}
+
+
+def test_a_printed_number_of_the_text_is_in_the_paper(paper_text):
+    rows = claims().query("kind == 'claim' and basis == 'printed'")
+    rows = rows[rows.source_table == ""]
+    short = {"position bias v1": "v1", "position bias v2": "v2", (
+        "scoring bias"
+    ): "scoring", "RULERS": "rulers"}  # fmt: skip
+    words = {4: "four", 0.67: "two-thirds", 0.85: "85%", 34.5: "30–39", 0.5: (
+        "more than half"
+    ), 0.075: "0.07–0.08"}  # fmt: skip
+    for row in rows.itertuples():
+        said = paper_text[short[row.paper]].replace("\\", "")
+        number = words.get(row.published, f"{abs(row.published):g}")
+        assert number in said, row
+
+
 PRINTED = [
     ("position_bias", "v2/table-2/.*/chi2", ["chi2"]),
     ("position_bias", "v2/table-2/.*/pos1", ["pos1_pct"]),
@@ -84,10 +112,10 @@ def test_every_cell_of_a_table_is_claimed_as_printed(table, pattern, columns):
     )
 
 
-def one(published=10.0, tolerance=1.0, relation="=", kind="claim"):
+def one(published=10.0, tolerance=1.0, relation="=", kind="claim", basis="printed"):
     return pd.DataFrame(
         {"claim_id": ["c"], "published": [published], "tolerance": [tolerance],
-         "relation": [relation], "kind": [kind]}
+         "relation": [relation], "kind": [kind], "basis": [basis]}
     )  # fmt: skip
 
 
@@ -152,6 +180,12 @@ def test_an_estimate_without_an_interval_decides_nothing(ends, kind):
     )
     out = verdicts(one(kind=kind), found).iloc[0]
     assert (out.verdict, out.reason) == ("cannot say", "no interval")
+
+
+def test_a_reading_fails_only_as_we_read_it():
+    assert verdict(one(kind="fact", basis="reading"), 20) == (
+        "the count fails, as we read it"
+    )
 
 
 def test_what_was_not_measured_cannot_be_said():

@@ -234,3 +234,14 @@ def test_nothing_at_all_is_an_error(name):
     judgments, items = given(name)
     with pytest.raises(ValueError, match=r"empty|no column of the judgments holds"):
         STATISTICS[name](judgments.iloc[:0], items, "score")
+
+
+@OF_VALUES
+def test_columns_of_objects_give_what_columns_of_numbers_give(name, value):
+    """As a row turned into a table, or a table of mixed cells, has them."""
+    judgments, items = given(name)
+    judgments = judgments.copy()
+    judgments.loc[judgments.index[::7], value] = np.nan
+    numbers = STATISTICS[name](judgments, items, value)
+    objects = STATISTICS[name](judgments.astype(object), items.astype(object), value)
+    pd.testing.assert_frame_equal(objects, numbers, check_dtype=False)

@@ -588,6 +588,19 @@ def test_other_numbers_of_reads_belong_to_the_rows_in_their_order():
             at_reads(bias, wrong)
 
 
+def test_a_row_turned_into_a_table_stays_undefined():
+    """Its columns hold objects, in which the larger of NaN and 0 is 0."""
+    bias = rb.position_bias(make_judgments(1, 4, gamma=FIRST), by=["n_options"])
+    assert bias.v2_unbiased.isna().all()  # one cluster
+    row = bias.iloc[0].to_frame().T
+    assert row.dtypes.eq(object).all()
+    known = [bias.cramers_v.item(), bias.chi2.item()]
+    assert np.isfinite(known).all()
+    assert at_reads(row, 400).filter(regex="chi2|cramers").isna().all(axis=None)
+    with pytest.raises(ValueError, match="could not convert"):
+        at_reads(row.assign(cramers_v="much"), 400)
+
+
 def test_with_the_same_reads_nothing_changes_and_without_bias_only_the_floor_does():
     items = stand_in("mt-bench")
     bias = rb.position_bias(
