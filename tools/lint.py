@@ -726,7 +726,9 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
         above = [
             m
             for m in reads[path]
-            if m.startswith(("rubricnb/engines/", "rubricnb/rulers/", "rubricnb/core/run"))
+            if m.startswith(
+                ("rubricnb/engines/", "rubricnb/rulers/", "rubricnb/core/run")
+            )
         ]
         if path.startswith(("rubricnb/files/", "rubricnb/sets/")) and above:
             yield f"{path} reaches {above}"
