@@ -31,7 +31,7 @@ from rubricnb.auditing.terms import (
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
-from rubricnb.core.support.outputs import check_outputs
+from rubricnb.core.support.outputs import check_outputs, replace_texts
 
 SCHEMA = "rubricnb-audit/1"
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
@@ -284,10 +284,9 @@ class Audit:
         if datasheet:
             _check_bound(self)
         check_files(path)
-        Path(path).write_text(
-            page(self, *others, datasheet=datasheet), encoding="utf-8"
-        )
-        Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
+        html = page(self, *others, datasheet=datasheet)
+        numbers = Path(path).with_suffix(".json")
+        replace_texts({Path(path): html, numbers: self.to_json()})
 
 
 def _compact(content: Any) -> str:

@@ -20,6 +20,8 @@ _FRAME_TOKENS = 32  # of a message: its role and its marks, with room
 # how often a label's probabilities are asked for at most: llama.cpp's may be too few
 _TOPS = 2
 _CACHED_FROM = 1024  # tokens of the shortest prefix that OpenAI caches
+# Parameters of a body that change what a token costs, or add what is no token.
+_BILLED = ("service_tier", "tools", "plugins", "web_search_options", "models")
 _FEEDBACK_TOKENS = 200
 _LABEL_TOKENS = 3
 # a first guess, by effort
@@ -168,10 +170,23 @@ class Budget:
                 )
 
     def check(self, judge: Judge) -> None:
-        """Refuse a judge of unknown price if dollars are limited."""
-        if self.max_cost is not None and judge.price is None:
+        """Refuse a judge of unknown price if dollars are limited.
+
+        A list price does not cover parameters that are billed apart.
+        """
+        if self.max_cost is None:
+            return
+        if judge.price is None:
             raise ValueError(
                 f"max_cost needs a price, but the price is {judge.no_price}"
+            )
+        extra = getattr(judge.engine, "extra", {})
+        billed = [name for name in _BILLED if name in extra]
+        if billed and judge.given_price is None:
+            raise ValueError(
+                f"max_cost cannot count {', '.join(billed)} in extra by the list price: "
+                "give `price`: (input, cached, output), $ per million tokens, at its "
+                "dearest"
             )
 
     def allows(self, request: Request, judge: Judge) -> bool:

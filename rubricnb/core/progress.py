@@ -29,7 +29,7 @@ class Progress:
         options: dict[str, Any] = {"file": _Lines(self._say), "bar_format": _LINE}
         if in_notebook:
             options |= {"mininterval": 1}
-        elif sys.stdout.isatty():
+        elif sys.stdout and sys.stdout.isatty():  # None where it was closed
             terminal = (
                 sys.stdout.stream if isinstance(sys.stdout, Shown) else sys.stdout
             )
@@ -71,7 +71,8 @@ class _Lines:
             self.say(line)
 
     def flush(self) -> None:
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
 
 
 def _display(what: str) -> Callable[[str], Any]:

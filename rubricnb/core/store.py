@@ -512,7 +512,8 @@ def _refuse_second_name(path: Path) -> None:
         raise StoreError(
             f"the store {path} has a second name (a hard link), under which its newest "
             "answers would be lost: delete the other name, or work on a copy (cp "
-            f"{path} NEW)"
+            f"{path} NEW). After a repair that was stopped, python -m rubricnb check "
+            "--store ends it"
         )
 
 

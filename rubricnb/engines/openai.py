@@ -34,6 +34,16 @@ from rubricnb.engines.label_probabilities import (
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _LABEL_TOKENS = 4
+# What the judge writes into a body itself, and a limit in dollars counts on.
+_OWN_KEYS = (
+    "model",
+    "messages",
+    "prompt",
+    "max_tokens",
+    "max_completion_tokens",
+    "n",
+    "best_of",
+)
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 
 
@@ -118,13 +128,14 @@ class OpenAIJudge(Endpoint):
         a deployment that goes by another name than its model.
     extra
         More parameters for the body of every call, such as OpenRouter's ``{"provider":
-        …}``; part of the judge's identity.
+        …}``; part of the judge's identity. Neither the text, nor the length, nor the
+        number of the answers: the plan has these.
 
     Raises
     ------
     ValueError
         The address is invalid, or holds a key, a password or parameters. Or a number is
-        none, is not finite, or is too small.
+        none, is not finite, or is too small. Or `extra` holds what the plan decides.
 
     Attributes
     ----------
@@ -170,6 +181,7 @@ class OpenAIJudge(Endpoint):
             check_model=check_model,
         )
         self.extra = extra or {}
+        _refuse_own_keys(self.extra)
         more = f" {json.dumps(extra, sort_keys=True)}" if extra else ""
         self.identity = f"{self.base_url} {model}{more}"
         self._server = server or _HOSTED.get(self.host)
@@ -242,6 +254,16 @@ class OpenAIJudge(Endpoint):
         if "llamacpp" in owned_by:
             return "llama.cpp"
         return "vllm" if "vllm" in owned_by else "other"
+
+
+def _refuse_own_keys(extra: dict[str, Any]) -> None:
+    """Refuse a parameter that would undo what a plan, or a limit in dollars, says."""
+    if twice := [name for name in _OWN_KEYS if name in extra]:
+        raise ValueError(
+            f"extra sets {', '.join(twice)}, which the judge writes itself: give the "
+            "longest answer as max_tokens (rubricnb.plan(…, max_tokens=N), or the "
+            "judge's option max_tokens), and ask again with rubricnb.fixed(n, k)"
+        )
 
 
 class _Call(Call):

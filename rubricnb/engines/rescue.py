@@ -4,6 +4,9 @@ are copied into a new file.
 
 from __future__ import annotations
 
+import glob
+import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -24,6 +27,7 @@ from rubricnb.core.store import (
     rows_in,
 )
 
+_LOGS = ("-wal", "-shm")  # SQLite's, beside a store
 # keys are hexadecimal
 _PARTS = ["", *(f"{number:03x}" for number in range(1, 4096)), "g"]
 
@@ -44,7 +48,15 @@ def mend(path: Path) -> str:
         read.
     """
     path = path.resolve()
+    _undo_stopped(path)
     if not path.exists():
+        kept = sorted(path.parent.glob(f"{glob.escape(path.name)}-damaged-*"))
+        if kept:
+            raise StoreError(
+                f"there is no store at {path}, but {kept[0].name} is beside it, with "
+                f"answers that were paid for: move it back to {path.name} and run this "
+                "again"
+            )
         return f"there is no store yet: {path}"
     try:
         with Store(path) as store:
@@ -65,14 +77,47 @@ def mend(path: Path) -> str:
                 "RUBRICNB_STORE to a new file"
             )
         number = next(n for n in count(1) if not Path(f"{path}-damaged-{n}").exists())
-        for ending in ("", "-wal", "-shm"):
-            if (part := Path(f"{path}{ending}")).exists():
-                part.rename(f"{path}-damaged-{number}{ending}")
-        new.rename(path)
+        # The first name last given up, so that whenever this ends, one store is there.
+        for ending in ("", *_LOGS):
+            if Path(f"{path}{ending}").exists():
+                _keep(f"{path}{ending}", f"{path}-damaged-{number}{ending}")
+        for ending in _LOGS:
+            Path(f"{path}{ending}").unlink(missing_ok=True)
+        new.replace(path)
     return (
         f"{why}\nsaved: {saved:,} answers, now in {path}; others will be asked again. "
         f"The file as it was is kept: {path}-damaged-{number}"
     )
+
+
+def _keep(file: str, name: str) -> None:
+    """Give a file a second name; a copy where the disk has no hard links."""
+    try:
+        os.link(file, name)
+    except OSError:
+        shutil.copy2(file, name)
+
+
+def _undo_stopped(path: Path) -> None:
+    """Undo a repair that was killed: the damaged store has two names then."""
+    kept = [
+        name
+        for name in path.parent.glob(f"{glob.escape(path.name)}-damaged-*")
+        if not name.name.endswith(_LOGS) and path.exists() and name.samefile(path)
+    ]
+    if not kept:
+        return
+    alone = lock(open_file(path), "BEGIN EXCLUSIVE")
+    if alone is None:
+        raise StoreError(f"{path} is being repaired by another process: wait for it")
+    with closing(alone):
+        for name in kept:
+            for ending in _LOGS:
+                log, saved = Path(f"{path}{ending}"), Path(f"{name}{ending}")
+                if saved.exists() and not log.exists():
+                    saved.rename(log)
+                saved.unlink(missing_ok=True)
+            name.unlink()
 
 
 def _save(path: Path, new: Path) -> int:

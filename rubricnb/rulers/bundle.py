@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar
 from jsonschema import Draft202012Validator
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from rubricnb.core.support.outputs import replace_texts
 from rubricnb.core.support.spelling import nearest, one_of
 from rubricnb.files.tables import parsed
 from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
@@ -204,9 +205,9 @@ class Bundle:
         """
         path = Path(path)
         locked = self.locked()
-        path.write_text(_pretty(locked["bundle"]) + "\n", encoding="utf-8")
         lock = _pretty({"sha256": self.lock} | locked)
-        _lock_file(path).write_text(lock + "\n", encoding="utf-8")
+        bundle = _pretty(locked["bundle"])
+        replace_texts({path: f"{bundle}\n", _lock_file(path): f"{lock}\n"})
         return path
 
     def arranged(

@@ -336,3 +336,80 @@ def test_a_store_with_a_second_name_is_refused_and_loses_nothing(fill, tmp_path)
     with Store(path) as store:
         assert store.get([PAID])[PAID].text == "paid [RESULT] 4"
         assert store.check() == 201
+
+
+# Ends, as a kill would, before the file operation of this number.
+KILLED = """
+import os, sys
+from pathlib import Path
+from rubricnb.judging.rescue import mend
+path, last, done = Path(sys.argv[1]), int(sys.argv[2]), [0]
+def counted(operation):
+    def step(first, *rest):
+        if str(first).startswith(str(path)) or (rest and Path(rest[0]) == path):
+            done[0] += 1
+            if done[0] == last:
+                os._exit(9)
+        return operation(first, *rest)
+    return step
+os.link = counted(os.link)
+Path.replace = counted(Path.replace)
+unlink = Path.unlink
+Path.unlink = lambda self, missing_ok=False: counted(
+    lambda first: unlink(first, missing_ok)
+)(self)
+mend(path)
+"""
+
+
+# One answer more, which is in the log alone.
+LOGGED = """
+import os, sys
+from rubricnb.judging.contract import Reply
+from rubricnb.judging.store import Store
+Store(sys.argv[1]).put(sys.argv[2], "j", Reply(1, "late", "stop"))
+os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("logged", [False, True], ids=["closed", "with a log"])
+def test_a_repair_that_is_killed_at_any_step_leaves_every_answer(
+    logged, fill, tmp_path
+):
+    for step in range(1, 9):
+        path = fill()
+        if logged:
+            subprocess.run([sys.executable, "-c", LOGGED, path, PAID], check=False)
+        flip(path, path.read_bytes().index(b"[RESULT] 4") + len("[RESULT] "))
+        command = [sys.executable, "-c", KILLED, path, str(step)]
+        if not subprocess.run(command).returncode:
+            break
+        assert path.exists()
+        said = mend(path)
+        saved = 199 + logged
+        assert f"saved: {saved}" in said or said.startswith(f"{saved} answers")
+        assert wrong(path) == 1
+        with Store(path) as store:
+            assert len(store.answered([PAID])) == logged
+        for file in tmp_path.iterdir():
+            file.unlink() if file.is_file() else shutil.rmtree(file)
+    assert step >= 5
+
+
+def test_a_store_that_an_older_repair_left_under_its_second_name_is_named(fill):
+    path = fill()
+    path.rename(f"{path}-damaged-1")
+    with pytest.raises(StoreError, match="-damaged-1 is beside it"):
+        mend(path)
+
+
+def test_the_disk_without_hard_links_gets_a_copy(fill, monkeypatch):
+    path = fill()
+    flip(path, path.read_bytes().index(b"[RESULT] 4") + len("[RESULT] "))
+
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert "saved: 199" in mend(path)
+    assert Path(f"{path}-damaged-1").stat().st_nlink == 1

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
@@ -459,3 +460,52 @@ def test_an_odd_file_is_one_line_at_every_door(door, part, here):
 def test_a_rich_table_of_one_column_type_is_still_read(here):
     pd.DataFrame(json.loads(Path("mine.json").read_text())).to_parquet("mine.parquet")
     assert invoke("audit", "--judgments", "mine.parquet", *SCALE).exit_code == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 256 kB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting a small file system needs a privileged user")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def fill_up(folder):
+    """Leave no space in a small file system."""
+    with suppress(OSError), (folder / "filler").open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+
+
+def test_a_full_disk_leaves_page_and_numbers_of_one_audit(small_disk, here):
+    page = small_disk / "audit.html"
+    command = ["audit", "--judgments", "mine.json", *SCALE, "--output", page]
+    assert invoke(*command).exit_code == 0
+    before = made(small_disk)
+    fill_up(small_disk)
+    scores = json.loads(Path("mine.json").read_text())
+    Path("mine.json").write_text(json.dumps(scores[:-1]))
+    done = invoke(*command)
+    assert done.exit_code == 1
+    assert f"{page.name}" in done.output
+    assert "No space left" in done.output
+    after = made(small_disk)
+    after.pop("filler")
+    assert after == before
+
+
+def test_a_full_disk_leaves_bundle_and_lock_of_one_kind(small_disk):
+    path = small_disk / "mine.json"
+    rb.rulers.load_bundle("minibench").save(path)
+    before = made(small_disk)
+    fill_up(small_disk)
+    with pytest.raises(OSError, match=r"files from before are whole.*mine"):
+        rb.rulers.load_bundle("hanna").save(path)
+    after = made(small_disk)
+    after.pop("filler")
+    assert after == before
+    assert rb.rulers.load_bundle(path).lock == rb.rulers.load_bundle("minibench").lock

@@ -163,3 +163,20 @@ def test_what_acts_is_written_out_and_all_else_stays(text):
     if kept == text:
         assert shown(text) == text
     assert len(one_line(text).splitlines()) <= 1
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-"])
+def test_work_goes_on_where_standard_output_is_closed(closed, tmp_path):
+    page = tmp_path / "audit.html"
+    audit = "-m rubricnb audit --judge simulated:unbiased --n-items 15 --output"
+    command = f"exec {sys.executable} {audit} {page} {closed}"
+    stored = os.environ | {"RUBRICNB_STORE": str(tmp_path / "s.sqlite")}
+    assert subprocess.run(["bash", "-c", command], env=stored).returncode == 0
+    assert page.read_text().endswith("</html>")
+    code = (
+        "import rubricnb as rb\n"
+        "asked = rb.plan(rb.load('minibench', n_items=5), rb.fixed(5, 1))\n"
+        "rb.run(asked, 'simulated:unbiased', store=':memory:')"
+    )
+    command = f'exec {sys.executable} -c "{code}" {closed}'
+    assert subprocess.run(["bash", "-c", command]).returncode == 0

@@ -4,8 +4,10 @@ and tried before the work.
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -55,6 +57,56 @@ def check_outputs(
                     f"overwritten{other}; {how}"
                 )
         _check_writable(output, how)
+
+
+def replace_texts(texts: dict[Path, str]) -> None:
+    """Write text files that belong together, in place of older ones.
+
+    All are written beside first, down to the disk. So a full disk, or a kill, leaves
+    the older files whole.
+
+    Parameters
+    ----------
+    texts
+        What goes into each file, in UTF-8.
+
+    Raises
+    ------
+    OSError
+        A file cannot be written; the error names it, and no file has changed.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     page = Path(folder, "audit.html")
+    ...     replace_texts({page: "<p>4</p>"})
+    ...     page.read_text(), len(list(Path(folder).iterdir()))
+    ('<p>4</p>', 1)
+    """
+    written: dict[Path, Path] = {}
+    try:
+        for path, text in texts.items():
+            # a link keeps leading to its file
+            path = path.resolve()
+            written[path] = path.with_name(f".{path.name}.{os.getpid()}.partial")
+            with written[path].open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileNotFoundError):
+                written[path].chmod(path.stat().st_mode & 0o7777)
+        for path, partial in written.items():
+            partial.replace(path)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"cannot be written ({error.strerror}); the files from before are whole",
+            str(path),
+        ) from error
+    finally:
+        for partial in written.values():
+            partial.unlink(missing_ok=True)
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -60,8 +60,9 @@ def _written_out(match: re.Match[str]) -> str:
 class Shown(io.TextIOBase):
     """A text stream on which everything is `shown`.
 
-    Once the reader of a pipe has gone (``| head``), what is written goes nowhere, and
-    the work goes on: its results go into files.
+    Once the reader of a pipe has gone (``| head``), or where there is no stream
+    (``>&-``), what is written goes nowhere, and the work goes on: its results go into
+    files.
 
     Attributes
     ----------
@@ -69,8 +70,8 @@ class Shown(io.TextIOBase):
         The stream beneath, for a bar that moves the cursor by itself.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = stream or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -122,5 +123,5 @@ def showing() -> Iterator[None]:
         yield
 
 
-def _once(stream: TextIO) -> TextIO:
+def _once(stream: TextIO | None) -> TextIO:
     return stream if isinstance(stream, Shown) else Shown(stream)  # type: ignore[return-value]
