@@ -57,6 +57,8 @@ class Session:
         self.stopped = ""  # by which signal
         self.answering = ""  # the name under which the endpoint has answered first
         self._changed = False  # whether it was said that the name has changed
+        if hasattr(self.engine, "is_stopped"):
+            self.engine.is_stopped = lambda: self.stopped
 
     def announce(self, requests: Iterable[Request], scale: float = 1.0) -> None:
         """Before texts leave this machine, print where they go and how many;

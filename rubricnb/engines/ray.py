@@ -5,18 +5,23 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from itertools import islice
 from typing import Any
 
 from rubricnb.core.contract import Engine, JudgeError, Reply, Request
-from rubricnb.core.judge import open_judge
+from rubricnb.core.judge import describe, open_judge
 
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory
 # at least this many blocks for each actor, so that none waits long for the last one
 _BLOCKS = 4
 _ATTEMPTS = 4  # a block that ends its actor this often is itself at fault
+# Replies that wait for this process, when each was paid for: what is lost with it.
+_WAITING = 2
+_SECONDS = 0.2  # between two looks for a stop; between two deliveries of free replies
 _FACTS = (
     *Engine.__annotations__,
     "host",
@@ -24,7 +29,10 @@ _FACTS = (
     "control_tokens",
     "is_free",
     "holds_lengths",
+    "extra",
 )
+Delivered = tuple[list[Reply], str]
+"""Replies of an actor, and what ended its block early."""
 
 
 class RayJudge:
@@ -48,7 +56,8 @@ class RayJudge:
         there are any.
     block
         An actor is given at most so many neighbouring requests at once, which share
-        prefixes. If it dies, its block is asked again, and nothing else.
+        prefixes. If it dies, what its block still lacks is asked again, and nothing
+        else.
     options
         Go to the judge in each actor. Keys of endpoints do not: they are taken from the
         environment that Ray was started in. Limits, such as a rate, hold for each
@@ -67,6 +76,8 @@ class RayJudge:
     answered_before
         Whether answers show that this judge works, those of an earlier run or of
         another actor; every actor's judge is told.
+    is_stopped
+        Whether to send no more requests. Set by a run; every actor is told.
 
     Examples
     --------
@@ -76,6 +87,7 @@ class RayJudge:
     """
 
     answered_before = False
+    is_stopped: Callable[[], object] = staticmethod(lambda: False)
 
     def __init__(
         self,
@@ -89,8 +101,15 @@ class RayJudge:
         self.spec, self.block = spec, block
         ray, self._is_mine = _connect()
         each, self.num_actors = _actor_resources(ray, num_gpus, num_actors)
+        # An endpoint's actor has a second thread, which takes the stop. A model in the
+        # actor keeps to its main thread; its block costs nothing.
+        self._is_free = describe(spec, **options).is_free
         actor = ray.remote(_Actor).options(
-            num_cpus=1, num_gpus=each, max_restarts=-1, max_task_retries=_ATTEMPTS - 1
+            num_cpus=1,
+            num_gpus=each,
+            max_restarts=-1,
+            max_task_retries=_ATTEMPTS - 1,
+            max_concurrency=1 if self._is_free else 2,
         )
         self._actors = [actor.remote(spec, options) for _ in range(self.num_actors)]
         facts, problem = ray.get(self._actors[0].facts.remote())
@@ -101,37 +120,67 @@ class RayJudge:
         self.concurrency = self.num_actors * block
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests in blocks; after a problem,
-        finish those under way and start no more.
+        """Answer requests as replies arrive from the actors.
 
-        What was answered before a problem is paid for, in its block and in the others.
+        After a problem those under way are finished, and no more blocks are started.
+        After a stop, an actor sends nothing more of its block.
         """
         import ray
-        from ray.util import ActorPool
 
-        asked, pool, problem = self._blocks(requests), ActorPool(self._actors), ""
+        blocks, free = self._blocks(requests), list(self._actors)
+        again: list[list[Request]] = []
+        deaths: Counter[int] = Counter()  # by a block's first request
+        under_way: dict[Any, _Block] = {}
+        problem, stopping = "", False
         while True:
-            while not problem and pool.has_free() and (block := next(asked, None)):
-                what = block, self.answered_before
-                pool.submit(lambda actor, what: actor.answer.remote(*what), what)
-            if not pool.has_next():
+            while free and not problem and not stopping:
+                part = again.pop() if again else next(blocks, None)
+                if part is None:
+                    break
+                begun = _Block(free.pop(), part)
+                under_way[self._begin(begun)] = begun
+            if not under_way:
                 break
-            try:
-                replies, said = pool.get_next_unordered()
-            # OutOfMemoryError is not a RayActorError
-            except ray.exceptions.RayError as died:
-                replies = []
-                said = (
-                    f"an actor died {_ATTEMPTS} times over one block, possibly out of "
-                    f"memory ({str(died).strip().partition(chr(10))[0]}); see Ray's "
-                    "logs"
-                )
-            for reply in replies:
-                self.answered_before |= reply.finish != "error"
-                yield reply
-            problem = problem or said
+            if not stopping and not self._is_free and self.is_stopped():
+                stopping = True
+                ray.get([actor.stop.remote() for actor in self._actors])
+            ready: Any = ray.wait([*under_way], timeout=_SECONDS)[0]
+            for stream in ready:
+                block = under_way[stream]
+                try:
+                    replies, said = ray.get(next(stream))
+                except StopIteration:
+                    free.append(under_way.pop(stream).actor)
+                    continue
+                # OutOfMemoryError is not a RayActorError
+                except ray.exceptions.RayError as died:
+                    free.append(under_way.pop(stream).actor)
+                    deaths[block.first] += 1
+                    replies, said = [], ""
+                    if deaths[block.first] == _ATTEMPTS:
+                        said = _died(died)
+                    elif lacking := block.lacking:
+                        again.append(lacking)
+                        deaths[lacking[0].request_id] = deaths[block.first]
+                for reply in replies:
+                    self.answered_before |= reply.finish != "error"
+                    block.answered.add(reply.request_id)
+                    yield reply
+                problem = problem or said
         if problem:
             raise JudgeError(f"ray:{self.spec}: {problem}")
+
+    def _begin(self, block: _Block) -> Any:
+        """Give an actor its block; returns the stream of its deliveries.
+
+        Ray cannot repeat a stream whose order differs: what dies is asked here again.
+        """
+        how: dict[str, Any] = {"num_returns": "streaming", "max_task_retries": 0}
+        if not self._is_free:
+            how["_generator_backpressure_num_objects"] = _WAITING
+        seconds = _SECONDS if self._is_free else 0
+        answer = block.actor.answer.options(**how)
+        return answer.remote(block.requests, self.answered_before, seconds)
 
     def _blocks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
         """Cut a walk over requests into blocks, so that every actor gets several."""
@@ -151,6 +200,20 @@ class RayJudge:
             self._is_mine = False
 
 
+class _Block:
+    """Requests that an actor is answering."""
+
+    def __init__(self, actor: Any, requests: list[Request]) -> None:
+        self.actor, self.requests = actor, requests
+        self.first = requests[0].request_id
+        self.answered: set[int] = set()
+
+    @property
+    def lacking(self) -> list[Request]:
+        """Those without a reply."""
+        return [r for r in self.requests if r.request_id not in self.answered]
+
+
 class _Actor:
     """A judge that is opened on first use; its errors are sent as text,
     not as tracebacks.
@@ -158,6 +221,7 @@ class _Actor:
 
     def __init__(self, spec: str, options: dict[str, Any]) -> None:
         self.open = cache(partial(open_judge, spec, **options))
+        self.is_stopped = False
 
     def facts(self) -> tuple[dict[str, Any], str]:
         try:
@@ -168,22 +232,47 @@ class _Actor:
             name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)
         }, ""
 
+    def stop(self) -> None:
+        """Send nothing more of the block under way."""
+        self.is_stopped = True
+
     def answer(
-        self, requests: list[Request], answered_before: bool
-    ) -> tuple[list[Reply], str]:
-        """Return the replies to a block, all those before a problem,
-        and the problem.
+        self, requests: list[Request], answered_before: bool, seconds: float = 0
+    ) -> Iterator[Delivered]:
+        """Deliver the replies to a block as they come, and a problem in the end.
+
+        Replies that come within some `seconds` are delivered together: each delivery
+        costs about what a small model takes for an answer.
         """
         replies: list[Reply] = []
+        self.is_stopped, last = False, time.monotonic()
         try:
             judge: Any = self.open()
             judge.answered_before = answered_before or getattr(
                 judge, "answered_before", False
             )
-            replies.extend(judge.answer(requests))
+            for reply in judge.answer(self._until_stopped(requests)):
+                replies.append(reply)
+                if time.monotonic() - last >= seconds:
+                    yield replies, ""
+                    replies, last = [], time.monotonic()
         except Exception as problem:
-            return replies, f"{type(problem).__name__}: {problem}"
-        return replies, ""
+            yield replies, f"{type(problem).__name__}: {problem}"
+            return
+        yield replies, ""
+
+    def _until_stopped(self, requests: list[Request]) -> Iterator[Request]:
+        for request in requests:
+            if self.is_stopped:
+                return
+            yield request
+
+
+def _died(died: Exception) -> str:
+    return (
+        f"an actor died {_ATTEMPTS} times over one block, possibly out of memory "
+        f"({str(died).strip().partition(chr(10))[0]}); see Ray's logs"
+    )
 
 
 def _connect() -> tuple[Any, bool]:

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import psutil
@@ -64,6 +66,12 @@ class Endpoint:
         return 200, completion("Fine. [RESULT] 2"), {}
 
 
+def delivered(stream):
+    """All replies of a block, and what ended it."""
+    replies, problems = zip(*stream, strict=True)
+    return list(chain(*replies)), "".join(problems)
+
+
 def test_an_actor_returns_what_was_answered_before_a_problem(monkeypatch):
     """The actor itself, without a cluster: the ninth answer is its last."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -75,10 +83,11 @@ def test_an_actor_returns_what_was_answered_before_a_problem(monkeypatch):
     with endpoint(answer) as (url, _):
         spec, options = f"openai:m@{url}", {"concurrency": 1, **KEYED}
         asked = list(rendered(requests.head(12), rb.open_judge(spec, **KEYED)))
-        replies, problem = _Actor(spec, options).answer(asked, False)
+        replies, problem = delivered(_Actor(spec, options).answer(asked, False))
         answer.refuse_from, answer.flagged = None, asked[0].messages[0].content
         first = [
-            _Actor(spec, options).answer(asked[:1], works) for works in (False, True)
+            delivered(_Actor(spec, options).answer(asked[:1], works))
+            for works in (False, True)
         ]
     assert [r.request_id for r in replies] == [r.request_id for r in asked[:9]]
     assert "refused" in problem
@@ -312,3 +321,45 @@ def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):
     said = ("simulated:", "listening:")
     assert [line for line in lines[:-1] if not line.startswith(said)] == []
     assert [line for line in done.stderr.splitlines() if "simulated:" not in line] == []
+
+
+ASKED = """
+import sys, rubricnb as rb
+url, store = sys.argv[1:]
+items = rb.load("minibench", n_items=60)
+requests = rb.plan(items, rb.balanced(5), readout="feedback")
+judge = rb.open_judge(f"ray:openai:m@{url}", num_actors=2, concurrency=8)
+print("begun", flush=True)
+rb.run(requests, judge, store)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_what_the_actors_send(number, tmp_path):
+    asked, enough = Counter(), threading.Event()
+
+    def answer(payload, headers):
+        asked[str(payload["messages"])] += 1
+        if asked.total() == 40:
+            enough.set()
+        time.sleep(0.1)
+        return 200, completion("Fine. [RESULT] 2"), {}
+
+    in_flight, path = 16, tmp_path / "replies.sqlite"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+    with endpoint(answer) as (url, _):
+        command = [sys.executable, "-c", ASKED, url, str(path)]
+        process = subprocess.Popen(command, env=environment)
+        assert enough.wait(200)
+        process.send_signal(number)
+        at_signal = asked.total()
+        process.wait(60)
+        time.sleep(2)  # whatever an actor would still send
+        sent = asked.total()
+        with Store(path) as store:
+            stored = len(store)
+    assert sent - at_signal <= in_flight + 2 * 2 * (number == signal.SIGKILL)
+    if number == signal.SIGTERM:
+        assert stored == sent  # all that was sent was waited for and kept
+    assert sent - stored <= 2 * in_flight
+    assert max(asked.values()) == 1
