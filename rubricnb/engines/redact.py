@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
+import unicodedata
 from array import array
 from collections.abc import Iterator
 
@@ -12,24 +14,26 @@ from rubricnb.core.address import KEYS
 MIN_KEY_CHARS = 8
 """A shorter key is a placeholder, such as EMPTY."""
 
-_BYTE = "[0-9a-fA-F]{2}"
-# One byte as JSON, Python, C, JavaScript, a URL and HTML write it, also escaped again
-# and again, or JSON's end of a line. Every part is bounded, so a text is read in time
-# proportional to its length.
-_ESCAPED = (
-    r"\\{1,8}+(?:"
-    rf"(?:u00|x|U000000)(?P<hex>{_BYTE})|u\{{0{{0,6}}(?P<braced>{_BYTE})\}}"
-    r"|(?P<octal>[01][0-7]{2})|[nrt])"
-    rf"|%(?:25){{0,4}}(?P<url>{_BYTE})"
-    rf"|&(?:amp;){{0,4}}\#(?:[xX]0{{0,8}}(?P<html>{_BYTE})|0{{0,8}}(?P<decimal>\d{{2,3}}));?"
+# A character as JSON, Python, C, JavaScript, a URL and HTML write it, also escaped again
+# and again, or an escape of one letter. Every part is bounded, so a text is read in
+# time proportional to its length.
+_HEX = "[0-9a-fA-F]"
+_PAIR = (
+    rf"u(?P<high>[dD][89abAB]{_HEX}{{2}})\\{{1,8}}+u(?P<low>[dD][c-fC-F]{_HEX}{{2}})"
 )
-_ESCAPE = re.compile(_ESCAPED)
-_BASES = {"hex": 16, "braced": 16, "octal": 8, "url": 16, "html": 16, "decimal": 10}
+_NUMBERED = rf"u(?P<four>{_HEX}{{4}})|x(?P<two>{_HEX}{{2}})|U000(?P<five>{_HEX}{{5}})"
+_ESCAPED = (
+    rf"\\{{1,8}}+(?:{_PAIR}|{_NUMBERED}|u\{{0{{0,6}}(?P<braced>{_HEX}{{2,5}})\}}"
+    r"|(?P<octal>[0-7]{1,3})|N\{(?P<name>[A-Z0-9 -]{1,90})\}|[abefnrtv])"
+    rf"|%(?:25){{0,4}}(?P<url>{_HEX}{{2}})"
+    rf"|&(?:amp;){{0,4}}(?P<html>\#\d{{1,12}}|\#[xX]{_HEX}{{1,12}}|[A-Za-z]\w{{1,31}});?"
+)
+_ESCAPE = re.compile(_ESCAPED, re.ASCII)
 _MARKS = re.compile(r"[\\%&]")
 _GAPS, _GAPS_OF_ASCII = re.compile(r"[\W_]+"), re.compile(r"[^0-9A-Za-z]+")
 # characters looked through at once, so that other threads have their turn
 _PIECE = 2**16
-_LONGEST_ESCAPE = 64
+_LONGEST_ESCAPE = 128
 # characters; a longer text with a hidden key is dropped as a whole
 _LONGEST_CLEANED = 2**20
 
@@ -39,8 +43,10 @@ def redact(text: str, key: str | None) -> str:
     and without those that the environment has for hosts.
 
     A key is found as it is, with its characters escaped (``\\u0041``, ``\\101``,
-    ``%41``, ``&#65;``), spaced out by whatever is neither letter nor digit (a key in
-    ASCII: by whatever is no ASCII letter or digit), and in reverse. Redact before you
+    ``\\N{DIGIT ONE}``, ``%41``, ``&#65;``, ``&lowbar;``), in other letters that stand
+    for the same (full width, another case), spaced out by whatever is neither letter
+    nor digit (a key in ASCII: by whatever is no ASCII letter or digit), and in reverse.
+    Redact before you
     cut a text: a part of a key is not found. Of a text of more than 2²⁰ characters with
     a key that is escaped or spaced out nothing is kept.
 
@@ -61,7 +67,7 @@ def redact(text: str, key: str | None) -> str:
         gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
         # Its own letters, and those of a key that looks escaped itself (…%41…),
         # either way round.
-        plain, read = gaps.sub("", secret), _letters(secret, ascii_only)
+        plain, read = gaps.sub("", _folded(secret)), _letters(secret, ascii_only)
         back = _letters(secret[::-1], ascii_only)
         for form in dict.fromkeys((plain, read, plain[::-1], read[::-1], back)):
             if len(form) < MIN_KEY_CHARS:
@@ -79,7 +85,7 @@ def _letters(text: str, ascii_only: bool) -> str:
     """Return the letters and digits of a text, with escapes undone."""
     gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
     return "".join(
-        gaps.sub("", _ESCAPE.sub(_unescaped, piece)) for piece in _pieces(text)
+        gaps.sub("", _folded(_ESCAPE.sub(_unescaped, piece))) for piece in _pieces(text)
     )
 
 
@@ -110,7 +116,26 @@ def _end_of_escapes(text: str, mark: int, end: int) -> int:
 
 def _unescaped(match: re.Match[str]) -> str:
     kind = match.lastgroup
-    return chr(int(match[kind], _BASES[kind])) if kind else " "
+    if kind is None:
+        return " "
+    if kind == "html":
+        return html.unescape(f"&{match[kind]};")
+    if kind == "name":
+        try:
+            return unicodedata.lookup(match[kind])
+        except KeyError:
+            return match[0]
+    if kind == "low":
+        pair = bytes.fromhex(match["high"] + match["low"])
+        return pair.decode("utf-16-be")
+    return chr(int(match[kind], 8 if kind == "octal" else 16))
+
+
+def _folded(text: str) -> str:
+    """Return a text in the plainest letters, each character by itself."""
+    if text.isascii():
+        return text.lower()
+    return "".join(unicodedata.normalize("NFKC", c).casefold() for c in text)
 
 
 def _without(text: str, form: str, ascii_only: bool) -> str:
@@ -121,11 +146,12 @@ def _without(text: str, form: str, ascii_only: bool) -> str:
     starts, ends = array("L"), array("L")
     at = 0
 
-    def take(letter: str, start: int, end: int) -> None:
-        if not gaps.match(letter):
-            letters.append(letter)
-            starts.append(start)
-            ends.append(end)
+    def take(characters: str, start: int, end: int) -> None:
+        for letter in _folded(characters):
+            if not gaps.match(letter):
+                letters.append(letter)
+                starts.append(start)
+                ends.append(end)
 
     for escape in _ESCAPE.finditer(text):
         for place in range(at, escape.start()):

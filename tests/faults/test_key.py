@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import unicodedata
 from itertools import pairwise
 from pathlib import Path
 
@@ -173,6 +174,19 @@ FORMS = {
     "URL twice": lambda key: "".join(f"%25{ord(c):02X}" for c in key),
     "long Python": lambda key: "".join(f"\\U{ord(c):08x}" for c in key),
     "octal": lambda key: "".join(f"\\{ord(c):03o}" for c in key),
+    "octal of few digits": lambda key: "".join(f"\\{ord(c):o}." for c in key),
+    "names": lambda key: "".join(f"\\N{{{unicodedata.name(c)}}}" for c in key),
+    "HTML with many zeros": lambda key: "".join(f"&#{ord(c):012};" for c in key),
+    "HTML's names": lambda key: key.replace("-", "&hyphen;").replace(" ", "&nbsp;"),
+    "letters as HTML's names": lambda key: key.replace("f", "&fscr;"),
+    "escapes of one letter": r"\a".join,
+    "full width": lambda key: "".join(
+        chr(ord(c) + 0xFEE0) if c != " " else c for c in key
+    ),
+    "capitals": str.upper,
+    "mathematical": lambda key: "".join(
+        chr(0x1D41A + ord(c) - 97) if c.islower() else c for c in key
+    ),
     "JavaScript": lambda key: "".join(f"\\u{{{ord(c):x}}}" for c in key),
     "with ideographic commas": "\u3001".join,
     "with ideographs": "\u5b57".join,
@@ -199,8 +213,11 @@ def pieces(text, key, size=10):
         )
         code = r"\\+(?:u00|x|U000000|u\{)([0-9A-Fa-f]{2})\}?"
         text = re.sub(code, lambda m: chr(int(m[1], 16)), text)
-        text = re.sub(r"\\+([01][0-7]{2})", lambda m: chr(int(m[1], 8)), text)
-        text = re.sub(r"\\+[nrt]", "", text)
+        text = re.sub(r"\\+([0-7]{1,3})", lambda m: chr(int(m[1], 8)), text)
+        named = r"\\+N\{([A-Z0-9 -]+)\}"
+        text = re.sub(named, lambda m: unicodedata.lookup(m[1]), text)
+        text = re.sub(r"\\+[abefnrtv]", "", text)
+    text, key = (unicodedata.normalize("NFKC", t).casefold() for t in (text, key))
     ours = str.isalnum if not key.isascii() else lambda c: c.isascii() and c.isalnum()
     letters, wanted = ("".join(filter(ours, t)) for t in (text, key))
     return [
