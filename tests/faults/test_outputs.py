@@ -509,3 +509,14 @@ def test_a_full_disk_leaves_bundle_and_lock_of_one_kind(small_disk):
     after.pop("filler")
     assert after == before
     assert rb.rulers.load_bundle(path).lock == rb.rulers.load_bundle("minibench").lock
+
+
+def test_doctests_leave_the_user_s_store_alone(tmp_path):
+    root = Path(__file__).parents[2]
+    files = [*(root / "rubricnb").rglob("chapter.py")]
+    environment = os.environ | {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("RUBRICNB_STORE", None)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stdout
+    assert not list(tmp_path.rglob("*.sqlite*"))
