@@ -342,7 +342,7 @@ def test_a_store_with_a_second_name_is_refused_and_loses_nothing(fill, tmp_path)
 KILLED = """
 import os, sys
 from pathlib import Path
-from rubricnb.judging.rescue import mend
+from rubricnb.engines.rescue import mend
 path, last, done = Path(sys.argv[1]), int(sys.argv[2]), [0]
 def counted(operation):
     def step(first, *rest):
@@ -365,8 +365,8 @@ mend(path)
 # One answer more, which is in the log alone.
 LOGGED = """
 import os, sys
-from rubricnb.judging.contract import Reply
-from rubricnb.judging.store import Store
+from rubricnb.core.contract import Reply
+from rubricnb.core.store import Store
 Store(sys.argv[1]).put(sys.argv[2], "j", Reply(1, "late", "stop"))
 os._exit(9)
 """
