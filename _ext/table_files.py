@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from unicodedata import normalize
 
 from book_rules import captioned_table, short_names
 from bs4 import BeautifulSoup, Tag
@@ -176,7 +177,8 @@ def _unique(names: Iterator[str]) -> list[str]:
 def _plain(text: str) -> str:
     if NUMBER.fullmatch(text):
         return text.replace("−", "-").replace(",", "")
-    return f"'{text}" if FORMULA.match(text) else text
+    # some spreadsheets read the signs of full width as their plain ones
+    return f"'{text}" if FORMULA.match(normalize("NFKC", text)) else text
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -799,6 +799,8 @@ def only_deploying_may_write(clone: Clone) -> Iterator[str]:
             )
             if "permissions" in job and not publishes:
                 yield f"{path}: {name}"
+            if publishes and "INDEX" in str(workflow["jobs"]["build"]):
+                yield f"{path}: build takes packages from a second index"
 
 
 # What a job that publishes may write, and the actions that it runs.
