@@ -39,13 +39,16 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/book/matplotlibrc $(PY) -m pytest -n 2 -
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book browser lite test test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock notebooks pdf student clean help
+.PHONY: book browser lite test test-alone test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
 
 test: env  ## run the tests: package, doctests, notebooks with small parameters
 	$(PY) -m pytest $(ONCE_MORE) -n 3 --dist worksteal -m 'not slow'
+
+test-alone: env  ## run what could reach for a dataset, in a clone with nothing beside it and without a network
+	$(PY) -m tools alone
 
 test-slow: env  ## run what takes long: the pages' commands, chapters on other data, simulated studies
 	$(PY) -m pytest $(ONCE_MORE) -n 4 --dist worksteal -m slow
@@ -64,7 +67,7 @@ test-wheel: env  ## build the wheel, install it alone, audit scores from an empt
 	$(PY) -m pytest $(ONCE_MORE) tests/wheel
 
 test-all: ALL = 1
-test-all: lint test test-slow lite test-book test-vllm test-inspect test-wheel  ## run everything, for every page (before an issue is resolved, at night, before a release)
+test-all: lint test test-alone test-slow lite test-book test-vllm test-inspect test-wheel  ## run everything, for every page (before an issue is resolved, at night, before a release)
 
 env-vllm: $(VLLM)/installed  ## install vLLM into .venv-vllm
 

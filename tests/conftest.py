@@ -1,7 +1,10 @@
 import os
 import re
 import shutil
+import socket
+import threading
 import unicodedata
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 
@@ -9,11 +12,15 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
+import rubricnb as rb
+
 os.environ.setdefault(  # before anything draws
     "MATPLOTLIBRC",
     str(Path(__file__).parents[1] / "rubricnb" / "book" / "matplotlibrc"),
 )
 ROOT = Path(__file__).parents[1]
+BESIDE = ROOT.parent / "shared" / "datasets"
+NEEDS_DATA = "needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them"
 # Where most tests start processes, endpoints or studies;
 # elsewhere a long test is marked in_turn.
 LONG = ("tests/faults/", "tests/studies/", "tests/rulers/")
@@ -83,16 +90,122 @@ def warm_kernels(monkeypatch):
 
 @pytest.fixture
 def mirror(monkeypatch):
-    """The public datasets, from a folder that mirrors them: no test needs a network."""
-    folder = (
-        os.environ.get("RUBRICNB_MIRROR")
-        or Path(__file__).parents[2] / "shared" / "datasets"
-    )
-    if not Path(folder, "github").is_dir():
-        pytest.skip(
-            "needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them"
-        )
+    """The folder of others' datasets, set as the mirror; without one, the test waits."""
+    folder = Path(os.environ.get("RUBRICNB_MIRROR") or BESIDE)
+    if not (folder / "github").is_dir():
+        pytest.skip(NEEDS_DATA)
     monkeypatch.setenv("RUBRICNB_MIRROR", str(folder))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _data(request):
+    """What a test marked ``needs_data`` reads is there, or the test says what it lacks."""
+    if request.node.get_closest_marker("needs_data"):
+        request.getfixturevalue("mirror")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_network():
+    """Let no test, marked or not, reach another machine: a download would hide in one."""
+    connect, find = socket.socket.connect, socket.getaddrinfo
+
+    def refuse(host):
+        pytest.fail(f"this test reaches {host}: mark it needs_data, or serve it here")
+
+    def connect_here(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not is_here(address[0]):
+            refuse(address[0])
+        return connect(self, address)
+
+    def find_here(host, *rest, **options):
+        if host and not is_here(host):
+            refuse(host)
+        return find(host, *rest, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", connect_here)
+        patch.setattr(socket, "getaddrinfo", find_here)
+        yield
+
+
+def is_here(host):
+    """Say whether a host is this machine, or a name that is reserved for no machine."""
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    own = ("localhost", "0.0.0.0", "::", "::1", socket.gethostname())
+    return (
+        name in own or name.startswith("127.") or name.endswith((".invalid", ".test"))
+    )
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Count the tests that wait for a dataset."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    lacking = sum(NEEDS_DATA in str(report.longrepr) for report in skipped)
+    if lacking:
+        terminalreporter.write_line(f"{lacking} tests wait: {NEEDS_DATA}")
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Write a table of texts and a file of rubrics, and load them."""
+
+    def own(table, rubric, name="mails.csv", encoding="utf-8", **how):
+        data, levels = tmp_path / name, tmp_path / "rubric.yml"
+        data.write_bytes(table if isinstance(table, bytes) else table.encode(encoding))
+        levels.write_text(rubric, encoding="utf-8")
+        return rb.load("csv", path=data, rubric=levels, **how)
+
+    return own
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """An empty cache, and no mirror."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("RUBRICNB_CACHE", str(folder))
+    monkeypatch.delenv("RUBRICNB_MIRROR", raising=False)
+    return folder
+
+
+@pytest.fixture
+def serve():
+    """Serve a folder over HTTP on loopback;
+    returns the URL and the list of requested paths.
+    """
+    servers = []
+
+    def start(folder, cut=0):
+        """`cut`: how many answers break off halfway."""
+        asked = []
+
+        class Handler(SimpleHTTPRequestHandler):
+            def __init__(self, *args):
+                super().__init__(*args, directory=str(folder))
+
+            def do_GET(self):
+                asked.append(self.path)
+                if len(asked) > cut:
+                    super().do_GET()
+                    return
+                body = Path(folder, self.path.lstrip("/")).read_bytes()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body[: len(body) // 2])
+
+            def log_message(self, *args):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}", asked
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
 
 
 CRITERIA = {"kind": "Is the reply kind?", "useful": "Does the reply help?"}

@@ -9,7 +9,7 @@ import typer
 from rubricnb.book import notebooks as books
 from rubricnb.cli.commands import errors
 from rubricnb.core.support.outputs import check_outputs
-from tools import browser, building, carry, lite, printing, recorded, twins
+from tools import alone, browser, building, carry, lite, printing, recorded, twins
 from tools.due import due as due_pages
 
 app = typer.Typer(
@@ -81,6 +81,14 @@ def student(
     with errors():
         written = twins.student(folder)
         typer.echo(f"{len(written)} notebooks without solutions in {written[0].parent}")
+
+
+@app.command("alone")
+def run_tests_alone() -> None:
+    """Run the tests that read datasets, the documents' commands and a chapter
+    in a clone with nothing beside it, without a network.
+    """
+    raise typer.Exit(alone.run_alone(alone.tests(), books.find_root()))
 
 
 @app.command("browser")

@@ -550,6 +550,7 @@ def test_equal_answers_about_equal_texts_are_no_sign_of_a_cut():
     assert not unread(live, items)
 
 
+@pytest.mark.needs_data
 def test_sparrow_s_recorded_answers_show_the_texts_that_its_server_cut():
     """By its own tokenizer: texts that share their first 512 tokens."""
     from sparrow_decider import Decider

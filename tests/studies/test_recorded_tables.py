@@ -156,6 +156,7 @@ def simulated_questionnaires():
 
 
 @pytest.mark.in_turn
+@pytest.mark.needs_data
 def test_power_falls_short_because_questionnaires_reveal_unequally():
     """Calculated for each drawn questionnaire, its mean is the simulated power."""
     found = read_table("questionnaire_groups").set_index(["model", "fraction"]).found
