@@ -14,6 +14,7 @@ from pathlib import Path
 import click.testing
 import nbformat
 import papermill.cli
+import yaml
 import pytest
 import warm
 from endpoint import completion, endpoint, sent
@@ -453,3 +454,19 @@ def wait_for(condition, seconds=300):
             return
         time.sleep(0.1)
     raise AssertionError(f"not within {seconds} s")
+
+
+def test_no_redirect_replaces_a_page():
+    """The extension writes a redirect over a page of its name without a word."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
+    sources = [
+        path
+        for folder in ("book", "notebooks")
+        for path in (ROOT / folder).glob("*.md")
+    ]
+    pages = {path.relative_to(ROOT).with_suffix("").as_posix() for path in sources}
+    old = {
+        name.removesuffix(".html") for name in config["sphinx"]["config"]["redirects"]
+    }
+    assert old
+    assert not old & pages

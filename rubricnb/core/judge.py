@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import signature
@@ -551,7 +552,11 @@ def _class_at(place: str) -> Any:
 
 
 def _list_price(host: str, model: str) -> Price | None:
-    """Look a price up in the bundled price lists; nothing is sent."""
+    """Look a price up in the bundled price lists; nothing is sent.
+
+    Where it depends on the hour, the dearest one counts: a limit in dollars holds then
+    whenever the calls are made.
+    """
     from genai_prices import Usage, calc_price
 
     parts = (
@@ -559,10 +564,19 @@ def _list_price(host: str, model: str) -> Price | None:
         Usage(input_tokens=1000, cache_read_tokens=1000),
         Usage(output_tokens=1000),
     )
+    midnight = datetime.now(UTC).replace(hour=0, minute=30)
+    hours = [midnight + timedelta(hours=hour) for hour in range(24)]
+    where = f"https://{host}"
     try:
         dollars = [
-            calc_price(u, model, provider_api_url=f"https://{host}") for u in parts
+            max(
+                calc_price(
+                    u, model, provider_api_url=where, genai_request_timestamp=h
+                ).total_price
+                for h in hours
+            )
+            for u in parts
         ]
     except LookupError:
         return None
-    return Price(*(float(1000 * d.total_price) for d in dollars))
+    return Price(*(float(1000 * d) for d in dollars))

@@ -271,3 +271,31 @@ def test_calls_are_counted_to_the_last():
         False,
     ]
     assert budget.exhausted == "stopped after 2 calls"
+
+
+@pytest.mark.parametrize("hour", [2, 10, 17, 22])
+def test_a_price_that_depends_on_the_hour_is_the_dearest_of_the_day(hour, monkeypatch):
+    """DeepSeek's was half of it at night, and a run begun then goes on in the morning."""
+    from datetime import UTC, datetime, timedelta
+
+    from genai_prices import Usage, calc_price
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 11, 28, hour, 17, tzinfo=tz)
+
+    monkeypatch.setattr("rubricnb.core.judge.datetime", Clock)
+    judge = describe("openai:deepseek-chat@https://api.deepseek.com")
+    day = datetime(2026, 11, 28, 0, 30, tzinfo=UTC)
+    by_hour = {
+        calc_price(
+            Usage(output_tokens=10**6),
+            "deepseek-chat",
+            provider_api_url="https://api.deepseek.com",
+            genai_request_timestamp=day + timedelta(hours=h),
+        ).total_price
+        for h in range(24)
+    }
+    assert len(by_hour) == 2
+    assert judge.price.output == float(max(by_hour))
