@@ -14,9 +14,9 @@ from pathlib import Path
 import click.testing
 import nbformat
 import papermill.cli
-import yaml
 import pytest
 import warm
+import yaml
 from endpoint import completion, endpoint, sent
 from jupyter_client.provisioning import local_provisioner
 from typer.main import get_command
