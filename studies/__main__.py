@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from rubricnb.auditing.options import named_values
 from rubricnb.cli.commands import JudgeOptions, cost_line, errors
 from rubricnb.core.judge import describe
-from rubricnb.core.support.options import named_values
 from rubricnb.engines.batch import export_batch, import_batch
 from studies import contribution
 from studies.cost import study_cost

@@ -30,7 +30,7 @@ from rubricnb.book.notebooks import (
     find_root,
     parameters,
 )
-from tools import ratchet
+from tools import ratchet, rooms
 from tools.clone import CELL, Clone
 from tools.doors import private_imports, unused_dependencies
 from tools.engine_code import FILES, fingerprint
@@ -693,9 +693,7 @@ def _imports(text: str) -> frozenset[str]:
 
 @rule
 def an_item_walks_straight(clone: Clone) -> Iterator[str]:
-    """An item passes at most six modules, of which none reaches another;
-    data reach no judge.
-    """
+    """An item passes at most six modules, of which none reaches another."""
     modules = clone.texts("rubricnb/**/*.py")
     reads = {path: _imports(text) & modules.keys() for path, text in modules.items()}
 
@@ -722,16 +720,12 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
         yield from (f"{module} reaches {other}" for other in reached(module) & {*walk})
     if not {*walk[2:5]} <= reads["rubricnb/core/run.py"]:
         yield f"rubricnb/core/run.py does not pass through {walk[2:5]}"
-    for path in modules:
-        above = [
-            m
-            for m in reads[path]
-            if m.startswith(
-                ("rubricnb/engines/", "rubricnb/rulers/", "rubricnb/core/run")
-            )
-        ]
-        if path.startswith(("rubricnb/files/", "rubricnb/sets/")) and above:
-            yield f"{path} reaches {above}"
+
+
+@rule
+def rooms_keep_their_order(clone: Clone) -> Iterator[str]:
+    """A room imports only rooms below it, and no modules import in a circle."""
+    yield from rooms.broken(clone)
 
 
 @rule

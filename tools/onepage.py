@@ -21,8 +21,8 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.myst_blocks import myst_block_plugin
 from mdit_py_plugins.myst_role import myst_role_plugin
 
-from rubricnb.book.notebooks import glued, glued_text, plain
-from rubricnb.book.pages import is_unknown
+from rubricnb.book.glue import glued_text, is_unknown
+from rubricnb.book.notebooks import glued, plain
 
 _DIRECTIVE = re.compile(r"\{([\w:-]+)\} *(.*)")
 _OPTION = re.compile(r":([\w-]+):(?: (.*))?$")

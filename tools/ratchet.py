@@ -3,7 +3,8 @@
 `tools/ratchet.csv` has a row for each number: a room, what is counted there, and the
 most that is allowed. Lint refuses a number above its row, so a change that adds to a
 room raises the row in the same commit, where a reviewer sees it. Numbers that have
-fallen are taken down with `python -m tools ratchet --write`.
+fallen are taken down with `python -m tools ratchet --write`. The core's row is a bar,
+not a log: nothing writes it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ LONG = 50
 _HIDDEN = re.compile(r"^:tags: .*\b(?:hide|remove)-(?:input|cell)\b", re.M)
 
 Key = tuple[str, str]
+CORE: Key = ("rubricnb/core", "statements")
+"""What no commit raises: a person may."""
 
 
 def counts(clone: Clone) -> dict[Key, int]:
@@ -40,9 +43,11 @@ def counts(clone: Clone) -> dict[Key, int]:
             if path.startswith(f"{room}/")
         ]
         functions = [size for code in inside for _, size in function_sizes(code)]
-        found[room, "statements"] = sum(map(n_statements, inside))
+        found[room, "nodes"] = sum(map(n_nodes, inside))
         found[room, "long functions"] = sum(size > LONG for size in functions)
         found[room, "private imports"] = sum(p.startswith(f"{room}/") for p in private)
+    core = (parsed(t) for p, t in modules.items() if p.startswith(f"{CORE[0]}/"))
+    found[CORE] = sum(map(n_statements, core))
     found["rubricnb", "public names"] = len(rubricnb.__all__)
     cells = [
         cell
@@ -66,6 +71,30 @@ def long_functions(clone: Clone) -> Iterator[str]:
 def _n_code_lines(cell: str) -> int:
     """Count the lines of a cell that are not blank and no option."""
     return sum(bool(line.strip()) and line[0] != ":" for line in cell.splitlines())
+
+
+def n_nodes(code: ast.AST) -> int:
+    """Count statements and expressions, without imports and docstrings.
+
+    A call with thirty arguments counts for more than one with two. A name that is
+    stored, an argument, a keyword and a branch of a match count too.
+
+    >>> n_nodes(ast.parse("import os\\ndef f(x):\\n  'Doc.'\\n  return g(x, 1)"))
+    9
+    """
+    counted = (
+        ast.stmt
+        | ast.expr
+        | ast.excepthandler
+        | ast.comprehension
+        | ast.arg
+        | ast.keyword
+        | ast.match_case
+    )
+    return sum(
+        isinstance(node, counted) and not isinstance(node, ast.Import | ast.ImportFrom)
+        for node in ast.walk(code)
+    )
 
 
 def n_statements(code: ast.AST) -> int:
@@ -118,21 +147,30 @@ def limits(table: str) -> dict[Key, int]:
 def raised(now: Mapping[Key, int], most: Mapping[Key, int]) -> Iterator[str]:
     """Yield a sentence for each number above its row, or without a row.
 
-    >>> rows = {("tools", "statements"): 10}
-    >>> next(raised({("tools", "statements"): 12}, rows))  # doctest: +ELLIPSIS
-    'tools has 12 statements, 2 more than the 10 of tools/ratchet.csv: make them ...'
+    >>> rows = {("tools", "nodes"): 10}
+    >>> next(raised({("tools", "nodes"): 12}, rows))  # doctest: +ELLIPSIS
+    'tools has 12 nodes, 2 more than the 10 of tools/ratchet.csv: make them ...'
     """
     for (room, what), n in now.items():
         allowed = most.get((room, what))
         if allowed is None:
             yield f"{room} has {n} {what} and no row: python -m tools ratchet --write"
         elif n > allowed:
+            way = _WAY if (room, what) != CORE else _WAY_OF_CORE
             yield (
                 f"{room} has {n} {what}, {n - allowed} more than the {allowed} of "
-                f"{TABLE}: make them unnecessary, or raise the row to {n} in this "
-                "commit and say in its message what they replace (python -m tools "
-                "ratchet lists long functions)"
+                f"{TABLE}: {way.format(n=n)}"
             )
+
+
+_WAY = (
+    "make them unnecessary, or raise the row to {n} in this commit and say in its "
+    "message which room falls for it (python -m tools ratchet lists long functions)"
+)
+_WAY_OF_CORE = (
+    "put them into the room that needs them. No commit raises this row; a person may, "
+    "who wants the core larger"
+)
 
 
 def lowered(now: Mapping[Key, int], most: Mapping[Key, int]) -> str:
@@ -146,6 +184,8 @@ def lowered(now: Mapping[Key, int], most: Mapping[Key, int]) -> str:
     """
     rows = [
         f"{room},{what},{min(n, most.get((room, what), n))}"
+        if (room, what) != CORE
+        else f"{room},{what},{most.get(CORE, n)}"
         for (room, what), n in sorted(now.items())
     ]
     return "\n".join(["room,count,most", *rows, ""])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rubricnb.book.glue import glued_text, is_unknown
 from rubricnb.book.notebooks import (
     RECORDED_FILE,
     RECORDED_ROLE,
@@ -21,11 +22,9 @@ from rubricnb.book.notebooks import (
     find_notebook,
     find_root,
     glued,
-    glued_text,
     recorded_numbers,
     with_recorded,
 )
-from rubricnb.book.pages import is_unknown
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|\.\d+")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rubricnb.auditing.command import AuditOptions
-from rubricnb.core.support.options import in_options, named_values
+from rubricnb.auditing.options import in_options, named_values
 from rubricnb.core.support.shown import one_line
 
 FILES = ("judgments", "path", "rubric")

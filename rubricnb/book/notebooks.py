@@ -556,34 +556,3 @@ def glued_outputs(notebook: Any) -> Iterator[Any]:
         for output in cell.get("outputs", []):
             if "scrapbook" in output.get("metadata", {}):
                 yield output
-
-
-def glued_text(name: str, values: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Return a glued value as a sentence prints it; None if there is none.
-
-    Parameters
-    ----------
-    name
-        As in the role: ``share``, or with a format ``share:.1%``.
-    values
-        As from `glued`.
-
-    Examples
-    --------
-    >>> glued_text("share:.1%", {"share": {"text/plain": "0.25"}})
-    '25.0%'
-    """
-    from rubricnb.book.pages import is_unknown
-
-    name, _, format_spec = name.partition(":")
-    if "text/plain" not in values.get(name, {}):
-        return None
-    text = "".join(values[name]["text/plain"])
-    if text[:1] in ("'", '"'):
-        text = str(ast.literal_eval(text))
-    # What is not known says so, in words that no format fits.
-    return (
-        text
-        if format_spec in ("", "s") or is_unknown(text)
-        else format(float(text), format_spec)
-    )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.book.glue import glued_text, is_unknown, unknown_note
 from rubricnb.core.results import judges as recorded_judges
 from rubricnb.core.support.naming import CannotShow as CannotShow
 from rubricnb.core.support.naming import as_markdown, check_answered, join_distinct
@@ -56,7 +57,7 @@ def say(
     for name, value in {**(values or {}), **dashed}.items():
         # not "np.int64(3)"
         value = value.item() if isinstance(value, np.generic) else value
-        shown = _unknown_note(needs) if is_unknown(str(value)) else value
+        shown = unknown_note(needs) if is_unknown(str(value)) else value
         _glue(name, shown, display=False)
 
 
@@ -82,7 +83,7 @@ def tell(name: str, text: str, needs: str = "") -> None:
     markdown: Any = Markdown
     _glue(
         name,
-        markdown(_unknown_note(needs) if is_unknown(text) else text),
+        markdown(unknown_note(needs) if is_unknown(text) else text),
         display=False,
     )
 
@@ -126,8 +127,6 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
     >>> filled("{glue:text}`share` of {glue:text}`n`", {"n": "9"})
     '… of 9'
     """
-    from rubricnb.book.notebooks import glued_text
-
     plain_values = {name: {"text/plain": repr(value)} for name, value in values.items()}
 
     def value_of(role: re.Match[str]) -> str:
@@ -190,28 +189,6 @@ def _glue(name: str, value: Any, display: bool = True) -> None:
             show(value)  # type: ignore[no-untyped-call, unused-ignore]
     else:
         glue(name, value, display=display)
-
-
-def is_unknown(text: str) -> bool:
-    """Whether a text has a NaN in the place of a number, or says that it is missing.
-
-    Examples
-    --------
-    >>> is_unknown("p = NaN"), is_unknown("from nan to nan"), is_unknown("Nan's answer")
-    (True, True, False)
-    >>> is_unknown("Not asked: needs `logprobs`.")
-    True
-    """
-    return bool(re.search(r"\b(?:NaN|nan)\b", text)) or text.startswith(
-        _UNKNOWN_PREFIXES
-    )
-
-
-_UNKNOWN_PREFIXES = ("Not asked: needs ", "Not known from the judgments of this run.")
-
-
-def _unknown_note(needs: str) -> str:
-    return f"{_UNKNOWN_PREFIXES[0]}{needs}." if needs else _UNKNOWN_PREFIXES[1]
 
 
 def show(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rubricnb.core.support.options import in_options, named_values
+from rubricnb.auditing.options import in_options, named_values
 from rubricnb.core.support.outputs import check_outputs
 from rubricnb.core.support.settings import yaml_value
 from rubricnb.core.support.shown import showing

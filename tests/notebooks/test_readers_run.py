@@ -17,7 +17,7 @@ from last_line import prefers_the_last_line
 
 import rubricnb as rb
 from rubricnb.book import notebooks as book
-from rubricnb.book.pages import is_unknown
+from rubricnb.book.glue import is_unknown
 from rubricnb.rulers.compile import compile_rubric
 from tools.onepage import one_page
 

@@ -91,10 +91,6 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
      "\nimport rubricnb.statistics.position\nimport ", (
          "reaches rubricnb/statistics/position.py"
      )),
-    ("at most six", "rubricnb/files/own.py", "\nimport ", (
-        "\nimport rubricnb.core.run\nimport "
-    ),
-     "rubricnb/files/own.py reaches ['rubricnb/core/run.py']"),
     ("own folder alone", "studies/cost.py", "\nimport pandas",
      "\nfrom rubricnb.engines.vllm import _open\nimport pandas", "engines.vllm._open"),
     ("part that declares", "pyproject.toml", 'parquet = [', 'parquet = ["filelock", ',

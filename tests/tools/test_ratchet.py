@@ -24,13 +24,18 @@ def now():
 @pytest.mark.parametrize(
     ("path", "planted", "more"),
     [
-        ("studies/cost.py", "\nX = 1\n", {("studies", "statements"): 1}),
+        ("studies/cost.py", "\nX = 1\n", {("studies", "nodes"): 3}),
         ("studies/cost.py", "\nimport os\n", {}),
-        ("studies/cost.py", LONG, {("studies", "statements"): 50}),
+        ("studies/cost.py", LONG, {("studies", "nodes"): 149}),
         (
             "studies/cost.py",
             LONG + "    return x\n",
-            {("studies", "statements"): 51, ("studies", "long functions"): 1},
+            {("studies", "nodes"): 151, ("studies", "long functions"): 1},
+        ),
+        (
+            "rubricnb/core/run.py",
+            "\nX = 1\n",
+            {("rubricnb", "nodes"): 3, ratchet.CORE: 1},
         ),
         (
             "_ext/public_names.py",
@@ -69,11 +74,20 @@ def test_what_is_planted_is_counted_and_named(now, path, planted, more):
 
 @pytest.mark.in_turn
 def test_the_table_falls_and_never_rises(now):
-    key = ("tools", "statements")
+    key = ("tools", "nodes")
     loose = ratchet.lowered(now, {**now, key: now[key] + 9})
     tight = ratchet.lowered(now, {**now, key: now[key] - 9})
     assert ratchet.limits(loose) == now
     assert ratchet.limits(tight)[key] == now[key] - 9
+
+
+def test_the_row_of_the_core_is_written_by_a_person_alone(now):
+    key, n = ratchet.CORE, now[ratchet.CORE]
+    for most in (n - 1, n, n + 9):
+        written = ratchet.limits(ratchet.lowered(now, {**now, key: most}))
+        assert written[key] == most
+    (said,) = ratchet.raised(now, {**now, key: n - 1})
+    assert "No commit raises this row; a person may" in said
 
 
 @pytest.mark.in_turn

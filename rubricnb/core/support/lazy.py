@@ -40,13 +40,9 @@ def load(package: str, homes: Mapping[str, str], name: str) -> Any:
 
 
 def offered(homes: Mapping[str, str]) -> list[str]:
-    """Return the names that a package offers, in alphabetical order.
+    """Return the names that a package offers, in alphabetical order; no modules.
 
     >>> offered({"rubricnb.core.run": "run ask", "rubricnb.core.judge": ""})
-    ['ask', 'judge', 'run']
+    ['ask', 'run']
     """
-    return sorted(
-        name
-        for module, names in homes.items()
-        for name in names.split() or [module.rpartition(".")[2]]
-    )
+    return sorted(name for names in homes.values() for name in names.split())
