@@ -168,12 +168,11 @@ class _Report(SphinxDirective):
             return code(chapter)
         page = chapter if "/" in chapter else f"notebooks/{chapter}"
         text = chapter.split("/")[-1].split("_")[0]
-        link = addnodes.pending_xref(
+        return addnodes.pending_xref(
             "", nodes.inline("", text), refdomain="std", reftype="doc",
             reftarget=f"/{page}", refexplicit=True, refdoc=self.env.docname,
             refwarn=True,
         )  # fmt: skip
-        return link
 
 
 class Items(_Report):
