@@ -39,7 +39,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/book/matplotlibrc $(PY) -m pytest -n 2 -
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book browser lite test test-alone test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock notebooks pdf student clean help
+.PHONY: book browser lite test test-alone test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock neurolibre notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
@@ -104,6 +104,9 @@ browser: book  ## add to the built book what the page "Audit here" needs, print 
 
 lite: env $(LITE)/installed  ## build a site that runs the class and four chapters in a browser, print how to serve it
 	$(PY) -m tools lite
+
+neurolibre: env  ## write content/, binder/ and paper.bib, as NeuroLibre asks, into _build/neurolibre
+	$(PY) -m tools neurolibre
 
 student: env  ## write the notebooks without their solutions into _build/student
 	$(PY) -m tools student

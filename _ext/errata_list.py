@@ -94,7 +94,7 @@ class Count(Errata):
     def run(self) -> list[nodes.Node]:
         checked = self.checked()
         rows = []
-        for paper in ("position bias v1", "position bias v2", "scoring bias", "RULERS"):
+        for paper in checked["paper"].sort_values().unique():
             group = checked[checked["paper"] == paper]
             failing = [
                 int((group["consequence"] == name).sum()) for name in CONSEQUENCES

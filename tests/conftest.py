@@ -250,6 +250,7 @@ def thirty_rows(tmp_path):
 _TEXTS = {
     "v1": "2602.02219v1_position_bias", "v2": "2602.02219v2_position_bias",
     "scoring": "2506.22316_scoring_bias", "rulers": "rulers",
+    "summary": "2602.02219v1_summary",
 }  # fmt: skip
 
 

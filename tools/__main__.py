@@ -9,7 +9,17 @@ import typer
 from rubricnb.book import notebooks as books
 from rubricnb.cli.commands import errors
 from rubricnb.core.support.outputs import check_outputs
-from tools import alone, browser, building, carry, lite, printing, recorded, twins
+from tools import (
+    alone,
+    browser,
+    building,
+    carry,
+    lite,
+    neurolibre,
+    printing,
+    recorded,
+    twins,
+)
 from tools.due import due as due_pages
 
 app = typer.Typer(
@@ -122,6 +132,14 @@ def lite_site(
         )
         first = lite.NOTEBOOKS[0]
         typer.echo(f"and open http://127.0.0.1:{port}/lab/?path={first}.ipynb")
+
+
+@app.command("neurolibre")
+def neurolibre_layout() -> None:
+    """Write the repository in the layout of a NeuroLibre preprint."""
+    with errors():
+        folder = neurolibre.write_neurolibre()
+        typer.echo(f"written: {folder.relative_to(books.find_root())}")
 
 
 @app.command("carry")

@@ -3,6 +3,7 @@ with the command that fills it.
 """
 
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -19,29 +20,15 @@ NUMBERED = {
     "scoring bias": {"Figure": 6, "Table": 4, "Equation": 4},
     "RULERS": {"Figure": 6, "Table": 6, "Equation": 5},
 }
-# The settings that they state and that a study needs.
-STATED = {
-    "position bias v2": {
-        "§3.1 2n rotations", "§4.2 judges", "§4.3 strategies", "§4.3 criterion order", (
-            "§4.4 bias"
-        ),
-        "§4.4 Friedman", "§4.4 alignment", "§4.4 downstream", "§5.5 single read",
-        "§6 criteria and ranking", "Appendix C", "Appendix F",
-    },
-    "position bias v1": {"§4.2 judges", "§4.4 protocol", "§5.3 Bias Cost"},
-    "scoring bias": {"§4.1 judges", "§5 majority"},
-    "RULERS": {"§4.1 judges", "§4.2 baselines", "Appendix A.2", "Appendix A.3"},
-}  # fmt: skip
+# Every row that has to be there, as a whole: a paper's item may have several, each with
+# its chapter, labels, command and where its numbers are. What is taken out here was
+# decided to go.
+FIELDS = ["paper", "item", "chapter", "label", "command", "published"]
+REQUIRED = pd.read_csv(
+    ROOT / "tests/notebooks/required_items.csv", dtype="str", keep_default_na=False
+)
 TEXTS = {"position bias v1": "v1", "position bias v2": "v2", "scoring bias": "scoring",
          "RULERS": "rulers"}  # fmt: skip
-
-
-def required():
-    """(Paper, item) of all that has to be in the table."""
-    for paper, kinds in NUMBERED.items():
-        for kind, last in kinds.items():
-            yield from ((paper, f"{kind} {n}") for n in range(1, last + 1))
-        yield from ((paper, item) for item in STATED[paper])
 
 
 def page_of(chapter):
@@ -58,6 +45,21 @@ def labels_of(text):
     return {name for pair in found for name in pair if name}
 
 
+def named_by(text, label):
+    """What stands below a label that is no figure's, table's, equation's or chapter's:
+    the block after it, or after the heading after it.
+    """
+    blocks = text.split(f"({label})=\n", 1)[1].split("\n\n")
+    return blocks[1] if blocks[0].startswith("#") else blocks[0]
+
+
+def says(block, item):
+    """Whether a paragraph names an item: Figure 5, Figures 1 and 6, §3.2."""
+    kind, number = item.split()[:2] if item[0] != "§" else ("§", item.split()[0][1:])
+    begins = r"§" if kind == "§" else rf"{kind}s? (?:\w+ and )?"
+    return re.search(rf"{begins}{number}\b", block) is not None
+
+
 def commands_of(chapter):
     """What the commands of a chapter write;
     programs of the package write what they name.
@@ -70,10 +72,11 @@ def commands_of(chapter):
 
 def missing(items):
     """What is gone: rows, labels and commands."""
+    kept = set(items[FIELDS].itertuples(index=False, name=None))
     gone = [
-        f"no row for {paper}, {item}"
-        for paper, item in required()
-        if not ((items["paper"] == paper) & (items["item"] == item)).any()
+        f"no row for {', '.join(row)}"
+        for row in REQUIRED.itertuples(index=False, name=None)
+        if row not in kept
     ]
     for row in items.itertuples():
         where = f"{row.paper}, {row.item}"
@@ -81,8 +84,17 @@ def missing(items):
         if not page.is_file():
             gone.append(f"{where}: there is no {row.chapter}")
             continue
-        known = labels_of(page.read_text("utf-8"))
+        text = page.read_text("utf-8")
+        known = labels_of(text)
         gone += [f"{where}: no label {x}" for x in row.label.split() if x not in known]
+        gone += [
+            f"{where}: {x} is a whole chapter's label"
+            for x in row.label.split()
+            if x.startswith("ch-")
+        ]
+        for x in row.label.split():
+            if f"\n({x})=\n" in text and not says(named_by(text, x), row.item):
+                gone.append(f"{where}: nothing below {x} names it")
         if row.command.startswith("params/"):
             if not (ROOT / row.command).is_file():
                 gone.append(f"{where}: no study {row.command}")
@@ -97,16 +109,35 @@ def test_every_item_has_its_row_its_labels_and_its_command():
     assert missing(paper_items()) == []
 
 
+def emptied(field, item):
+    def change(items):
+        at = items[(items["item"] == item) & (items[field] != "")].index[0]
+        return items.assign(**{field: items[field].where(items.index != at, "")})
+
+    return change
+
+
+def without_second_row(items):
+    rows = items[(items["paper"] == "position bias v2") & (items["item"] == "Table 4")]
+    return items.drop(index=rows.index[1])
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [
         (
-            lambda items: items[items["item"] != "Table 4"],
-            "no row for position bias v2, Table 4",
+            lambda items: items[items["item"] != "Table 7"],
+            "no row for position bias v2, Table 7",
         ),
+        (without_second_row, "no row for position bias v2, Table 4, 09_rubric_scales"),
+        *((emptied(field, "Table 5"), "no row for") for field in FIELDS[2:]),
         (
             lambda items: items.replace({"label": {r"table-7": "table-8"}}, regex=True),
             "Table 7: no label tab-11_rank_reversal-table-8",
+        ),
+        (
+            lambda items: items.replace({"label": {"item-features": "ch-calibration"}}),
+            "§3.3 features: ch-calibration is a whole chapter's label",
         ),
         (
             lambda items: items.replace(
@@ -115,10 +146,34 @@ def test_every_item_has_its_row_its_labels_and_its_command():
             "Table 4: no command that writes scale-8.ipynb",
         ),
     ],
-    ids=["row", "label", "command"],
+    ids=["item", "second row", *FIELDS[2:], "label that is not", "chapter", "no file"],
 )
 def test_what_is_gone_is_noticed(change, what):
     assert any(what in said for said in missing(change(paper_items())))
+
+
+@pytest.mark.parametrize(
+    ("chapter", "label", "item"),
+    [
+        ("04_judges_and_prompts", "item-prompts", "Figure 5"),
+        ("17_calibration", "item-features", "§3.3 features"),
+        ("notation", "notation-rulers", "Table 1"),
+    ],
+)
+def test_a_paragraph_that_goes_is_noticed_though_its_label_stays(
+    chapter, label, item, monkeypatch
+):
+    read = Path.read_text
+
+    def cut(path, *args, **kwargs):
+        text = read(path, *args, **kwargs)
+        if path.stem == chapter and path.suffix == ".md":
+            text = text.replace(named_by(text, label), "Something else.")
+        return text
+
+    monkeypatch.setattr(Path, "read_text", cut)
+    said = missing(paper_items())
+    assert any(f"{item}: nothing below {label} names it" in one for one in said)
 
 
 @pytest.mark.parametrize("part", ["label", "command"])
