@@ -12,6 +12,7 @@ VLLM    = .venv-vllm
 VLLM_PY = $(VLLM)/bin/python
 INSPECT = .venv-inspect
 CLASS   = .venv-class
+PEERS   = .venv-peers
 LITE    = .venv-lite
 INSPECT_AI = inspect-ai==0.3.285
 # JupyterLite for Pyodide 0.27, which runs in _build/lite; its own file of hashes: make lock
@@ -39,7 +40,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/book/matplotlibrc $(PY) -m pytest -n 2 -
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book browser lite test test-alone test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock neurolibre notebooks pdf student clean help
+.PHONY: book browser lite test test-alone test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock neurolibre notebooks pdf student clean help test-peers
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
@@ -63,11 +64,14 @@ test-vllm: env-vllm  ## judge with vLLM on the processor, in an environment of i
 test-inspect: $(INSPECT)/installed  ## run the example for inspect_ai with the real package, in an environment of its own
 	$(INSPECT)/bin/python -m pytest $(ONCE_MORE) --show-capture=no tests/inspect_ai
 
+test-peers: $(PEERS)/installed  ## run other packages' statistics beside ours, in an environment of its own: a study's tables
+	$(PEERS)/bin/python -m pytest $(ONCE_MORE) tests/peers
+
 test-wheel: env  ## build the wheel, install it alone, audit scores from an empty folder
 	$(PY) -m pytest $(ONCE_MORE) tests/wheel
 
 test-all: ALL = 1
-test-all: lint test test-alone test-slow lite test-book test-vllm test-inspect test-wheel  ## run everything, for every page (before an issue is resolved, at night, before a release)
+test-all: lint test test-alone test-slow lite test-book test-vllm test-inspect test-peers test-wheel  ## run everything, for every page (before an issue is resolved, at night, before a release)
 
 env-vllm: $(VLLM)/installed  ## install vLLM into .venv-vllm
 
@@ -163,6 +167,12 @@ $(CLASS)/installed: pyproject.toml constraints.txt
 $(LITE)/installed: requirements-lite.txt
 	@test -x $(LITE)/bin/python || $(PYTHON) -m venv $(LITE)
 	$(LITE)/bin/python -m pip install -q --require-hashes --no-deps -r $<
+	@touch $@
+
+$(PEERS)/installed: pyproject.toml requirements-peers.txt
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@$(call installer,$(PEERS)/bin/python,--compile-bytecode); set -ex; \
+	  $$install -e '.[parquet]' -r requirements-peers.txt pytest pytest-rerunfailures hypothesis
 	@touch $@
 
 # inspect_ai needs other versions of fsspec and dateutil than the book's environment has.

@@ -383,6 +383,9 @@ TABLES = {
 }
 NOT_AGAIN = {
     "one_read_null": "answers of a judge, which need its weights",
+    "peers_agreement": "other packages, in their own environment (make test-peers)",
+    "peers_position": "other packages, in their own environment (make test-peers)",
+    "peers_rates": "other packages, in their own environment (make test-peers)",
 }
 
 
