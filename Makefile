@@ -15,6 +15,8 @@ CLASS   = .venv-class
 PEERS   = .venv-peers
 LITE    = .venv-lite
 INSPECT_AI = inspect-ai==0.3.285
+DECISIONS = .venv-decisions
+SERVERS = sparrow-decider==0.2.0 lightpath-microllm==0.2.0 dev-double==0.2.0 polyjev==0.1.0
 # JupyterLite for Pyodide 0.27, which runs in _build/lite; its own file of hashes: make lock
 JUPYTERLITE = jupyterlite-core==0.6.4 jupyterlite-pyodide-kernel==0.6.1
 SMOLLM2 = $(VLLM)/checkpoints/smollm2-135m-instruct
@@ -40,7 +42,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/book/matplotlibrc $(PY) -m pytest -n 2 -
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book browser lite test test-alone test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock neurolibre notebooks pdf student clean help test-peers
+.PHONY: book browser lite test test-alone test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock neurolibre notebooks pdf student clean help test-peers test-decisions
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
@@ -67,11 +69,14 @@ test-inspect: $(INSPECT)/installed  ## run the example for inspect_ai with the r
 test-peers: $(PEERS)/installed  ## run other packages' statistics beside ours, in an environment of its own: a study's tables
 	$(PEERS)/bin/python -m pytest $(ONCE_MORE) tests/peers
 
+test-decisions: env $(DECISIONS)/installed  ## judge with real servers of decision models, in an environment of their own
+	$(PY) -m pytest $(ONCE_MORE) tests/decisions
+
 test-wheel: env  ## build the wheel, install it alone, audit scores from an empty folder
 	$(PY) -m pytest $(ONCE_MORE) tests/wheel
 
 test-all: ALL = 1
-test-all: lint test test-alone test-slow lite test-book test-vllm test-inspect test-peers test-wheel  ## run everything, for every page (before an issue is resolved, at night, before a release)
+test-all: lint test test-alone test-slow lite test-book test-vllm test-inspect test-peers test-decisions test-wheel  ## run everything, for every page (before an issue is resolved, at night, before a release)
 
 env-vllm: $(VLLM)/installed  ## install vLLM into .venv-vllm
 
@@ -173,6 +178,12 @@ $(PEERS)/installed: pyproject.toml requirements-peers.txt
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	@$(call installer,$(PEERS)/bin/python,--compile-bytecode); set -ex; \
 	  $$install -e '.[parquet]' -r requirements-peers.txt pytest pytest-rerunfailures hypothesis
+	@touch $@
+
+# The servers alone: they talk HTTP, so nothing of the book's environment is needed beside them.
+$(DECISIONS)/installed: Makefile
+	@test -x $(DECISIONS)/bin/python || $(PYTHON) -m venv $(DECISIONS)
+	@$(call installer,$(DECISIONS)/bin/python,--compile-bytecode); set -ex; $$install $(SERVERS)
 	@touch $@
 
 # inspect_ai needs other versions of fsspec and dateutil than the book's environment has.

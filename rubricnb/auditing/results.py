@@ -32,9 +32,9 @@ from rubricnb.auditing.rows import mean_row
 from rubricnb.auditing.terms import MEASURES
 from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.core.estimates import intervals as inference
-from rubricnb.core.estimates.losses import unread
 from rubricnb.core.estimates.reads import Value, matched
 from rubricnb.core.support.naming import check_answered, truth_of
+from rubricnb.engines.doubts import server_doubts
 
 
 def findings(
@@ -68,7 +68,7 @@ def findings(
         for p in answers
     )
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    parsed = parsed_row(status, unread(answers[0], items))
+    parsed = parsed_row(status, server_doubts(answers[0], items))
     rows, why = _rows(single, together, parsed)
     places = {row["question"]: row.pop("places") for row in rows if "places" in row}
     design = _design(single, int(status.sum())) | {

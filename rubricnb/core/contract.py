@@ -98,6 +98,11 @@ class Request:
     facts: tuple[Any, ...] = ()
     schema: str = ""
 
+    @property
+    def slot_criteria(self) -> tuple[str, ...]:
+        """The criterion that each slot is about."""
+        return self.criteria or (self.criterion,) * len(self.slots)
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -121,6 +126,11 @@ class Reply:
     model
         The name under which an endpoint says that it answered; empty where it says
         none.
+    notes
+        Of each slot, what the judge's server says about its own answer; empty without.
+    label_masses
+        Of each slot, the label mass that a server with closed probabilities reports;
+        None where it reports none.
     """
 
     request_id: int
@@ -133,6 +143,8 @@ class Reply:
     seconds: float = 0.0
     error: str | None = None
     model: str = ""
+    notes: tuple[str, ...] = ()
+    label_masses: tuple[float | None, ...] = ()
 
 
 class Engine(Protocol):

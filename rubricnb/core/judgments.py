@@ -41,7 +41,7 @@ class Rows:
 
     def add(self, request: Request, reply: Reply) -> None:
         """Read one reply into one judgment per slot."""
-        self.example = reply.text.strip()[-EXAMPLE:]
+        self.example = reply.text.strip()[-EXAMPLE:] or " ".join(set(reply.notes))
         for slot, reading in enumerate(read(request, reply, self.parser)):
             row = dict.fromkeys(self.probabilities) | {
                 "request_id": request.request_id,
@@ -56,8 +56,11 @@ class Rows:
                 if reading.position
                 else None,
                 "label_mass": None if self.closed else reading.label_mass,
+                "server_note": reply.notes[slot] or None if reply.notes else None,
                 "expected_score": None,
             }
+            if reply.label_masses:
+                row["label_mass"] = reply.label_masses[slot]
             if reading.probabilities is not None:
                 row |= zip(self.probabilities, reading.probabilities, strict=False)
                 row["expected_score"] = sum(
@@ -89,9 +92,8 @@ class Rows:
         out["status"] = status.remove_unused_categories()
         if not self.several:
             out = out.drop(columns="criterion_position")
-        out = out.drop(
-            columns=[name for name in self.probabilities if out[name].isna().all()]
-        )
+        optional = [*self.probabilities, "server_note"]
+        out = out.drop(columns=[name for name in optional if out[name].isna().all()])
         out = out.assign(
             **self._facts(out), judge=self.judge.slug, source=self.judge.source
         )

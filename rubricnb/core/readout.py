@@ -8,9 +8,9 @@ score.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from rubricnb.core.contract import Reply, Request
 from rubricnb.core.parsing import (
@@ -21,6 +21,7 @@ from rubricnb.core.parsing import (
     labels_found,
     last_label,
 )
+from rubricnb.core.support.hashing import hash64
 from rubricnb.core.thoughts import without_thoughts
 
 
@@ -81,10 +82,9 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
     if request.thinking == "on" and reply.finish == "length" and text == reply.text:
         text = ""  # a thought that its prompt has begun bears no mark
     if reply.probabilities is not None and (text or not reply.text):
-        numbers = count(request.request_id)
         return [
-            _most_probable(*slot)
-            for slot in zip(reply.probabilities, numbers, strict=False)
+            _most_probable(request, *slot)
+            for slot in zip(request.slot_criteria, reply.probabilities, strict=False)
         ]
     labels = _labels(request, text, parser)
     return [_reading(label, text, reply.finish, request.choices) for label in labels]
@@ -125,12 +125,11 @@ def _prompt(request: Request) -> str:
     return "\n".join(message.content for message in request.messages)
 
 
-def _most_probable(probabilities: Sequence[float], number: int) -> Reading:
+def _most_probable(
+    request: Request, criterion: str, probabilities: Sequence[float]
+) -> Reading:
     """Read the probabilities of one slot; none at all:
     the judge has refused this question.
-
-    The first of several most probable ones would look like a preference for first
-    positions, so `number` draws one: the request's id, which is a hash.
     """
     if not probabilities:
         return Reading("refused")
@@ -138,10 +137,39 @@ def _most_probable(probabilities: Sequence[float], number: int) -> Reading:
     if not mass > 0:
         return Reading("unparsed", label_mass=0.0)
     shares = tuple(p / mass for p in probabilities)
-    best = [
-        position for position, share in enumerate(shares, 1) if share == max(shares)
-    ]
-    return Reading("ok", best[number % len(best)], shares, mass)
+    best = most_probable(request, criterion, probabilities)
+    return Reading("ok", best + 1, shares, mass)
+
+
+def most_probable(
+    request: Request, criterion: str, probabilities: Sequence[float]
+) -> int:
+    """Return the place, from 0, of the most probable label.
+
+    The first of several would look like a preference for first positions, and a new
+    draw for each request like a judge that changes its mind. So a text, a criterion and
+    a set of tied levels have one draw, whatever their order and however often asked.
+    """
+    highest = max(probabilities)
+    best = [place for place, p in enumerate(probabilities) if p == highest]
+    if len(best) == 1:
+        return best[0]
+    text = request.text_id or request.item_id or request.key
+    levels = request.ordering or request.choices
+    return best[drawn_tie(text, criterion, [levels[place] for place in best])]
+
+
+def drawn_tie(text: str, criterion: str, levels: Sequence[float | str]) -> int:
+    """Return which of the tied levels counts, from 0, in the order given.
+
+    Examples
+    --------
+    >>> drawn_tie("text 1", "help", [2, 5]), drawn_tie("text 1", "help", [5, 2])
+    (1, 0)
+    """
+    names = [str(level) if isinstance(level, str) else f"{level:g}" for level in levels]
+    (drawn,) = hash64([json.dumps([text, criterion, *sorted(names)])])
+    return names.index(sorted(names)[int(drawn) % len(names)])
 
 
 def answer_text(request: Request, positions: Sequence[int]) -> str:

@@ -205,7 +205,7 @@ class Store:
                     _damaged(self.path, f"the answer {key} by {judge} has changed")
                 )
             reply = Reply(0, text, finish, _thaw(probabilities), *rest)
-            found[key] = replace(reply, model=model or "")
+            found[key] = replace(reply, model=model or "", **_thaw_remarks(reply))
         return found
 
     def check(self) -> int:
@@ -274,7 +274,7 @@ class Store:
             min(int(reply.cached_tokens), _MOST),
             min(int(reply.completion_tokens), _MOST),
             float(reply.seconds),
-            None if reply.error is None else _text(reply.error),
+            _freeze_remarks(reply) if reply.error is None else _text(reply.error),
             time.time(),
             _text(reply.model) or None,
             run or None,
@@ -604,6 +604,22 @@ def _thaw(probabilities: str | None) -> tuple[tuple[float, ...], ...] | None:
     return (
         None if probabilities is None else tuple(map(tuple, json.loads(probabilities)))
     )
+
+
+def _freeze_remarks(reply: Reply) -> str | None:
+    """Return what a server says about a good answer;
+    it is kept where a failed one has its error.
+    """
+    if not any(reply.notes) and not any(reply.label_masses):
+        return None
+    return json.dumps([reply.notes, reply.label_masses])
+
+
+def _thaw_remarks(reply: Reply) -> dict[str, Any]:
+    if reply.finish == "error" or not reply.error:
+        return {}
+    notes, masses = map(tuple, json.loads(reply.error))
+    return {"error": None, "notes": notes, "label_masses": masses}
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -8,19 +8,23 @@ of tokens.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from rubricnb.core.address import OPENAI, TYPESAFE
+from rubricnb.core.address import KEYS, OPENAI, TYPESAFE
 from rubricnb.core.contract import JudgeError, Readout, Request
-from rubricnb.core.estimates.losses import unread
 from rubricnb.core.frames import Items
-from rubricnb.core.readout import answer_text
+from rubricnb.core.readout import answer_text, most_probable
+from rubricnb.core.support.shown import one_line
 from rubricnb.engines.connection import Refused
+from rubricnb.engines.doubts import MOST_SPREAD, server_doubts
 from rubricnb.engines.endpoint import (
     MAX_SHOWN_CHARS,
     Call,
@@ -45,6 +49,12 @@ _SHAPES: dict[str, Shape] = {OPENAI: "decisions", "api.fireworks.ai": "decisions
 _PRICES = {(OPENAI, "gpt-6-luna"): 0.10, (TYPESAFE, "jev-"): 0.042}
 # of a question's probabilities: some servers round them to two places
 _SUM = (0.9, 1.1)
+_MOVES = re.compile(r"(?:.*[-:@/.])?latest")  # jev-latest
+_NO_MODEL = "no-such-model"  # a name that no server should answer to
+# What differs between two notes about the same thing, and the text that they quote.
+_VARIES = re.compile(
+    r"""(?<!\w)(["'])(?:(?!\1)[^\\]|\\.)*\1|“[^”]*”|«[^»]*»|\d[\d.,]*"""
+)
 
 
 class DecisionJudge(Endpoint):
@@ -53,13 +63,15 @@ class DecisionJudge(Endpoint):
 
     Its probabilities are *closed*: they are about the levels alone and sum to 1, so
     they cannot show that the model would rather have said something else. `label_mass`
-    is missing.
+    is missing unless the server reports it. A server's notes about its answer are kept;
+    an answer that it says it could not read has no score.
 
     Parameters
     ----------
     model
         The model's name at the endpoint. A name that moves, such as ``jev-latest``, is
-        refused with the name that answered.
+        refused. A server of your own is asked once for a name that does not exist; if
+        it answers, a note says that it does not check names.
     base_url
         The endpoint, ``https://HOST/v1``; default: OpenAI's.
     kind
@@ -76,7 +88,7 @@ class DecisionJudge(Endpoint):
     Raises
     ------
     ValueError
-        As there; or an unknown kind or shape.
+        As there; an unknown kind or shape; or a name that moves.
 
     Examples
     --------
@@ -131,10 +143,39 @@ class DecisionJudge(Endpoint):
                 raise ValueError(
                     f"{option} = {value!r}: choose from {', '.join(allowed)}"
                 )
+        if check_model and _MOVES.fullmatch(model.lower()):
+            raise ValueError(
+                f"model = {model!r} may be another model tomorrow: give the name of a "
+                "version, such as jev-1.13.0, or pass check_model=False"
+            )
         self.through_openai = self.shape != "systemone"
         self.own_prompt = TypedQuestion(self.kind, self.shape)
         self.slug = f"{self.slug}-{kind}"
         self.identity = f"{self.base_url} {model} {self.shape} {kind}"
+
+        # None: not yet known
+        self.answers_any_name: bool | None = None if self._can_try_names else False
+
+    @property
+    def _can_try_names(self) -> bool:
+        """Whether it is a server of one's own, whose model's name is to be checked."""
+        return self.check_model and self.host not in {*KEYS, *_SHAPES}
+
+    def prepare(self) -> None:
+        """Ask a server of your own once for a model that does not exist."""
+        if self.answers_any_name is not None:
+            return
+        question = self.own_prompt.fill(_NO_QUESTION, frozenset())[1]
+        body = {"model": _NO_MODEL} | json.loads(question)
+        loop = self._start()
+        asking = asyncio.run_coroutine_threadsafe(
+            self._connection.ask(f"/{self.shape}", body), loop
+        )
+        try:
+            names = {*_model_names(asking.result(self.patience).content)}
+        except Exception:  # an error is what such a name should get
+            names = set()
+        self.answers_any_name = names == {_NO_MODEL}
 
     @property
     def input_price(self) -> float | None:
@@ -159,7 +200,7 @@ class DecisionJudge(Endpoint):
 
     def doubts(self, live: pd.DataFrame, items: Items) -> Iterator[str]:
         """Yield what is wrong with the answers as a whole: texts that it has cut."""
-        yield from (why.sentence for why in unread(live, items))
+        yield from (why.sentence for why in server_doubts(live, items))
 
     def way_out_of(self, problem: Refused) -> str:
         """Return what to do about a server without decision models."""
@@ -183,15 +224,52 @@ class _Call(Call):
         body = {"model": self.judge.model} | json.loads(message.content)
         self.last = yield f"/{self.judge.shape}", body
         self._count(part(self.last, "usage"))
-        self._check_model(self.last)
+        for name in _model_names(self.last):
+            self._check_model({"model": name})
         asked = body["questions"]
-        names = list(asked) if isinstance(asked, dict) else None
-        answers = _in_order(self.last.get("answers"), names, len(asked))
+        if isinstance(asked, dict):
+            names = list(asked)
+            answers = _in_order(self.last.get("answers"), names, len(asked))
+        else:
+            names = [question["name"] for question in asked]
+            answers = _in_order(self.last.get("answers"), None, len(asked))
         if all(one.get("type") == "refusal" for one in answers):
             return self._reply("the model declined to answer", "refusal")
-        slots = tuple(self._slot(one) for one in answers)
-        best = [max(range(len(p)), key=p.__getitem__) + 1 if p else 1 for p in slots]
-        return self._reply(answer_text(self.request, best), "stop", slots)
+        remarks = [self._remark(name, names) for name in names]
+        slots = tuple(map(self._slot, answers, remarks))
+        text = ""
+        if all(map(any, slots)):
+            criteria = self.request.slot_criteria
+            best = [
+                most_probable(self.request, *slot) + 1
+                for slot in zip(criteria, slots, strict=True)
+            ]
+            text = answer_text(self.request, best)
+        told: dict[str, Any] = {"notes": tuple(one.text for one in remarks)}
+        masses = tuple(one.label_mass for one in remarks)
+        told |= {"label_masses": masses} if any(m is not None for m in masses) else {}
+        return replace(self._reply(text, "stop", slots), **told)
+
+    def _remark(self, name: str, names: Sequence[str]) -> _Remark:
+        """Read what the server says about its answer to one question."""
+        about = part(part(part(self.last, "diagnostics"), "questions"), name)
+        warnings = _texts(part(self.last, "meta").get("warnings"))
+        own = [text for text in warnings if text.startswith(f"{name}:")]
+        own += _texts(about.get("note")) + _texts(about.get("invalid_notes"))
+        notes = [text.removeprefix(f"{name}:") for text in own]
+        # what concerns every question
+        others = tuple(f"{other}:" for other in names)
+        notes += [text for text in warnings if not text.startswith(others)]
+        notes += [f"fallback: {text}" for text in _texts(about.get("fallback"))]
+        if self.judge.answers_any_name:
+            notes.append("the server answers to any model name: this name is unchecked")
+        shown = dict.fromkeys(_plain(self.judge.redact(text)) for text in notes)
+        return _Remark(
+            "; ".join(shown)[:MAX_SHOWN_CHARS],
+            bool(own),
+            about.get("reads") == 0,
+            _mean_mass(about.get("label_mass")),
+        )
 
     def _count(self, usage: dict[str, Any]) -> None:
         self.tokens.update(
@@ -202,9 +280,12 @@ class _Call(Call):
             completion_tokens=count_of(usage, "output_tokens"),
         )
 
-    def _slot(self, answer: dict[str, Any]) -> tuple[float, ...]:
+    def _slot(self, answer: dict[str, Any], remark: _Remark) -> tuple[float, ...]:
         """Return the probability of each level, by position;
-        nothing if the question is refused.
+        nothing if the question is refused, and zeros if the server read no answer.
+
+        Servers say so in their own words, so an answer is not read either where a
+        note about it accompanies probabilities that are all equal.
         """
         if answer.get("type") == "refusal":
             return ()
@@ -228,7 +309,63 @@ class _Call(Call):
             raise ValueError(
                 f"the probabilities of one question sum to {total:g} instead of 1"
             )
-        return tuple(probabilities[name] for name in names)
+        found = tuple(probabilities[name] for name in names)
+        is_flat = max(found) - min(found) <= MOST_SPREAD
+        is_unread = remark.is_unread or (remark.is_own and is_flat)
+        return (0.0,) * len(found) if is_unread else found
+
+
+class _Remark(NamedTuple):
+    """What a server says about its answer to one question."""
+
+    text: str
+    is_own: bool  # whether it is about this question, not about the server
+    is_unread: bool
+    label_mass: float | None
+
+
+# No text of the user's goes out with a name that does not exist.
+_NO_QUESTION: dict[str, Any] = {
+    "instruction": "Add 2 and 2.",
+    "response": "4",
+    "definition": "Is it right?",
+    "options": [("1", "Wrong."), ("2", "Right.")],
+    "criteria": [],
+}
+
+
+def _model_names(response: dict[str, Any]) -> list[str]:
+    """Return every name of the model that answered; the first may be an echo."""
+    names = (
+        response.get("model"),
+        part(response, "meta").get("model"),
+        part(response, "diagnostics").get("backend_model"),
+    )
+    return [str(name) for name in names if name]
+
+
+def _texts(given: Any) -> list[str]:
+    """Return a note, or several, as a list; anything else is none."""
+    found = given if isinstance(given, list) else [given]
+    return [text for text in found if isinstance(text, str) and text.strip()]
+
+
+def _plain(note: str) -> str:
+    """Return a note without its numbers and quotations, so that notes can be counted.
+
+    Examples
+    --------
+    >>> _plain("Only 32% of the answer 'It is fine' is a label")
+    'Only …% of the answer … is a label'
+    """
+    return one_line(_VARIES.sub("…", note)).strip()
+
+
+def _mean_mass(given: Any) -> float | None:
+    """Return the label mass of one question, or the mean of its reads."""
+    found = given if isinstance(given, list) else [given]
+    masses = [m for m in found if isinstance(m, int | float) and 0 <= m <= 1.001]
+    return math.fsum(masses) / len(masses) if masses else None
 
 
 def _in_order(

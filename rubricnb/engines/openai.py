@@ -13,7 +13,12 @@ from urllib.parse import urlsplit
 
 from rubricnb.core.address import OPENAI
 from rubricnb.core.contract import Finish, JudgeError, Readout, Request
-from rubricnb.core.readout import answer_text, plain_prompt, written_labels
+from rubricnb.core.readout import (
+    answer_text,
+    most_probable,
+    plain_prompt,
+    written_labels,
+)
 from rubricnb.core.thinking import most_tokens
 from rubricnb.engines.connection import Refused, Unreachable, text_of
 from rubricnb.engines.endpoint import (
@@ -330,7 +335,9 @@ class _Call(Call):
         probabilities: list[tuple[float, ...]] = []
         targets = [f" {c}" for c in self.request.choices]
         text = ""
-        for slot in self.request.slots:
+        for slot, criterion in zip(
+            self.request.slots, self.request.slot_criteria, strict=True
+        ):
             text += slot
             if self.request.readout == "score":
                 label, finish, _ = yield from self._send(
@@ -342,7 +349,7 @@ class _Call(Call):
             else:
                 chances = yield from self._at_slot(text, targets)
                 probabilities.append(chances)
-                text += targets[max(range(len(targets)), key=chances.__getitem__)]
+                text += targets[most_probable(self.request, criterion, chances)]
         return self._reply(text, "stop", tuple(probabilities) or None)
 
     def _at_slot(self, text: str, targets: list[str]) -> Calls:

@@ -131,7 +131,12 @@ def at_temperature(
     if not columns:
         raise ValueError(_NONE)
     p = judgments[columns].to_numpy(np.float64)
-    tempered = _tempered(np.nan_to_num(p), temperature)
+    chosen = _most_probable(judgments, np.nan_to_num(p))
+    tempered = (
+        _tempered(np.nan_to_num(p), temperature)
+        if temperature
+        else np.eye(p.shape[1])[chosen]
+    )
     below = np.cumsum(tempered, axis=1)[:, :-1]
     u = np.random.default_rng(seed).random(len(p))
     place = (below <= u[:, None]).sum(axis=1)
@@ -164,9 +169,20 @@ def _shown(judgments: pd.DataFrame, width: int) -> IntArray | FloatArray:
     return np.array(rows)[codes]
 
 
+def _most_probable(judgments: pd.DataFrame, p: FloatArray) -> IntArray:
+    """The place of the largest probability, from 0; of tied ones, the place recorded.
+
+    A tie was drawn when it was read; the first place would look like a preference.
+    """
+    first = p.argmax(axis=1)
+    if "position" not in judgments:
+        return first
+    recorded = judgments["position"].to_numpy(np.float64, na_value=1).astype(int) - 1
+    rows = np.arange(len(p))
+    return np.where(p[rows, recorded] == p[rows, first], recorded, first)
+
+
 def _tempered(p: FloatArray, temperature: float) -> FloatArray:
-    if temperature == 0:
-        return np.eye(p.shape[1])[p.argmax(axis=1)]
     top = np.where(p.max(axis=1, keepdims=True) > 0, p.max(axis=1, keepdims=True), 1.0)
     weights = (p / top) ** (1 / temperature)
     total = weights.sum(axis=1, keepdims=True)
@@ -442,7 +458,7 @@ def _without(
         np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - preference
     )
     p = _softmax(log)
-    return _rescored(part, p, np.nan_to_num(p).argmax(axis=1))
+    return _rescored(part, p, _most_probable(part, np.nan_to_num(p)))
 
 
 def _softmax(log: FloatArray) -> FloatArray:

@@ -69,14 +69,15 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def endpoint(answer, owned_by="someone", listing=None):
+def endpoint(answer, owned_by="someone", listing=None, any_name=False):
     """Serve `answer(payload, headers) -> (status, body, headers)`;
     yields its URL and payloads.
 
     A list holds one answer a call, and its last one for all further calls. The body is
     JSON or bytes; None cuts the connection; a function is called for pieces to send one
     by one. A ``Content-Length`` among the headers may promise more than comes.
-    `listing` answers for the list of models where that is not simply there.
+    `listing` answers for the list of models where that is not simply there. A model
+    that does not exist is refused, unless the server answers to `any_name`.
     """
     received = Payloads()
     if isinstance(answer, list):
@@ -97,9 +98,12 @@ def endpoint(answer, owned_by="someone", listing=None):
             self._send(*(listing() if listing else (200, models, {})))
 
         def do_POST(self):
-            received.paths.append(self.path)
             body = self.rfile.read(int(self.headers["Content-Length"]))
             payload = json.loads(body)
+            if payload.get("model") == "no-such-model" and not any_name:
+                self._send(404, {"error": "no such model"}, {})
+                return
+            received.paths.append(self.path)
             received.append(payload)
             received.headers.append({k.lower(): v for k, v in self.headers.items()})
             received.times.append(time.monotonic())

@@ -10,6 +10,7 @@ import time
 import urllib.request
 
 import numpy as np
+import pandas as pd
 import pytest
 from endpoint import decided, endpoint, levels
 from openai import OpenAI
@@ -114,16 +115,41 @@ def test_probabilities_are_closed_so_their_mass_is_missing(items):
     assert live.filter(like="probability_").sum(axis=1).to_numpy() == pytest.approx(1)
 
 
+def always_tied(body, headers):
+    """Tie the two levels whose texts come first in the alphabet, in every order."""
+    texts = [text for _, text in levels(body)]
+    best = sorted(texts)[:2]
+    shares = [0.35 if text in best else 0.3 / (len(texts) - 2) for text in texts]
+    return 200, decided(body, shares), {}
+
+
 @pytest.mark.in_turn
-def test_ties_favour_no_position(items):
+def test_ties_favour_no_position_and_no_level():
     """Rounded probabilities are often equal;
     the first of them would look like primacy.
     """
-    with endpoint(always([0.3, 0.3, 0.3, 0.05, 0.05])) as (url, _):
+    with endpoint(always_tied) as (url, _):
         live = rb.run(rb.plan(rb.load("minibench"), rb.balanced(5)), judge(url))
-    shares = live.position.value_counts(normalize=True).to_dict()
-    assert set(shares) == {1, 2, 3}
-    assert all(abs(share - 1 / 3) < 0.05 for share in shares.values())
+    shares = live.position.value_counts(normalize=True)
+    assert all(abs(share - 1 / 5) < 0.05 for share in shares)
+    levels_chosen = live.groupby("criterion", observed=True).score
+    assert (levels_chosen.nunique() == 2).all()
+
+
+def test_a_tie_has_one_draw_in_every_order_edit_and_repeat(items):
+    """A server that answers alike in every order shows no order effect."""
+    designs = (rb.balanced(5), rb.fixed(5, 3), rb.permutation.placebo(5, 6))
+    with endpoint(always_tied) as (url, _):
+        alone = pd.concat(rb.run(rb.plan(items, d), judge(url)) for d in designs)
+        in_one_call = rb.plan(items, rb.fixed(3, 1), template="criteria")
+        together = rb.run(in_one_call, judge(url))
+    by_item = alone.groupby("item_id", observed=True)
+    assert (by_item.score.nunique() == 1).all()
+    assert (by_item.position.nunique() > 1).all()
+    drawn = alone.set_index(alone.item_id.astype(str)).score.to_dict()
+    shown_first = together[together.criterion_position == 1]
+    for row in shown_first.itertuples():
+        assert row.score == drawn[f"{row.item_id}/{row.criterion}"]
 
 
 FAULTS = {  # what an answer has instead → what the reply's error says
@@ -316,11 +342,81 @@ def test_no_redirect_is_followed_and_a_lost_call_is_sent_again(items, shape):
         assert not any(name.startswith("x-stainless") for name in sent)
 
 
-def test_a_name_that_moves_is_refused_with_the_name_that_answered(items):
-    with endpoint(always([0.2] * 5, model="jev-1.13.0")) as (url, _):
-        own = rb.open_judge(f"decision:jev-latest@{url}")
-        with pytest.raises(JudgeError, match=r"'jev-1\.13\.0' answered; name that one"):
-            rb.run(rb.plan(items, rb.fixed(5, 1)), own)
+@pytest.mark.parametrize("name", ["jev-latest", "qwen:latest", "LATEST"])
+def test_a_name_that_moves_is_refused_before_anything_is_asked(name):
+    with pytest.raises(ValueError, match="give the name of a version"):
+        rb.open_judge(f"decision:{name}@http://127.0.0.1:9/v1")
+    rb.open_judge(f"decision:{name}@http://127.0.0.1:9/v1", check_model=False)
+
+
+def test_a_model_that_changes_in_the_middle_is_said(items, capsys):
+    names = iter(["m-2026-01-01"] * 8)
+
+    def answer(body, headers):
+        out = decided(body, [0.1, 0.2, 0.3, 0.25, 0.15])
+        out["meta"] = {"model": next(names, "m-2026-02-02"), "warnings": []}
+        return 200, out, {}
+
+    with endpoint(answer) as (url, _):
+        live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url, concurrency=1))
+    assert (live.status == "ok").all()
+    assert "the endpoint has changed its model" in capsys.readouterr().out
+
+
+def answer_with_note(note, shares):
+    def answer(body, headers):
+        out = decided(body, shares)
+        out["meta"] = {"model": "m", "warnings": [note]}
+        return 200, out, {}
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "rating: no usable read (got 'Der Text'); uniform",
+        "rating: Keine gültige Antwort («Der Text»), Gleichverteilung 20%",
+    ],
+)
+def test_equal_probabilities_with_a_note_in_any_language_are_no_answer(items, note):
+    plan = rb.plan(items, rb.fixed(5, 1))
+    with endpoint(answer_with_note(note, [0.2] * 5)) as (url, _):
+        declined = rb.run(plan, judge(url), store="store.sqlite")
+        again = rb.run(plan, judge(url), store="store.sqlite")
+    assert (declined.status == "unparsed").all()
+    (said,) = declined.server_note.unique()
+    assert "…" in said
+    assert "Der Text" not in said
+    pd.testing.assert_frame_equal(declined, again)  # from the store
+
+
+def test_a_note_beside_an_answer_is_kept_and_counted(items, capsys):
+    note = "rating: Only 32% of the model's probability landed on a label."
+    with endpoint(answer_with_note(note, [0.1, 0.2, 0.3, 0.25, 0.149])) as (url, _):
+        live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url))
+    assert (live.status == "ok").all()
+    assert '15 of 15 answers carry the note "Only …% of' in capsys.readouterr().out
+
+
+def test_equal_probabilities_without_a_note_are_counted(items, capsys):
+    with endpoint(always([0.2] * 5)) as (url, _):
+        live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url))
+    assert (live.status == "ok").all()
+    out = capsys.readouterr().out
+    assert "15 of 15 answers give every level the same probability" in out
+
+
+def test_a_server_that_answers_to_any_name_is_said_to(items):
+    def answer(body, headers):
+        rest = [0.1] * (len(levels(body)) - 1)
+        return 200, decided(body, [1 - sum(rest), *rest]), {}
+
+    with endpoint(answer, any_name=True) as (url, bodies):
+        live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url))
+    assert live.server_note.str.contains("answers to any model name").all()
+    assert [body["model"] for body in bodies].count("no-such-model") == 1
+    assert not any(text in str(bodies[0]) for text in items.response)
 
 
 def test_a_repeat_is_asked_again_since_no_server_promises_the_same_answer(items):

@@ -360,6 +360,7 @@ def share_lost(codes: Iterable[str]) -> float:
 _OF_A_TEXT = frozenset({
     *("request_id", "item_id", "key", "dataset", "group_id", "cluster_id", "candidate"),
     *("source", "status", "score", "position", "expected_score", "label_mass"),
+    "server_note",
     *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
 })  # fmt: skip
 

@@ -29,6 +29,7 @@ Answer = TypeVar("Answer")
 GROUPING = ("judge", "dataset", "design", *CONDITIONS)
 _ANSWER = re.compile(
     r"status|score|position|expected_score|label_mass|probability_\d+|response|key|seconds"
+    r"|server_note"
     r"|(prompt|cached|completion)_tokens"
 )
 _READ_COLUMNS = ("item_id", "cluster_id", "score")

@@ -92,6 +92,8 @@ SENTENCES: dict[str, str] = {
     "no_equivalence.lost": (
         "no verdict of equivalence, as more than {most:.0%} of the {what} are lost"
     ),
+    "noted": "{n} of {asked} answers carry the note {note!r}",
+    "flat": "{n} of {asked} answers give every level the same probability",
     "unread": (
         "{n} of {asked} texts have the same probabilities as a different text of their "
         "instruction in every read: the server may cut long texts. Shorten them, or "

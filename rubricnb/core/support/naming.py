@@ -37,8 +37,10 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     )
     judge_names = join_distinct(pd.concat([frame["judge"] for frame in judgments]))
     judge = "the judge" if judge_names == "unknown" else judge_names
+    noted = [f["server_note"].dropna() for f in judgments if "server_note" in f]
+    said = f"; its server notes {noted[0].iloc[0]!r}" if noted else ""
     raise CannotShow(
-        f"{judge} gave no score in any of {n_judgments:,} judgments ({outcomes}): "
+        f"{judge} gave no score in any of {n_judgments:,} judgments ({outcomes}{said}): "
         "see the line that the run printed; this page cannot say anything about the "
         "judge"
     )
