@@ -25,6 +25,7 @@ _GGUF_NUMBERS = dict(
     zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True)
 )
 _CONTROL = 3  # ggml's token type
+_MICRO_BATCH = 48  # tokens computed at once
 # of its weights
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _INSTALL = (
@@ -105,8 +106,8 @@ class EmbeddedJudge(OpenAIJudge):
         name = named or (weights.stem if path else _NAME)
         self.slug = f"{slug(name)}-embedded"
         self.identity = (
-            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights "
-            f"sha256:{sha256(weights)}"
+            f"llama.cpp (xllamacpp {version('xllamacpp')}) micro-batch {_MICRO_BATCH} "
+            f"weights sha256:{sha256(weights)}"
         )
         self.control_tokens = unknown(control_tokens(weights))
 
@@ -197,8 +198,12 @@ class _Engine:
         params.model.path = str(weights)
         params.n_ctx = context * slots
         params.n_parallel = slots
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-        params.n_batch = params.n_ubatch = 512
+        # Flash attention has three routines with different results: for 64 or more
+        # tokens at once, for fewer, and for one by several threads. What the cache
+        # holds would decide which, and with it the order of a rubric's levels.
+        params.n_batch, params.n_ubatch = 512, _MICRO_BATCH
+        params.cpuparams.n_threads = 1
+        params.cpuparams_batch.n_threads = threads
         # or a model with sliding windows computes every prompt anew
         params.swa_full = True
         params.hostnames = ["127.0.0.1"]

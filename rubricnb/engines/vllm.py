@@ -19,6 +19,7 @@ import math
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -51,6 +52,11 @@ _ON_CPU: dict[str, Any] = {
     # then turns the random generator back, which is impossible on a processor.
     "enable_chunked_prefill": False,
 }
+_INVARIANT_FROM = 9.0  # compute capability
+COMPANY = (
+    "what is computed together changes answers a little, so repeats are asked, and "
+    "another order of requests gives other labels in some reads"
+)
 # Requests handed over between two steps of the engine: it starts, and the first answers
 # are stored, while the rest of a long plan is still being prepared.
 _REQUESTS_PER_STEP = 256
@@ -72,6 +78,11 @@ class VLLMJudge:
         vLLM's name for the way in which the model marks its thinking, such as ``qwen3``
         or ``openai_gptoss``; the thinking is then cut off its answers, and has room
         unless the plan gives ``max_tokens``.
+    batch_invariant
+        Whether an answer depends on the request alone and not on what is computed with
+        it (vLLM's ``VLLM_BATCH_INVARIANT``), so that a greedy judge repeats bit for
+        bit. Default: on GPUs of compute capability 9.0 or higher, where vLLM documents
+        it; elsewhere the judge says that its answers depend on their company.
     engine
         Options of ``vllm.LLM``: tensor_parallel_size, max_model_len, quantization,
         revision, …
@@ -91,7 +102,7 @@ class VLLMJudge:
 
     source: Literal["live"] = "live"
     readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
-    deterministic = True
+    deterministic = False  # until it is opened where it can be batch-invariant
     spec = "vllm"
     is_free = True
     _open: ClassVar[list[VLLMJudge]] = []
@@ -102,25 +113,31 @@ class VLLMJudge:
         *,
         concurrency: int = 256,
         reasoning_parser: str | None = None,
+        batch_invariant: bool | None = None,
         **engine: Any,
     ) -> None:
         release, on_cpu = _release()
         weights = _checkpoint(model, engine.get("revision"))
+        _set_invariance(batch_invariant, on_cpu)
         if not on_cpu:
             _check_gpus(weights, engine.get("tensor_parallel_size", 1))
         options = (_ON_CPU if on_cpu else {}) | engine
         if reasoning_parser:
             options["reasoning_parser"] = reasoning_parser
         llm = _open(weights, options, on_cpu)
+        self.deterministic = _is_invariant(batch_invariant)
         config = llm.llm_engine.vllm_config
         dtype = str(config.model_config.dtype).removeprefix("torch.")
-        self.slug = f"{slug(model.rstrip('/'))}-vllm"
+        invariant = "-invariant" if self.deterministic else ""
+        self.slug = f"{slug(model.rstrip('/'))}-vllm{invariant}"
         precision = config.model_config.quantization or dtype
-        parts = [precision, reasoning_parser, f"weights sha256:{_sha256(weights)}"]
+        mode = "batch-invariant" if self.deterministic else ""
+        weights_hash = f"weights sha256:{_sha256(weights)}"
+        parts = [precision, mode, reasoning_parser, weights_hash]
         self.identity = f"vllm {release} {' '.join(filter(None, parts))}"
         self.concurrency = concurrency
         self._llm: Any = llm
-        self._closed = False
+        self._closed = self._said = False
         self._open.append(self)
         self._tokenizer = llm.get_tokenizer()
         self._tokens = Tokens(self._tokenizer)
@@ -134,6 +151,9 @@ class VLLMJudge:
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, `concurrency` at a time, as answers are finished."""
+        if not (self.deterministic or self._said):
+            self._said = True
+            print(f"{self.slug}: {COMPANY}", flush=True)
         source = enumerate(requests)
         running: dict[str, _Asked] = {}
         engine = self._llm.llm_engine
@@ -578,11 +598,46 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         ) from problem
 
 
+def _set_invariance(wanted: bool | None, on_cpu: bool) -> None:
+    """Set vLLM's batch-invariant mode, which it reads at its first import."""
+    if wanted and on_cpu:
+        raise ValueError(
+            "batch_invariant=True: vLLM has this mode on GPUs alone; leave it out"
+        )
+    if wanted is None:
+        wanted = not on_cpu and _capability() >= _INVARIANT_FROM
+    if "vllm" not in sys.modules:
+        os.environ["VLLM_BATCH_INVARIANT"] = str(int(wanted))
+
+
+def _is_invariant(wanted: bool | None) -> bool:
+    """Return whether the imported vLLM computes in its batch-invariant mode."""
+    import vllm.envs
+
+    # a release without the mode does not know the name
+    found = bool(getattr(vllm.envs, "VLLM_BATCH_INVARIANT", False))
+    if wanted not in (None, found):
+        raise JudgeError(
+            f"batch_invariant={wanted}, but this vLLM ({_release()[0]}) was imported "
+            f"with {found} or lacks the mode: restart Python, update vLLM, or pass "
+            f"batch_invariant={found}"
+        )
+    return found
+
+
+def _capability() -> float:
+    """Return the lowest compute capability of the GPUs here; 0 without one."""
+    return min((gpu["capability"] for gpu in gpus()), default=0.0)
+
+
 def gpus() -> list[dict[str, Any]]:
-    """Return ``name``, ``driver`` and ``free`` and ``total`` memory (MiB)
-    of every NVIDIA GPU.
+    """Return ``name``, ``driver``, ``free`` and ``total`` memory (MiB)
+    and ``capability`` of every NVIDIA GPU.
     """
-    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.free,memory.total"]
+    query = [
+        "nvidia-smi",
+        "--query-gpu=name,driver_version,memory.free,memory.total,compute_cap",
+    ]
     try:
         answer = subprocess.run(
             [*query, "--format=csv,noheader,nounits"],
@@ -592,10 +647,16 @@ def gpus() -> list[dict[str, Any]]:
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
-    rows = [line.split(", ") for line in answer.splitlines() if line.count(", ") == 3]
+    rows = [line.split(", ") for line in answer.splitlines() if line.count(", ") == 4]
     return [
-        {"name": name, "driver": driver, "free": int(free), "total": int(total)}
-        for name, driver, free, total in rows
+        {
+            "name": name,
+            "driver": driver,
+            "free": int(free),
+            "total": int(total),
+            "capability": float(capability),
+        }
+        for name, driver, free, total, capability in rows
         if free.isdigit() and total.isdigit()
     ]
 

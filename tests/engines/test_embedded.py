@@ -221,3 +221,47 @@ def test_a_damaged_gguf_is_an_error_with_its_name_not_a_crash(tmp_path):
     damaged.write_bytes(default_weights().read_bytes()[:100_000])
     with pytest.raises(ValueError, match=r"damaged\.gguf"):
         rb.open_judge(f"embedded:{damaged}")
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("threads", [1, 2])
+def test_company_cache_and_order_change_no_bit_of_an_answer(threads):
+    # The last one is long: one token behind 512 cached ones had a routine of its own.
+    asked = [
+        request(ordering, "logprobs", number=n, response=response)
+        for n, (ordering, response) in enumerate([
+            ((1, 2), "It is 4."), ((2, 1), "It is 4."),
+            ((3, 1, 2), "It is 4."), ((3, 2, 1), "It is 4."),
+            ((3, 4, 5, 1, 2), "It is 4."), ((1, 2, 3, 4, 5), "It is 4."),
+            (tuple(range(10, 0, -1)), "It is 4."), (tuple(range(1, 11)), "It is 4."),
+            ((2, 3, 1), "It is four, I think. " * 90),
+        ], 1)
+    ]  # fmt: skip
+
+    def answers(requests, **options):
+        judge = EmbeddedJudge(context=2048, threads=threads, **options)
+        found = [{r.request_id: r for r in judge.answer(part)} for part in requests]
+        judge.close()
+        return found
+
+    cold, warm, turned = answers([asked, asked, asked[::-1]])
+    (together,) = answers([asked[::2] + asked[1::2]], concurrency=3)
+    alone = [answers([[one]])[0] for one in (asked[3], asked[4], asked[-1])]
+    assert warm[9].prompt_tokens - warm[9].cached_tokens == 1
+    assert cold[4].cached_tokens > 0
+    assert turned[1].cached_tokens > 0
+    for others in (warm, turned, together, *alone):
+        for number, reply in others.items():
+            assert reply.probabilities == cold[number].probabilities, number
+
+
+def test_a_run_goes_on_with_answers_of_another_routine_by_no_identity(judge):
+    """Answers from before the routine was one have another identity: are asked anew."""
+    items = rb.load("minibench", n_items=3)
+    requests = rb.plan(items, rb.fixed(5, 1), readout="logprobs")
+    (row,) = rb.core.judge.judges().query("slug == @judge.slug").itertuples()
+    assert "micro-batch" in judge.identity
+    assert judge.identity != row.identity
+    answers = rb.run(requests, judge, ":memory:")
+    assert set(answers.source) == {"live"}
+    assert set(rb.run(requests, "embedded", ":memory:").source) == {"recorded"}

@@ -35,13 +35,13 @@ def weights(tmp_path):
     return folder
 
 
-H100 = "NVIDIA H100 80GB HBM3, 580.159.04, 81079, 81559"
+H100 = "NVIDIA H100 80GB HBM3, 580.159.04, 81079, 81559, 9.0"
 
 
 @pytest.mark.parametrize(
     ("lines", "names"),
-    [((), []), (("No devices were found",), []), (("NVIDIA X, 1, [N/A], [N/A]",), []),
-     ((H100, "NVIDIA A10, 580.1, 22000, 23028"), ["NVIDIA H100 80GB HBM3", (
+    [((), []), (("No devices were found",), []), (("NVIDIA X, 1, [N/A], [N/A], 9.0",), []),
+     ((H100, "NVIDIA A10, 580.1, 22000, 23028, 8.6"), ["NVIDIA H100 80GB HBM3", (
          "NVIDIA A10"
      )])],
 )  # fmt: skip
@@ -55,6 +55,7 @@ def test_cards_are_read_with_driver_and_memory(card, lines, names):
             "driver": "580.159.04",
             "free": 81079,
             "total": 81559,
+            "capability": 9.0,
         }
         assert found[0] == first
 
@@ -66,7 +67,7 @@ def test_without_a_gpu_one_line_says_so(monkeypatch, tmp_path, weights):
 
 
 def test_a_gpu_that_cannot_hold_the_weights_is_named_with_both_sizes(card, weights):
-    card("NVIDIA A10, 580.1, 2048, 23028")
+    card("NVIDIA A10, 580.1, 2048, 23028, 8.6")
     with pytest.raises(
         JudgeError, match=r"takes 3\.0 GiB.*NVIDIA A10 has 2\.0 GiB free of 22\.5"
     ):
@@ -74,7 +75,7 @@ def test_a_gpu_that_cannot_hold_the_weights_is_named_with_both_sizes(card, weigh
 
 
 def test_weights_are_shared_by_the_gpus_of_tensor_parallelism(card, weights):
-    card("NVIDIA A10, 580.1, 2048, 23028", "NVIDIA A10, 580.1, 2048, 23028")
+    card("NVIDIA A10, 580.1, 2048, 23028, 8.6", "NVIDIA A10, 580.1, 2048, 23028, 8.6")
     vllm._check_gpus(weights, 2)
 
 
@@ -90,3 +91,46 @@ def test_a_missing_cuda_library_is_one_line(monkeypatch, tmp_path, weights):
     ) as told:
         vllm._open(weights, {}, on_cpu=False)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted", "mode"),
+    [
+        ([H100], None, "1"),
+        ([H100], False, "0"),
+        ([H100, "NVIDIA A10, 580.1, 22000, 23028, 8.6"], None, "0"),
+        (["NVIDIA A10, 580.1, 22000, 23028, 8.6"], True, "1"),
+    ],
+)
+def test_batch_invariance_is_set_where_every_card_has_it(
+    card, monkeypatch, lines, wanted, mode
+):
+    card(*lines)
+    monkeypatch.setenv("VLLM_BATCH_INVARIANT", "before")
+    monkeypatch.delitem(sys.modules, "vllm", raising=False)
+    vllm._set_invariance(wanted, on_cpu=False)
+    assert os.environ["VLLM_BATCH_INVARIANT"] == mode
+
+
+def test_a_processor_has_no_batch_invariance():
+    with pytest.raises(ValueError, match="on GPUs alone"):
+        vllm._set_invariance(True, on_cpu=True)
+
+
+@pytest.mark.parametrize(
+    ("release", "found"), [("= True", True), ("_MISSING = 0", False)]
+)
+def test_a_release_without_the_mode_or_imported_before_it_was_set_is_named(
+    monkeypatch, tmp_path, release, found
+):
+    package = tmp_path / "stand-in" / "vllm"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "envs.py").write_text(f"VLLM_BATCH_INVARIANT{release}\n")
+    monkeypatch.syspath_prepend(package.parent)
+    for name in ("vllm", "vllm.envs"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(vllm, "_release", lambda: ("0.9.0", False))
+    assert vllm._is_invariant(None) is found
+    with pytest.raises(JudgeError, match=f"pass batch_invariant={found}"):
+        vllm._is_invariant(not found)

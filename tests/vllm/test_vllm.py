@@ -71,6 +71,22 @@ def request(
                    ): 24} | options)  # fmt: skip
 
 
+def test_a_judge_without_batch_invariance_says_so_once_and_repeats_are_asked(
+    judge, capfd
+):
+    if torch.cuda.is_available():
+        pytest.skip("a GPU may have the mode")
+    assert not judge.deterministic
+    assert "invariant" not in judge.identity + judge.slug
+    judge._said = False
+    for _ in range(2):
+        list(judge.answer([request((1, 2, 3), "logprobs")]))
+    assert capfd.readouterr().out.count("repeats are asked") == 1
+    items = rb.load("minibench", n_items=2)
+    requests = rb.plan(items, rb.fixed(5, 3), readout="logprobs")
+    assert rb.run(requests, judge, ":memory:").key.nunique() == 6
+
+
 def minibench(judge, n_items=2, **options):
     items = rb.load("minibench", n_items=n_items)
     return list(
