@@ -29,6 +29,7 @@ PUBLIC = {
         "load",
         "datasets",
         "published",
+        "reading",
         "judgments",
         "recordings",
         "load_recording",

@@ -10,7 +10,7 @@ from rubricnb.core.support import lazy
 _HOMES = {
     "rubricnb.sets.catalogue": "datasets load",
     "rubricnb.sets.describe": "describe described",
-    "rubricnb.files.elsewhere": "judgments",
+    "rubricnb.files.elsewhere": "judgments reading",
     "rubricnb.sets.others": "load_recording recordings",
     "rubricnb.sets.pairing": "pairs",
     "rubricnb.sets.papers": "VERDICTS claims published verdicts",

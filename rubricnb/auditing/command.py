@@ -16,8 +16,8 @@ from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
 from rubricnb.auditing.run import audit
 from rubricnb.core.frames import Items
 from rubricnb.core.judge import configured
-from rubricnb.files.elsewhere import judgments as judgments_from
-from rubricnb.files.logs import read_log
+from rubricnb.files.elsewhere import read_scores
+from rubricnb.files.own import read_texts
 from rubricnb.files.tables import table_of
 from rubricnb.sets.catalogue import load
 
@@ -40,6 +40,8 @@ class AuditOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     scores: str = ""
     failed: list[float] | None = None
+    reading: Path | None = None
+    decide: list[str] | None = None
     n_prompts: int | None = None
     n_items: int | None = None
     template: str = ""
@@ -211,6 +213,9 @@ class AuditOptions:
         """The texts: a dataset, the user's file, or none beside --judgments alone."""
         if self.judgments and not (self.data or self.path):
             return None
+        if self.path and not self.judgments and self._decided:
+            names = self._columns()[0]
+            return read_texts(self.path, self.rubric, names, self._decided).result()
         return load(
             self.data or ("csv" if self.path else "minibench"),
             path=self.path,
@@ -221,24 +226,27 @@ class AuditOptions:
     def _judgments(self, items: Items | None) -> pd.DataFrame | None:
         if not self.judgments:
             return None
-        return judgments_from(
+        return read_scores(
             self.judgments,
             items,
             self.scale,
+            decide=self._decided,
             columns=self._columns()[1],
             scores=self.scores.split(",") if self.scores else (),
             failed=self.failed or None,
             parser=self.parser or None,
-        )
+        ).result()
+
+    @property
+    def _decided(self) -> str | Path | list[str]:
+        return self.reading or self.decide or []
 
     def _columns(self) -> tuple[dict[str, str], dict[str, str]]:
         """Tell the columns' names of the texts from those of the judgments."""
         named = dict(self.columns)
         if not (self.path and self.judgments and named):
             return (named if self.path and not self.judgments else {}), named
-        is_log = self.judgments.suffix.lower() in (".json", ".eval")
-        scored = read_log(self.judgments) if is_log else table_of(self.judgments)[0]
-        known = table_of(self.path)[0]
+        scored, known = (table_of(path)[0] for path in (self.judgments, self.path))
         of_texts = {old: new for old, new in named.items() if old in known}
         return of_texts, {
             old: new

@@ -74,6 +74,7 @@ def findings(
     design = _design(single, int(status.sum())) | {
         "settings": None if settings is None else dict(settings),
         "looks": looks,
+        "read": list(answers[0].attrs.get("reading", [])),
     }
     table = with_verdicts(rows, _effective_clusters(single), design["span"])
     unseen = {

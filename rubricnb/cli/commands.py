@@ -127,6 +127,38 @@ def weights(
 
 
 @app.command()
+def read(
+    file: Annotated[Path, typer.Argument(help="File of scores, or of texts.")],
+    rubric: Annotated[Path | None, typer.Option(help="Rubrics of the texts.")] = None,
+    scale: Annotated[
+        tuple[float, float] | None, typer.Option(help="Scale of the scores.")
+    ] = None,
+    columns: Annotated[str, typer.Option(help="Rename columns: value=score.")] = "",
+    reading: Annotated[
+        Path | None, typer.Option(help="A reading that was saved; say what differs.")
+    ] = None,
+    decide: Annotated[
+        list[str] | None,
+        typer.Option("--as", help="Answer a question: 'COLUMN KEY: VALUE'."),
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the reading here.")] = None,
+) -> None:
+    """Say what the columns and the values of a file mean, and what is open."""
+    import rubricnb as rb
+
+    with errors():
+        names = named_values(columns.split(",") if columns else None, "columns")
+        decided = reading or decide or []
+        found = rb.reading(
+            file, None, scale, rubric=rubric, columns=names, decide=decided
+        )
+        typer.echo(str(found))
+        if save:
+            found.save(save)
+        found.result()
+
+
+@app.command()
 def audit(
     judge: Annotated[
         str, typer.Option(help="Judge to audit: embedded, openai:MODEL, …")
@@ -160,6 +192,13 @@ def audit(
         typer.Option(
             help="Number for a missing score or rating in --judgments; may be repeated."
         ),
+    ] = None,
+    reading: Annotated[
+        Path | None, typer.Option(help="What the file means (python -m rubricnb read).")
+    ] = None,
+    decide: Annotated[
+        list[str] | None,
+        typer.Option("--as", help="Answer a question about it: 'COLUMN KEY: VALUE'."),
     ] = None,
     n_prompts: Annotated[
         int | None, typer.Option(help="Draw this many prompts (clusters).")
@@ -251,6 +290,8 @@ def audit(
             path=path,
             rubric=rubric,
             judgments=judgments,
+            reading=reading,
+            decide=decide,
             scale=scale,
             columns=named_values(columns.split(",") if columns else None, "columns"),
             scores=scores,

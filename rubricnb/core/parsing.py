@@ -48,6 +48,9 @@ _COUNTER = (
 _BECAUSE = "因为|因為|由于|由於|理由|なぜなら|왜냐하면"
 
 
+_IN_LIST = "\0in a list"
+
+
 class Label(NamedTuple):
     """A label as it is written; it has no position if it is not on the scale."""
 
@@ -85,16 +88,24 @@ class JsonParser:
         key = self.key.casefold()
         # Where objects name a criterion each,
         # none of their scores is that of the whole.
-        whole = {"": found[key]} if key in found and len(named) < 2 else {}
+        whole = {"": found[key]} if key in found else {}
+        if not whole and len(named) == 1 and not found.get(_IN_LIST):
+            whole = {"": next(iter(named.values()))}
+        found.pop(_IN_LIST, None)
         return found | named | whole
 
     def _collect(
-        self, one: dict[str, Any], found: dict[str, Any], named: dict[str, Any]
+        self,
+        one: dict[str, Any],
+        found: dict[str, Any],
+        named: dict[str, Any],
+        in_list: bool = False,
     ) -> None:
         """Add an object's entries, and its score under the criterion
-        that it names, if it does.
+        that it names, if it does. A part in a list has no score of the whole.
         """
         entries, key = _folded(one), self.key.casefold()
+        inner = []
         for name, value in list(entries.items()):
             parts = value if isinstance(value, list) else [value]
             for part in map(
@@ -103,14 +114,21 @@ class JsonParser:
                 is_about = any(isinstance(part.get(n), str) for n in _NAMING_KEYS)
                 if key in part and not is_about and not isinstance(value, list):
                     entries[name] = part[key]
+                    inner.append(part[key])
                 elif is_about or not isinstance(value, list):
-                    self._collect(part, found, named)
-        found |= entries
+                    is_part = in_list or isinstance(value, list)
+                    self._collect(part, found, named, is_part)
+        if key not in entries and len(inner) == 1:
+            entries[key] = inner[0]
         about = next(
             (entries[n] for n in _NAMING_KEYS if isinstance(entries.get(n), str)), ""
         )
-        if about and key in entries:
-            named[about.strip().casefold()] = entries[key]
+        if key in entries and (about or in_list):
+            if about:
+                named[about.strip().casefold()] = entries[key]
+            del entries[key]
+            found[_IN_LIST] = in_list
+        found |= entries
 
 
 Parser: TypeAlias = re.Pattern[str] | Callable[[str], Any]

@@ -185,7 +185,7 @@ def _check_ratings(
     for name in (name for name in (column, f"{column}_ratings") if name in items):
         single = (
             items[name].set_axis(range(len(items))).dropna().explode().astype("float64")
-        )
+        ).dropna()  # a person who gave no rating
         low, high = ends[single.index].T
         outside = single.index[~single.between(low, high)]
         if len(outside):

@@ -339,6 +339,8 @@ def _parsed(text: str, where: str) -> dict[str, Any] | None:
     """Parse a line; None if it is the end of a file whose download was cut."""
     try:
         line = json.loads(text)
+        if "key" in line:  # Gemini's name for it
+            line["custom_id"] = line["key"]
         is_answer = "custom_id" in line and ("response" in line or "method" not in line)
     except (ValueError, TypeError, RecursionError):
         if text.startswith("{") and not text.endswith("\n"):
@@ -381,15 +383,47 @@ def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
 
 
 def _response(line: dict[str, Any]) -> dict[str, Any]:
-    response = line.get("response")
+    response = line.get("response") or line.get("result")  # the latter is Anthropic's
     return response if isinstance(response, dict) else {}
 
 
 def _body(line: dict[str, Any]) -> dict[str, Any] | None:
-    """The endpoint's answer, if the line has one."""
-    body = _response(line).get("body")
-    return (
-        body
-        if _response(line).get("status_code") == 200 and isinstance(body, dict)
-        else None
-    )
+    """The endpoint's answer, if the line has one, in the form of a chat completion."""
+    response = _response(line)
+    body = response.get("body") or response.get("message") or response
+    is_done = str(response.get("status_code", 200)) == "200"
+    return _as_chat(body) if is_done and isinstance(body, dict) else None
+
+
+def _as_chat(body: dict[str, Any]) -> dict[str, Any] | None:
+    """Return an answer of another interface in the form of a chat completion.
+
+    Those are OpenAI's ``/v1/responses`` (``output``), Gemini's (``candidates``) and
+    Anthropic's messages (``content``).
+    """
+    if "choices" in body:
+        return body
+    one: dict[str, Any] = next(iter(body.get("candidates") or ()), {})
+    told = one.get("content") or {}
+    parts = [*(told.get("parts") or ()), *(body.get("content") or ())]
+    for answer in body.get("output") or ():
+        parts += answer.get("content") or () if answer.get("type") == "message" else ()
+    ended = one.get("finishReason") or body.get("stop_reason")
+    ended = ended or (body.get("incomplete_details") or {}).get("reason")
+    if not (parts or ended):
+        return None
+    is_thought = [p.get("thought") or p.get("type") == "thinking" for p in parts]
+    texts = [
+        p.get("text") or "" for p, t in zip(parts, is_thought, strict=True) if not t
+    ]
+    usage = body.get("usage") or body.get("usageMetadata") or {}
+    tokens = {
+        "prompt_tokens": usage.get("input_tokens") or usage.get("promptTokenCount"),
+        "completion_tokens": usage.get("output_tokens")
+        or usage.get("candidatesTokenCount"),
+    }
+    return {
+        "model": body.get("model") or body.get("modelVersion"),
+        "choices": [{"message": {"content": "".join(texts)}, "finish_reason": ended}],
+        "usage": {name: number for name, number in tokens.items() if number},
+    }

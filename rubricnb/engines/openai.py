@@ -420,7 +420,9 @@ class _Call(Call):
         # OpenRouter's: the one adds to the other
         if "provider" in body and "provider" in extra:
             extra = extra | {"provider": body["provider"] | extra["provider"]}
-        self.last = yield path, body | extra
+        # None leaves a parameter out that a host refuses, such as temperature.
+        sent = {k: given for k, given in (body | extra).items() if given is not None}
+        self.last = yield path, sent
         return self._received(self.last, prefill)
 
     def _received(
@@ -521,7 +523,11 @@ _REASONS: dict[Finish, str] = {
 }
 _FINISH = {word: finish for finish, words in _REASONS.items() for word in words.split()}
 _WAYS_OUT = {  # by the parameter that an endpoint complains of
-    "temperature": "; plan with temperature=1.0, the only one this model has",
+    "temperature": (
+        "; plan with temperature=1.0 if that is the only one this model has, or leave "
+        "it out: extra={'temperature': None}"
+    ),
+    "seed": "; leave it out: extra={'seed': None}",
     "max_tokens": '; open the judge with server="openai" if the server is OpenAI\'s own',
 }
 _OTHER_READOUTS = (

@@ -4,10 +4,11 @@ that the statistics read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -27,23 +28,29 @@ from rubricnb.core.frames import (
 from rubricnb.core.parsing import labels_found, parser_of
 from rubricnb.core.permutation import balanced, decode, fixed, ranks, williams
 from rubricnb.core.rubrics import label_scores
+from rubricnb.core.support.counting import binned
 from rubricnb.core.support.hashing import hash64, mix64
 from rubricnb.core.thoughts import without_thoughts
 from rubricnb.files.cells import (
-    Labels,
+    EMPTY,
+    FAILED,
+    GAPS,
+    Levels,
     as_ids,
     as_numbers,
-    as_scores,
     as_text,
+    distinct,
     is_missing,
-    read_ratings,
-    texts_of,
+    literal,
+    numeric_labels,
+    understand,
     without_spaces,
-    word_labels,
 )
-from rubricnb.files.logs import read_log
+from rubricnb.files.own import read_texts
+from rubricnb.files.people import columns_of_people, join_columns, read_ratings
+from rubricnb.files.reading import Decisions, Reading
 from rubricnb.files.repeats import cells_of, number_reads, without_copies_by_raters
-from rubricnb.files.tables import are_empty, name_columns, require, table_of
+from rubricnb.files.tables import are_gaps, name_columns, require, table_of
 
 Scale = tuple[float, float]
 IntArray = NDArray[np.int64]
@@ -196,54 +203,142 @@ def judgments(
     judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
     [0.0, 0.5, nan, nan]
     """
-    is_read = all(
-        option is None for option in (items, scale, columns, failed, scores or None)
-    )
+    options = (items, scale, columns, failed, parser, scores or None)
+    is_read = all(option is None for option in options)
     if is_read and isinstance(table, Judgments) and hasattr(table, "rated"):
         return table
+    if isinstance(table, Reading):
+        if not is_read:
+            raise ValueError("the reading has the options: give them to rb.reading")
+        return cast(Judgments, table.result())
+    how = {"columns": columns, "scores": scores, "failed": failed, "parser": parser}
+    return cast(Judgments, read_scores(table, items, scale, **how).result())
+
+
+def reading(
+    table: Any,
+    items: pd.DataFrame | None = None,
+    scale: Scale | Mapping[str, Scale] | None = None,
+    *,
+    rubric: Any = None,
+    decide: Decisions = (),
+    **how: Any,
+) -> Reading:
+    """Say what a file means, before a number is computed from it.
+
+    Parameters
+    ----------
+    table, items, scale
+        As `judgments` takes them.
+    rubric
+        Of a table of texts: its rubrics, as `load` takes them.
+    decide
+        Lines ``COLUMN KEY: VALUE`` that answer the questions of a reading, or the file
+        of one that was saved. A table that no longer fits that one is refused.
+    how
+        ``columns``, and of scores ``scores``, ``failed`` and ``parser``, as `judgments`
+        takes them.
+
+    Returns
+    -------
+    Reading
+        Printed, it is YAML: the table, the role of each column, the classes of its
+        values with counts and first examples, and the ``questions`` that are open.
+        `judgments` and `load` take it in place of the table; ``save(PATH)`` writes it.
+
+    Raises
+    ------
+    ValueError
+        The table cannot be read at all; `judgments` names the reasons.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> log = [{"item_id": "a", "score": 1, "error": None},
+    ...        {"item_id": "b", "score": 3, "error": "late"}]
+    >>> read = rb.reading(log, scale=(1, 5))
+    judgments: 1 rows say in 'error' that they failed: they are errors, and have no score
+    judgments: 1 scores are removed, as their status is not ok
+    >>> read.questions[0].readings
+    {'failed': 'these rows have no score', 'scored': 'they have the score that is written'}
+    >>> read = rb.reading(log, scale=(1, 5), decide=["error rows: scored"])
+    >>> rb.judgments(read).score.tolist()
+    [1, 3]
+    """
+    if rubric is not None:
+        return read_texts(table, rubric, how.get("columns"), decide)
+    return read_scores(table, items, scale, decide=decide, **how)
+
+
+def read_scores(
+    table: Any,
+    items: pd.DataFrame | None = None,
+    scale: Scale | Mapping[str, Scale] | None = None,
+    *,
+    decide: Decisions = (),
+    **how: Any,
+) -> Reading:
+    """Read a table of scores; return what it means (see `judgments`)."""
+    reading = Reading("judgments", decide)
+    result = None
+    try:
+        result = _understood(reading, table, items, scale, **how)
+    except ValueError:
+        if not reading.questions:  # they come first
+            raise
+    return reading.close(result)
+
+
+def _understood(
+    reading: Reading,
+    table: Any,
+    items: pd.DataFrame | None,
+    scale: Scale | Mapping[str, Scale] | None,
+    columns: Mapping[str, str] | None = None,
+    scores: Sequence[str] = (),
+    failed: float | Sequence[float] | None = None,
+    parser: Any = None,
+) -> Judgments:
     if items is not None and not isinstance(items, pd.DataFrame):
         raise ValueError(
             "items are the texts that were judged, as rb.load('csv', path=…, rubric=…) "
             f"returns them, not {type(items).__name__}"
         )
-    read, what, separator = _read(table)
-    own_scale = read.attrs.get("scale")
+    raw, what, reading.separator = table_of(table)
+    own_scale, words = raw.attrs.get("scale"), raw.attrs.get("words") or {}
+    reading.failed = tuple(np.atleast_1d([] if failed is None else failed).tolist())
     scale = own_scale if scale is None and items is None else scale
-    frame = _columns(
-        _melted(name_columns(read, what, columns, _RENAMED), scores, what), what
-    )
-    frame, rated, item = _matched(frame, items)
+    frame = name_columns(raw, what, columns, _RENAMED, reading)
+    frame = _melted(_with_people(frame, scores, what), scores, what)
+    frame, rated, item = _matched(_columns(frame, what), items)
     frame["replicate"] = number_reads(
         frame, rated["item_id"].iloc[item].set_axis(frame.index)
     )
-    which, scales = _scales(rated, scale, items)
-    low, high = np.array([(own[0], own[-1]) for own in scales])[which].T
+    which, ends = _scales(rated, scale, items)
+    low, high = np.array([(own[0], own[-1]) for own in ends])[which].T
     _refuse_other_scale(own_scale if scale is None else None, low, high, what)
+    reading.document["table"]["scale"] = ", ".join(
+        sorted({f"{own[0]:g}..{own[-1]:g}" for own in ends})
+    )
     rubrics = getattr(items, "rubrics", None)
-    labels = None if rubrics is None else label_scores(rubrics)
     # Scores on another scale than the rubric's,
     # or from an export of this package, are no labels.
     is_own = {"request_id", "ordering", "position"} <= set(frame)
-    named = word_labels(labels) if is_own or (labels and scale is not None) else labels
-    ids = rated["rubric_id"].to_numpy()[item] if labels else np.array([], dtype=object)
-    written = frame["score"] if parser is None else _parsed_scores(frame, parser)
-    score = as_scores(
-        written, low[item], high[item], named, ids, separator, "judgments"
-    )
-    marks = [] if failed is None else [float(f) for f in np.atleast_1d(failed)]
-    _read_scores(frame, score.to_numpy(), low[item], high[item], marks, rubrics)
-    rated = _with_ratings(rated, items, (low, high), labels, separator, marks)
-    low, high = low[item], high[item]
-    if named:
-        _read_levels(frame, named, ids)
-        if "expected_score" in frame:
-            means = as_scores(frame["expected_score"], low, high, named, ids, separator)
-            frame["expected_score"] = means
+    by_word = is_own or (rubrics is not None and scale is not None)
+    number, levels = _levels(rated, which, ends, rubrics, words, by_word)
+    if parser is not None:
+        frame["score"] = _parsed_scores(frame, parser)
+    _read_scores(frame, item, number, levels, reading)
+    rated = _with_ratings(rated, items, (number, levels), reading)
+    if rubrics is not None:
+        _read_levels(frame, number[item], levels)
+    if "expected_score" in frame:
+        means = understand(frame["expected_score"], number[item], levels, reading)
+        frame["expected_score"] = means.value
     counts = [
-        len(own) if scale is None or np.ptp(own) == len(own) - 1 else 0
-        for own in scales
+        len(own) if scale is None or np.ptp(own) == len(own) - 1 else 0 for own in ends
     ]
-    _read_orderings(frame, low, high, np.array(counts)[which[item]])
+    _read_orderings(frame, low[item], high[item], np.array(counts)[which[item]])
     _fill(frame, rated, item)
     frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
     unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
@@ -260,18 +355,46 @@ def judgments(
     ]
     out = Judgments(frame[[*order, *rest]])
     out.rated = rated
+    out.attrs["reading"] = reading.lines
     return out
 
 
-def _read(table: Any) -> tuple[pd.DataFrame, str, str]:
-    """Return the rows of a table or log, its name, and what separates its values."""
-    if isinstance(table, str | Path) and Path(table).suffix.lower() in (
-        ".json",
-        ".eval",
-    ):
-        return read_log(Path(table)), Path(table).name, ","
-    frame, what, separator = table_of(table)
-    return (frame.mask(frame.apply(are_empty)) if separator else frame), what, separator
+def _with_people(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFrame:
+    """Join columns such as ``human_1``, which hold one person's ratings each."""
+    found = columns_of_people(frame, scores)
+    for people in found.values():
+        print(f"{what}: {', '.join(people)} are read as the ratings of one person each")
+    return join_columns(frame, found)
+
+
+def _levels(
+    rated: Items,
+    which: IntArray,
+    ends: Sequence[FloatArray],
+    rubrics: pd.DataFrame | None,
+    words: Mapping[str, float],
+    by_word: bool,
+) -> tuple[IntArray, list[Levels]]:
+    """Return the number of each item's levels, and those."""
+    rubric, names = np.zeros(len(rated), np.int64), pd.Index([""])
+    labels: Mapping[str, Mapping[str, float]] = {"": {}}
+    if rubrics is not None:
+        rubric, names = pd.factorize(rated["rubric_id"].astype("str"))
+        labels = label_scores(rubrics)
+    number, pairs = pd.factorize(which * len(names) + rubric)
+    levels = []
+    for pair in pairs:
+        scale, name = ends[pair // len(names)], names[pair % len(names)]
+        own = labels[name]
+        if by_word:
+            numbers = set(numeric_labels(own))
+            own = {
+                w: s
+                for w, s in own.items()
+                if not numeric_labels({w: s}).keys() & numbers
+            }
+        levels.append(Levels(float(scale[0]), float(scale[-1]), own, name, words))
+    return number, levels
 
 
 def _refuse_other_scale(
@@ -298,35 +421,28 @@ def _rescale(low: float, high: float) -> str:
 def _with_ratings(
     rated: Items,
     items: pd.DataFrame | None,
-    ends: tuple[FloatArray, FloatArray],
-    labels: Labels | None,
-    separator: str,
-    failed: Sequence[float],
+    scales: tuple[IntArray, list[Levels]],
+    reading: Reading,
 ) -> Items:
     """Read the ratings that came with the table;
     those of loaded items have been read already.
     """
-    item_columns = [] if items is None or labels is None else [*items.columns]
+    rubrics = getattr(items, "rubrics", None)
+    read_already = () if rubrics is None or items is None else items.columns
     raw = [
         c
         for c in ("human", "human_ratings", "gold")
-        if c in rated and c not in item_columns
+        if c in rated and c not in read_already
     ]
     if not raw:
         return rated
-    if labels is not None and items is not None:
-        levels = items.rubrics.groupby("rubric_id", observed=True)["score"].agg(
-            ["min", "max"]
-        )
-        ends = tuple(
-            levels.loc[rated["rubric_id"].astype("str")].to_numpy(np.float64).T
-        )
-    rated = _without_foreign_ratings(rated, ends)
-    about = [c for c in ("item_id", "rubric_id") if c in rated]
-    raw_ratings = pd.DataFrame(rated[[*about, *raw]]).set_axis(rated["item_id"])
-    read = read_ratings(
-        raw_ratings, *ends, labels, "judgments", separator, failed
-    ).drop(columns=about)
+    which, levels = scales
+    if rubrics is not None:
+        which, ends = scales_of(rated)
+        which, levels = _levels(rated, which, ends, rubrics, {}, False)
+    rated = _without_foreign_ratings(rated, which, levels)
+    cells = pd.DataFrame(rated[raw]).set_axis(rated["item_id"])
+    read = read_ratings(cells, which, levels, reading)
     out = rated.drop(columns=raw)
     for name in read:
         out[name] = read[name].to_numpy()
@@ -334,7 +450,7 @@ def _with_ratings(
 
 
 def _without_foreign_ratings(
-    rated: Items, ends: tuple[FloatArray, FloatArray]
+    rated: Items, which: IntArray, levels: Sequence[Levels]
 ) -> Items:
     """Leave criteria unrated whose scale does not hold the one rating
     that a text has for all.
@@ -342,14 +458,12 @@ def _without_foreign_ratings(
     A log may give a text one rating and several scores on different scales: the rating
     is on the scale of one of them.
     """
-    low, high = (
-        np.broadcast_to(np.asarray(end, np.float64), len(rated)) for end in ends
-    )
     if (
         not {"human", "text_id", "criterion"} <= set(rated)
-        or len(set(zip(low, high, strict=True))) < 2
+        or len({own[:2] for own in levels}) < 2
     ):
         return rated
+    low, high = np.array([own[:2] for own in levels])[which].T
     numbers = as_numbers(rated["human"])
     if (numbers.groupby(rated["text_id"].to_numpy()).nunique() > 1).any():
         return rated  # every criterion has ratings of its own
@@ -387,6 +501,16 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
     """Give each criterion's score a row, where a column holds a criterion's scores."""
     names = list(scores)
     require(frame, names, what)
+    held = next((c for c in ("score", "scores") if c in frame), "") if not names else ""
+    if (
+        held
+        and len(frame)
+        and frame[held].map(lambda cell: isinstance(cell, Mapping)).all()
+    ):
+        parts = pd.DataFrame(frame[held].tolist(), frame.index)
+        if "score" not in parts:  # a record holds {criterion: score}
+            names = [str(name) for name in parts]
+            frame = frame.drop(columns=held).join(parts.set_axis(names, axis=1))
     if not names:
         return frame
     if both := {"score", "criterion"} & set(frame):
@@ -423,13 +547,11 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], what)
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
+    blank = {c: gaps for c in frame if (gaps := are_gaps(frame[c])).any()}
+    frame = frame.assign(**{c: frame[c].mask(gaps) for c, gaps in blank.items()})
     frame = _with_known_conditions(pd.DataFrame(frame), what)
     for name in frame.columns[frame.columns.str.fullmatch("|".join(_NUMBERS))]:
-        numbers = as_numbers(frame[name])
-        _refuse(
-            frame[name], numbers.isna() & ~is_missing(frame[name]), "is not a number"
-        )
-        frame[name] = numbers
+        frame[name] = as_numbers(frame[name])
     for name in frame.columns.intersection([*_TEXTS, *_WITHIN]):
         if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
@@ -459,12 +581,17 @@ def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         written = frame[name].astype("object").dropna().map(as_text).drop_duplicates()
         if not len(written):
             continue
-        values = texts_of(written).str.strip().str.casefold()
+        values = written.astype("str").str.strip().str.casefold()
         strange = values[~values.str.fullmatch(pattern)]
         if len(strange):
             names[name] = (
                 f"holds {strange.iloc[0][:40]!r}, and no value of this condition"
             )
+    for name in frame.columns[frame.columns.str.fullmatch("|".join(_NUMBERS))]:
+        strange = as_numbers(frame[name]).isna() & ~is_missing(frame[name])
+        if strange.any() and not name.startswith("prob"):
+            first = as_text(frame[name][strange].iloc[0])
+            names[name] = f"holds {first[:40]!r}, and no number"
     if _is_a_prompt_each(frame):
         names["template"] = "holds another text for every item"
     if "position" in frame and "ordering" not in frame:
@@ -496,14 +623,14 @@ def _names(values: pd.Series) -> pd.Series:
             lambda v: "/".join(map(str, v)) if isinstance(v, list) else as_text(v),
             na_action="ignore",
         )
-    given = pd.Categorical(values)
-    texts = [as_text(name) for name in given.categories]
-    if str(values.name).endswith("_id"):
-        texts = as_ids(texts, str(values.name), "judgments")
-    else:
-        texts = without_spaces(texts, str(values.name), "judgments")
-    codes, distinct = pd.factorize(np.array(texts, dtype=object))
-    names = pd.Categorical.from_codes(np.append(codes, -1)[given.codes], distinct)
+    code, found = pd.factorize(values)
+    texts = [as_text(name) for name in found]
+    clean = as_ids if str(values.name).endswith("_id") else without_spaces
+    texts = clean(texts, str(values.name), "judgments")
+    if len(set(texts)) < len(texts):
+        codes, texts = pd.factorize(np.array(texts, dtype=object))
+        code = np.append(codes, -1)[code]
+    names = pd.Categorical.from_codes(code, pd.Index(texts, dtype="str"))
     return pd.Series(names, values.index, name=values.name)
 
 
@@ -669,58 +796,54 @@ def _is_scale(scale: Any) -> bool:
 
 def _read_scores(
     frame: pd.DataFrame,
-    score: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    failed: Sequence[float],
-    rubrics: pd.DataFrame | None,
+    item: IntArray,
+    number: IntArray,
+    levels: Sequence[Levels],
+    reading: Reading,
 ) -> None:
     """Set status and score; a score counts if it is a finite number on its scale."""
-    is_none, is_marked = np.isnan(score), np.isin(score, failed)
+    written = frame["score"]
+    if written.dtype == object or (
+        written.dtype == "str" and written.str.startswith("{").any()
+    ):
+        written = written.astype("object").map(_in_object)
+    score, kind = understand(written, number[item], levels, reading)
+    is_marked = (kind == FAILED) | np.isin(score, reading.failed)
+    low, high = np.array([own[:2] for own in levels])[number[item]].T
+    is_none = np.isnan(score)
     _refuse_shares(frame["score"], np.where(is_marked, np.nan, score), low, high)
     is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
-    is_unread = is_none.copy()
-    is_unread[is_none] = (
-        frame["score"][is_none].map(as_text).astype("str").str.strip() != ""
-    )
+    is_unread = is_none & (kind != EMPTY) & ~is_marked
+    reading.note("score", np.where(is_marked, FAILED, kind), frame["score"])
     span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
     reasons = [
-        f"marked {', '.join(f'{mark:g}' for mark in failed)}",
+        f"marked {', '.join(f'{mark:g}' for mark in reading.failed)}",
         f"off the scale {span}",
         "not a number",
     ]
     why = np.select([is_marked, is_off, is_unread], reasons, "").astype(object)
     # unparsed, out_of_range, ok
     codes = np.select([is_none | is_marked, is_off], [1, 2], 0)
-    if "status" in frame:
-        given = pd.Index(STATUSES).get_indexer(frame["status"])
-        allowed = (
-            f"{', '.join(STATUSES)}; if it means something else: columns={{'status': "
-            f"'other'}}"
-        )
-        _refuse(
-            frame["status"],
-            frame["status"].notna() & (given < 0),
-            f"is not one of {allowed}",
-        )
+    given = _given_status(frame)
+    if (failure := _failures(frame, score, low, reading)) is not None:
+        rows = failure != ""
+        given = np.full(len(frame), -1) if given is None else given
+        given[rows & (given < 1)] = STATUSES.index("error")
+    if given is not None:
         codes, why[given > 0] = np.where(given > 0, given, codes), ""
         if blanked := int((~is_none & (given > 0)).sum()):
             print(
                 f"judgments: {blanked:,} scores are removed, as their status is not ok"
             )
-    elif n_empty := int((is_none & ~is_unread).sum()):
+    elif n_empty := int((is_none & ~is_unread & ~is_marked).sum()):
         print(
             f"judgments: {n_empty:,} of {len(frame):,} scores are unparsed (the cell "
             "is empty)"
         )
     ok, lost = codes == 0, why != ""
-    if lost.any() and not ok.any() and not is_missing(frame["score"]).all():
-        hint = (
-            "pass the right scale=, items whose rubric has such labels, or another "
-            "score column; write yes as 1; of answers such as 'Score: 4': "
-            "parser='Score: (\\d)'"
-        )
-        _refuse(frame["score"], lost, f"is {why[lost][0]}, as all others; {hint}")
+    if lost.any() and not ok.any() and not is_missing(written).all():
+        _refuse(frame["score"], lost, f"is {why[lost][0]}, as all others; {_ALL_LOST}")
+    _name_lost_criteria(frame, ok, lost, reading)
     for reason in pd.unique(why[lost]):
         rows = np.flatnonzero(why == reason)
         print(
@@ -728,7 +851,9 @@ def _read_scores(
             f"{STATUSES[codes[rows[0]]]} ({reason}), the first in row "
             f"{frame.index[rows[0]]}: {as_text(frame['score'].iloc[rows[0]])}"
         )
-    if lost.any():
+    if failure is not None:
+        why = np.where(failure != "", failure, why)
+    if (why != "").any():
         noted = (
             frame.get("reason", pd.Series("", frame.index)).astype("object").fillna("")
         )
@@ -736,6 +861,108 @@ def _read_scores(
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
     scores = pd.Series(np.where(ok, score, np.nan), frame.index)
     frame["score"] = scores.astype(score_dtype(scores, "Int8"))
+
+
+_ALL_LOST = (
+    "pass the right scale=, items whose rubric has such labels, or another score "
+    "column; write yes as 1; of answers such as 'Score: 4': parser='Score: (\\d)'"
+)
+_FAILURES = re.compile(
+    "(is_|has_|judge_|grader_|pars(e|ing)_|evaluation_)?(errors?|exception|failures?)|na",
+    re.IGNORECASE,
+)
+_NO_FAILURE = ("", *GAPS, "false", "0", "no", "ok", "[]", "{}")
+
+
+def _in_object(cell: Any) -> Any:
+    """Return the score in a cell that is an object, or its text (Phoenix)."""
+    if isinstance(cell, str) and cell[:1] == "{":
+        cell = literal(cell)
+    if isinstance(cell, Mapping) and {"score", "label"} & set(cell):
+        score = cell.get("score")
+        return cell.get("label") if score is None else score
+    return cell
+
+
+def _given_status(frame: pd.DataFrame) -> IntArray | None:
+    if "status" not in frame:
+        return None
+    given = pd.Index(STATUSES).get_indexer(frame["status"])
+    _refuse(
+        frame["status"],
+        frame["status"].notna() & (given < 0),
+        f"is not one of {', '.join(STATUSES)}; if it means something else: "
+        "columns={'status': 'other'}",
+    )
+    return given
+
+
+def _failures(
+    frame: pd.DataFrame, score: FloatArray, low: FloatArray, reading: Reading
+) -> NDArray[np.object_] | None:
+    """Return what a column says about failures, "" where there was none.
+
+    A harness may write the lowest score beside one; beside other scores it is a
+    question whether the column is about failures of the judge.
+    """
+    found = None
+    for column in (c for c in frame if _FAILURES.fullmatch(str(c))):
+        code, texts = distinct(frame[column])
+        is_failure = ~texts.str.casefold().isin(_NO_FAILURE).to_numpy()
+        numbers = as_numbers(texts[is_failure])
+        if not is_failure.any() or (numbers.notna() & (numbers != 1)).any():
+            continue  # a measure of errors
+        rows = is_failure[code]
+        beside = rows & (score > low)
+        if beside.any():
+            row = beside.argmax()
+            said = as_text(frame[column].iloc[row])[:40]
+            meaning = reading.ask(
+                str(column),
+                "rows",
+                f"judgments: row {frame.index[row]}, column {column!r}: {said!r} stands "
+                f"beside the score {score[row]:g}",
+                {
+                    "failed": "these rows have no score",
+                    "scored": "they have the score that is written",
+                },
+            )
+            if meaning == "scored":
+                continue
+        reading.say(
+            f"judgments: {rows.sum():,} rows say in {str(column)!r} that they failed: "
+            "they are errors, and have no score"
+        )
+        found = np.full(len(frame), "", object) if found is None else found
+        words = texts.str.slice(0, 200).to_numpy(object)
+        found = np.where(rows & (found == ""), words[code], found)
+    return found
+
+
+def _name_lost_criteria(
+    frame: pd.DataFrame,
+    ok: NDArray[np.bool_],
+    lost: NDArray[np.bool_],
+    reading: Reading,
+) -> None:
+    """Ask about a criterion, or a judge, that has lost all of its scores."""
+    names = [c for c in ("criterion", "judge") if c in frame]
+    if not names or not lost.any():
+        return
+    group = cells_of(frame[names])
+    n_ok, n_lost = binned(group, weights=ok), binned(group, weights=lost)
+    for one in np.flatnonzero((n_ok == 0) & (n_lost > 0)):
+        rows = np.flatnonzero((group == one) & lost)
+        first = as_text(frame["score"].iloc[rows[0]])
+        whose = ", ".join(str(frame[c].iloc[rows[0]]) for c in names)
+        reading.ask(
+            whose,
+            "scores",
+            f"judgments: none of the {len(rows):,} scores of {whose} is a number on "
+            f"its scale, the first in row {frame.index[rows[0]]}: {first!r}; give its "
+            "scale, or a rubric with such labels, or say that they are lost",
+            {"lost": "all of them are unparsed"},
+        )
 
 
 def _refuse_shares(
@@ -772,26 +999,30 @@ def _refuse_shares(
     )
 
 
-def _read_levels(frame: pd.DataFrame, labels: Labels, ids: NDArray[Any]) -> None:
+def _read_levels(
+    frame: pd.DataFrame, which: IntArray, levels: Sequence[Levels]
+) -> None:
     """Name levels by their scores in the columns of conditions
     that name them by their labels.
     """
     for name in frame.columns.intersection(["ordering", "reference_score", "exemplar"]):
-        written = frame[name].astype("object")
-        pairs = pd.MultiIndex.from_arrays([ids, written])
-        scores = {
-            pair: _by_scores(str(pair[1]), labels[pair[0]])
-            for pair in pairs[written.notna()].unique()
-        }
-        changed = next(
-            (pair for pair, own in scores.items() if str(pair[1]) != own), None
-        )
-        if changed is None:
+        code, texts = distinct(frame[name])
+        place, pairs = pd.factorize(code * len(levels) + which)
+        both = [(texts[p // len(levels)], levels[p % len(levels)]) for p in pairs]
+        scores = [_by_scores(text, own.labels) for text, own in both]
+        changed = [
+            (text, own.rubric, score)
+            for (text, own), score in zip(both, scores, strict=True)
+            if text != score
+        ]
+        if not changed:
             continue
-        frame[name] = pd.Categorical([scores.get(pair) for pair in pairs])
+        text, rubric, score = changed[0]
+        named = pd.Series(scores, dtype="object").where(pd.Series(scores) != "", None)
+        frame[name] = pd.Categorical(named.to_numpy()[place])
         print(
-            f"judgments: {name!r} names the levels of rubric {changed[0]!r} by their "
-            f"labels: {changed[1]} is {scores[changed]} in scores"
+            f"judgments: {name!r} names the levels of rubric {rubric!r} by their "
+            f"labels: {text} is {score} in scores"
         )
 
 

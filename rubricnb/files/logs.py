@@ -1,4 +1,8 @@
-"""The logs of inspect_ai, promptfoo and DeepEval as tables of scores."""
+"""The logs of inspect_ai, promptfoo, DeepEval and autorubric as raw tables.
+
+A reader names fields, and nothing else: this one is the score, that one the judge, this
+one an error. What a cell means is understood where all others are.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,20 @@ import json
 import re
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from rubricnb.core.support.extras import extra
-from rubricnb.files.tables import parsed, read_text, reading, refuse_half_characters
 
 Row = dict[str, Any]
 # correct, partial, incorrect, no answer
-_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-_FACTS = ("text_id", "cluster_id", "group_id", "candidate", "form", "human")
+_LETTERS = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0}
+_FACTS = re.compile("text_id|cluster_id|group_id|candidate|form|human(_ratings|_\\d+)?")
+# promptfoo's reason for a reply that it took for a pass, since it had no verdict
+_NO_VERDICT = "Grading passed"
 _ZSTD = 93
 MAX_UNPACKED_BYTES = 2**30
 """Most that a log may unpack to."""
@@ -28,84 +33,104 @@ _GRADED = re.compile(
 )
 
 
-def read_log(path: Path) -> pd.DataFrame:
-    """Read a log of one of them, whose scale is in ``attrs``;
-    or a JSON list of rows.
-    """
-    with reading(path):
-        rows, scale = _rows(path)
-        if not rows:
-            raise ValueError(
-                f"{path.name} is a log without scores: give one that was written after "
-                "the grading"
-            )
-        refuse_half_characters(rows, path)
-        frame = pd.DataFrame(rows)
-    if "reason" in frame:
-        frame["reason"] = frame["reason"].fillna("")
-    frame.index += 1
-    frame.attrs["scale"] = scale
-    return frame
+class Log(NamedTuple):
+    """The rows of a log, its scale, and the words with which it names scores."""
+
+    rows: list[Row]
+    scale: tuple[float, float] | None = None
+    words: Mapping[str, float] = MappingProxyType({})
 
 
-def _rows(path: Path) -> tuple[list[Row], tuple[float, float] | None]:
-    unpacked = path.suffix.lower() == ".eval"
-    log = _unpacked(path) if unpacked else parsed(read_text(path), path)
-    if isinstance(log, list) and all(isinstance(row, dict) for row in log):
-        return log, None
-    if not isinstance(log, dict):
+def log_of(document: Any, name: str) -> Log:
+    """Return the rows of a log; or those of a JSON list of rows."""
+    if isinstance(document, list) and all(isinstance(row, dict) for row in document):
+        return _log_in_lines(document)
+    if not isinstance(document, dict):
+        raise ValueError(f"{name} does not hold JSON objects: {{column: value, …}}, …")
+    document = document.get("testRunData") or document
+    runs = document.get("results")
+    cases = [*_list(document, "testCases"), *_list(document, "conversationalTestCases")]
+    if "eval" in document:
+        log = Log(list(_inspect(document)), None, _LETTERS)
+    elif isinstance(runs, dict) and isinstance(runs.get("results"), list):
+        log = Log(list(_promptfoo(runs["results"])), (0.0, 1.0))
+    elif isinstance(document.get("testCases"), list):
+        log = Log(list(_deepeval(cases)), (0.0, 1.0))
+    else:
         raise ValueError(
-            f"{path.name} does not hold JSON objects: {{column: value, …}}, …"
+            f"{name} is neither a list of rows nor a log of inspect_ai, promptfoo or "
+            f"DeepEval; it has: {', '.join(list(document)[:8])}"
         )
-    runs, cases = log.get("results"), log.get("testCases")
-    if "eval" in log:
-        return list(_inspect(log)), None
-    if isinstance(runs, dict) and isinstance(runs.get("results"), list):
-        return list(_promptfoo(runs["results"])), (0.0, 1.0)
-    if isinstance(cases, list):
-        return list(_deepeval(cases)), (0.0, 1.0)
-    raise ValueError(
-        f"{path.name} is neither a list of rows nor a log of inspect_ai, promptfoo or "
-        f"DeepEval; it has: {', '.join(list(log)[:8])}"
-    )
+    if not log.rows:
+        raise ValueError(
+            f"{name} is a log without scores: give one that was written after the "
+            "grading"
+        )
+    return log
+
+
+def _log_in_lines(rows: list[Row]) -> Log:
+    """Return the rows of a log that is written line by line; or the rows as they are."""
+    first = rows[0] if rows else {}
+    if isinstance(first.get("gradingResult"), dict):
+        return Log(list(_promptfoo(rows)), (0.0, 1.0))
+    if isinstance(first.get("report"), dict) and "item_idx" in first:
+        return Log(list(_autorubric(rows)))
+    return Log(rows)
+
+
+def _list(document: Row, name: str) -> list[Row]:
+    return document.get(name) or []
 
 
 def _inspect(log: Row) -> Iterator[Row]:
-    about = log["eval"]
-    scorers = {s["name"]: s for s in about.get("scorers") or []}
+    about, samples = log["eval"], log.get("samples") or []
+    scorers = dict(_numbered(about.get("scorers") or []))
+    criteria = _criteria(scorers, samples)
+    names = Counter(name for own in criteria.values() for name in own)
     grader = (about.get("model_roles") or {}).get("grader") or {}
-    for sample in log.get("samples") or []:
-        known = {
-            "text_id": sample["id"],
-            "candidate": about["model"],
-            "read": sample["epoch"],
-        }
-        known |= {"dataset": about["task"]}
-        scores = {
-            name: score["value"] for name, score in (sample.get("scores") or {}).items()
-        }
-        error = sample.get("error") or {}
-        # An error ends a sample; the scorers before it have given their scores.
-        for scorer in (s for s in scorers if error and s not in scores):
-            metrics = scorers[scorer].get("metrics")
-            scores[scorer] = (
-                dict.fromkeys(metrics) if isinstance(metrics, dict) else None
-            )
-        for scorer, values in scores.items():
-            model = (scorers.get(scorer, {}).get("options") or {}).get(
-                "model"
-            ) or grader
+    for sample in samples:
+        known: Row = {"text_id": sample["id"], "candidate": about["model"]}
+        known |= {"read": sample["epoch"], "dataset": about["task"]}
+        given, failure = sample.get("scores") or {}, sample.get("error") or {}
+        for scorer, own in criteria.items():
+            options = scorers.get(scorer, {}).get("options") or {}
+            model = options.get("model") or grader
             judge = model.get("model") if isinstance(model, dict) else model
-            for name, value in (
-                values if isinstance(values, dict) else {scorer: values}
-            ).items():
-                known |= {"criterion": name, "judge": judge or "unknown"}
-                failed = (
-                    error.get("message", "error") if value is None and error else None
-                )
-                yield (
-                    known | _score(value, failed) | _facts(sample.get("metadata"), name)
-                )
+            value = given.get(scorer, {}).get("value")
+            # An error ends a sample; the scorers before it have given their scores.
+            lost = {"error": failure.get("message", "error")} if failure else {}
+            for name in own:
+                score = value.get(name) if isinstance(value, dict) else value
+                criterion = name if names[name] == 1 else f"{scorer}/{name}"
+                row: Row = {"criterion": criterion, "judge": judge or "unknown"}
+                row |= {"score": score} | (lost if score is None else {})
+                yield known | row | _facts(sample.get("metadata"), criterion)
+
+
+def _numbered(scorers: list[Row]) -> Iterator[tuple[str, Row]]:
+    """Name scorers as the samples do: a second one of a name is NAME1."""
+    often: Counter[str] = Counter()
+    for scorer in scorers:
+        name = scorer["name"]
+        yield (f"{name}{often[name]}" if often[name] else name), scorer
+        often[name] += 1
+
+
+def _criteria(scorers: Row, samples: list[Row]) -> dict[str, list[str]]:
+    """Return what each scorer scores: the keys that it has in any sample."""
+    keys: dict[str, dict[str, None]] = {name: {} for name in scorers}
+    for sample in samples:
+        for scorer, score in (sample.get("scores") or {}).items():
+            value = score.get("value")
+            if value is not None:
+                names = value if isinstance(value, dict) else [scorer]
+                keys.setdefault(scorer, {}).update(dict.fromkeys(names))
+    for name, own in keys.items():
+        metrics = scorers.get(name, {}).get("metrics")
+        named = metrics if isinstance(metrics, dict) else [name]
+        own.update(dict.fromkeys(() if own else named))
+    return {name: [*own] for name, own in keys.items()}
 
 
 def _promptfoo(results: list[Row]) -> Iterator[Row]:
@@ -116,17 +141,14 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
         # --repeat gives a test another number;
         # an equal answer is the same text, read again.
         number = tests.setdefault(json.dumps([given, case]), result.get("testIdx", 0))
-        by = result.get("provider") or {}
-        candidate = (
-            by if isinstance(by, str) else by.get("label") or by.get("id") or "unknown"
-        )
+        candidate = _provider(result.get("provider"))
         if prompt := result.get("promptIdx"):
             candidate = f"{candidate}, prompt {prompt}"
         earlier = answers.setdefault(f"{number}/{candidate}", [])
         earlier.append(answer := (result.get("response") or {}).get("output"))
         repeat = earlier.index(answer)
         test = f"test {number}" + (f", repeat {repeat}" if repeat else "")
-        known = {
+        known: Row = {
             "text_id": f"{test}/{candidate}",
             "group_id": test,
             "candidate": candidate,
@@ -141,17 +163,22 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
             name = _metric(asked, given) or f"{kind}: {value}"[:60]
             if named.setdefault(name, value) != value:
                 name = f"{name}: {value}"[:60]
-            usual = (
-                (case.get("options") or {}).get("provider")
-                if _GRADED.search(kind)
-                else None
-            )
-            judge = asked.get("provider") or usual or "unknown"
-            judge = judge.get("id", "unknown") if isinstance(judge, dict) else judge
+            is_graded = _GRADED.search(kind)
+            usual = (case.get("options") or {}).get("provider") if is_graded else None
             failed = part.get("reason") or "error" if about.get("graderError") else None
+            row: Row = {"criterion": name, "score": part.get("score"), "error": failed}
+            if is_graded and part.get("reason") == _NO_VERDICT:
+                row["score"] = None
+            row["judge"] = _provider(asked.get("provider") or usual)
             facts = _facts(given | (case.get("metadata") or {}), name)
-            known |= {"criterion": name, "judge": judge}
-            yield known | _score(part.get("score"), failed) | facts
+            yield known | row | facts
+
+
+def _provider(by: Any) -> str:
+    """Return what a provider is called: its label, where it has one."""
+    if isinstance(by, dict):
+        by = by.get("label") or by.get("id")
+    return by if isinstance(by, str) else "unknown"
 
 
 def _metric(asked: Row, given: Row) -> str:
@@ -166,43 +193,56 @@ def _metric(asked: Row, given: Row) -> str:
 
 def _deepeval(cases: list[Row]) -> Iterator[Row]:
     names = [case.get("name") or f"case {number}" for number, case in enumerate(cases)]
-    for number, case in enumerate(cases):
-        name = (
-            names[number]
-            if names.count(names[number]) == 1
-            else f"{names[number]} {number}"
-        )
+    often = Counter(names)
+    for number, (case, name) in enumerate(zip(cases, names, strict=True)):
+        text = name if often[name] == 1 else f"{name} {number}"
         for metric in case.get("metricsData") or []:
-            criterion = metric["name"].removesuffix(" [GEval]")
-            judge = metric.get("evaluationModel") or "unknown"
-            known = {"text_id": name, "criterion": criterion, "judge": judge}
-            known |= _score(metric.get("score"), metric.get("error"))
-            yield known | _facts(case.get("metadata"), criterion)
+            criterion = re.sub(r" \[(Conversational )?GEval\]$", "", metric["name"])
+            row: Row = {"text_id": text, "criterion": criterion}
+            row["judge"] = metric.get("evaluationModel") or "unknown"
+            row |= {"score": metric.get("score"), "error": metric.get("error")}
+            yield row | _facts(case.get("metadata"), criterion)
 
 
-def _score(value: Any, error: Any) -> Row:
-    """A score and its status; inspect_ai's letters count as its metrics count them."""
-    if error:
-        return {"score": None, "status": "error", "reason": str(error)[:200]}
-    if isinstance(value, str):
-        value = _LETTERS.get(value.strip().upper(), value)
+def _autorubric(items: list[Row]) -> Iterator[Row]:
+    for item in items:
+        for number, asked in enumerate(item["report"]["report"]):
+            options = asked.get("options") or []
+            criterion = asked.get("name") or f"criterion {number + 1}"
+            known: Row = {"text_id": f"item {item['item_idx']}", "criterion": criterion}
+            for vote in asked.get("votes") or [asked]:
+                verdict = vote.get("multi_choice_verdict") or vote
+                row: Row = {"judge": vote.get("judge_id") or "unknown"}
+                row |= {"error": vote.get("error"), "reason": vote.get("reason")}
+                if not options:
+                    row["score"] = {"MET": 1, "UNMET": 0}.get(str(vote.get("verdict")))
+                elif not verdict.get("na"):
+                    row["score"] = verdict.get("value")
+                yield known | row
+
+
+def parsed(text: str, path: Path, line: int = 1) -> Any:
+    """Parse one JSON document that begins at this line of a file;
+    nothing if it is blank.
+    """
     try:
-        number = float(value)
-    except (TypeError, ValueError):  # a text, a list, or nothing
-        number = float("nan")
-    return {"score": number, "status": "unparsed" if number != number else "ok"}
+        return json.loads(text) if text.strip() else None
+    except (json.JSONDecodeError, RecursionError) as error:
+        at = line + getattr(error, "lineno", 1) - 1
+        said = getattr(error, "msg", "it is nested too deeply")
+        raise ValueError(f"{path.name}: line {at} is not JSON: {said}") from error
 
 
 def _facts(metadata: Row | None, criterion: str) -> Row:
     """What a log's metadata say under the names of our columns."""
     metadata = metadata or {}
-    found = {name: metadata[name] for name in _FACTS if name in metadata}
+    found = {name: metadata[name] for name in metadata if _FACTS.fullmatch(str(name))}
     if f"human_{criterion}" in metadata:
         found["human"] = metadata[f"human_{criterion}"]
     return found
 
 
-def _unpacked(path: Path) -> Row:
+def unpacked(path: Path) -> Row:
     """Read an .eval file: a ZIP of JSON, which inspect_ai compresses with Zstandard."""
     with zipfile.ZipFile(path) as archive, path.open("rb") as file:
         names = archive.namelist()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
 import pandas as pd
 
 from rubricnb.core.frames import Items, refuse
@@ -15,13 +14,19 @@ from rubricnb.core.rubrics import label_scores
 from rubricnb.core.support.spelling import nearest
 from rubricnb.core.validate import check_items, check_known, check_text
 from rubricnb.files.cells import (
-    Labels,
+    Levels,
     as_ids,
     as_text,
     names_people,
-    read_ratings,
     without_spaces,
 )
+from rubricnb.files.people import (
+    columns_of_people,
+    in_rows,
+    join_columns,
+    read_ratings,
+)
+from rubricnb.files.reading import Decisions, Reading
 from rubricnb.files.rubrics import read_rubrics
 from rubricnb.files.tables import name_columns, require, table_of
 
@@ -34,7 +39,6 @@ _NAMES = [
     "criterion",
     "rubric_id",
 ]
-_RATERS = r"(?:rater|annotator|expert|coder|person|user|r|a)?[ _-]?\d+"
 
 
 def load_csv(
@@ -105,18 +109,54 @@ def load_csv(
     1  mails/1/tone      No!    1.0
     2  mails/2/tone   Sorry.    2.0
     """
+    if isinstance(path, Reading):
+        return cast(Items, path.result())
+    return cast(Items, read_texts(path, rubric, columns).result())
+
+
+def read_texts(
+    path: Any,
+    rubric: Any,
+    columns: Mapping[str, str] | None = None,
+    decide: Decisions = (),
+) -> Reading:
+    """Read a table of texts; return what it means (see `load_csv`)."""
+    reading = Reading(
+        Path(path).name if isinstance(path, str | Path) else "the table", decide
+    )
+    result = None
+    try:
+        result = _read(reading, path, rubric, columns)
+    except ValueError:
+        if not reading.questions:  # they come first
+            raise
+    return reading.close(result)
+
+
+def _read(
+    reading: Reading, path: Any, rubric: Any, columns: Mapping[str, str] | None
+) -> Items:
     rubrics = read_rubrics(rubric)
-    table, file, separator = table_of(path)
-    table = _texts_of(table, file, columns)
-    table = _with_raters(table, rubrics, file)
-    table = _with_one_row_a_text(table, file)
+    table, file, reading.separator = table_of(path)
+    table = _texts_of(table, reading, columns)
+    criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
+    people = columns_of_people(table, criteria)
+    for columns_ in people.values():
+        print(
+            f"{file}: {', '.join(columns_)} are read as the ratings of one person each"
+        )
+    table = _with_one_row_a_text(join_columns(table, people), file)
     _name_raters(table, file)
     items = _by_criterion(table, rubrics, file)
     labels = label_scores(rubrics)
     ends = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
-    low, high = ends.loc[items["rubric_id"].astype("str")].to_numpy(np.float64).T
+    which, names = pd.factorize(items["rubric_id"].astype("str"))
+    levels = [
+        Levels(float(ends["min"][name]), float(ends["max"][name]), labels[name], name)
+        for name in names
+    ]
     items = _with_references_by_score(items, labels, file)
-    items = read_ratings(items, low, high, labels, file, separator)
+    items = read_ratings(items, which, levels, reading)
     per_criterion = "criterion" in table or "rubric_id" in table
     stem = Path(path).stem if isinstance(path, str | Path) else "own"
     return check_items(
@@ -125,13 +165,20 @@ def load_csv(
 
 
 def _texts_of(
-    table: pd.DataFrame, file: str, columns: Mapping[str, str] | None
+    table: pd.DataFrame, reading: Reading, columns: Mapping[str, str] | None
 ) -> pd.DataFrame:
-    """Name the columns, make every cell a text, and check names and texts."""
-    texts = {
-        c: [as_text(v) for v in table[c]] for c in table if table[c].dtype != "str"
-    }
-    table = name_columns(table.assign(**texts).fillna(""), file, columns)
+    """Name the columns, make every cell but ratings a text, and check those."""
+    file = reading.who
+    table = name_columns(table, file, columns, reading=reading)
+    table = table.assign(
+        **{
+            c: table[c].fillna("")
+            if table[c].dtype == "str"
+            else [*map(as_text, table[c])]
+            for c in table
+            if not str(c).startswith(("human", "gold"))
+        }
+    )
     require(table, ["instruction", "response"], file)
     blank = table["instruction"].str.strip() == ""
     refuse(file, table["instruction"], blank, _NO_INSTRUCTION)
@@ -167,29 +214,6 @@ _NO_RESPONSE = (
 )
 
 
-def _with_raters(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Join columns such as ``human_1`` or ``human_tone_2``,
-    which hold one rater's ratings each.
-    """
-    criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
-    wanted = {f"human_{c}": f"human_{c}" for c in criteria} if len(criteria) > 1 else {}
-    wanted |= {"human": "human_ratings"} if len(criteria) == 1 else {}
-    wanted |= {f"human_{criteria[0]}": "human_ratings"} if len(criteria) == 1 else {}
-    for start, name in wanted.items():
-        raters = [
-            c
-            for c in table
-            if re.fullmatch(rf"(?i){re.escape(start)}[ _-]{_RATERS}", c)
-        ]
-        raters = [c for c in raters if c.removeprefix("human_") not in criteria]
-        if len(raters) < 1 or name in table:
-            continue
-        print(f"{file}: {', '.join(raters)} are read as the ratings of one person each")
-        ratings = table[raters].to_numpy(dtype=object).tolist()
-        table = table.drop(columns=raters).assign(**{name: ratings})
-    return table
-
-
 def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
     """Join the ratings of rows that repeat a text; a line says so."""
     texts = {c: table[c].str.split().str.join(" ") for c in ("instruction", "response")}
@@ -216,12 +240,13 @@ def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
         return table
     groups = table.groupby(text, sort=False)
     one = groups.head(1).copy()
+    names = table[people[0]].tolist() if people else None
     for column in ratings:
-        cells = [_ratings_in_rows(own) for _, own in groups[column]]
-        # a mean that each row repeats
+        cells = table[column].tolist()
         if column == "human" and "human_ratings" in table:
-            cells = [[*dict.fromkeys(own)] for own in cells]
-        one[column] = [own[0] if len(own) == 1 else own for own in cells]
+            one[column] = groups[column].first()  # a mean that each row repeats
+        else:
+            one[column] = pd.Series(in_rows(text, cells, names), one.index)
     others = [c for c in table if c not in ratings and groups[c].nunique().max() > 1]
     differ = [c for c in others if c not in ("instruction", "response")]
     print(
@@ -229,14 +254,6 @@ def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
         "are joined" + (f", which differ in {', '.join(differ)}" if differ else "")
     )
     return one.drop(columns=differ)
-
-
-def _ratings_in_rows(cells: pd.Series) -> list[Any]:
-    """Return the ratings that the rows of one text give;
-    one empty cell where nobody rated it.
-    """
-    given = [cell for cell in cells if isinstance(cell, list) or cell.strip()]
-    return given or [""]
 
 
 def _by_criterion(
@@ -283,7 +300,7 @@ def _by_criterion(
 
 
 def _with_references_by_score(
-    items: pd.DataFrame, labels: Labels, file: str
+    items: pd.DataFrame, labels: Mapping[str, Mapping[str, float]], file: str
 ) -> pd.DataFrame:
     """Name the columns ``reference_LABEL`` by the score of the level,
     which differs by rubric.

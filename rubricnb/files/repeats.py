@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubricnb.core.frames import CONDITIONS, FRAMES, places, refuse
 from rubricnb.files.cells import as_numbers, as_text, is_missing, names_people
+from rubricnb.files.people import in_rows
 
 IntArray = NDArray[np.int64]
 _WITHIN = ("judge", *CONDITIONS)
@@ -110,16 +111,17 @@ def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     if not several.any():
         return frame
     score = _codes(frame["score"])
-    by_people = any(_is_apart(cell[several], _codes(frame[c])[several]) for c in people)
+    by_people = [
+        c for c in people if _is_apart(cell[several], _codes(frame[c])[several])
+    ]
     differs = _varies(cell, human)
     if not (by_people or differs) or _varies(cell, score):
         return frame
-    own = frame["human"].groupby(cell, sort=False)
     first = ~pd.Series(cell).duplicated().to_numpy()
     out = frame[first].drop(columns=["human", *people])
-    ratings = own.agg(lambda cells: [one for one in cells if one == one])
-    out["human_ratings"] = ratings.loc[cell[first]].to_numpy()
-    who = f" (by {people[0]!r})" if by_people else ""
+    named = frame[by_people[0]].tolist() if by_people else None
+    out["human_ratings"] = in_rows(cell, frame["human"].tolist(), named)
+    who = f" (by {by_people[0]!r})" if by_people else ""
     print(
         f"{what}: {len(frame):,} rows hold {len(out):,} scores: the ratings of "
         f"repeated rows{who} are joined"

@@ -18,11 +18,15 @@ import numpy as np
 import pandas as pd
 from charset_normalizer import from_bytes
 
-from rubricnb.core.frames import FRAMES, refuse
+from rubricnb.core.frames import refuse
 from rubricnb.core.support.extras import extra
+from rubricnb.core.support.shown import shown
 from rubricnb.core.support.spelling import one_of
 from rubricnb.core.validate import check_text
 from rubricnb.files.cells import as_numbers, as_text
+from rubricnb.files.logs import Log, log_of, parsed, unpacked
+from rubricnb.files.people import join_columns
+from rubricnb.files.reading import ROLES, Reading
 
 # Encodings that spreadsheets save, beside UTF-8; cp1252 wins a tie.
 _ENCODINGS = [
@@ -39,15 +43,15 @@ _ENCODINGS = [
     "gb18030",
     "big5",
 ]
-_KNOWN = {"read", "form"}.union(
-    *(
-        {column.name for column in FRAMES[frame]}
-        for frame in ("items", "judgments", "rubrics")
-    )
-)
 # Words in place of a name in a row below a table that sums up the others.
 _SUMMARIES = frozenset(
     [
+        "points possible",
+        "overall average",
+        "grand total",
+        "sd",
+        "standard deviation",
+        "std",
         "average",
         "avg",
         "mean",
@@ -65,6 +69,7 @@ _SUMMARIES = frozenset(
         "suma",
     ]
 )
+_MOST_POINTS = "Points Possible"  # a row of Canvas below its header
 _SEPARATORS, _LOOKED_AT = ",;\t", 50  # rows that show how a file separates its values
 # share of zero bytes from which a text is UTF-16: of English it has half
 _ZEROS_OF_UTF_16 = 0.1
@@ -126,6 +131,7 @@ def name_columns(
     what: str,
     columns: Mapping[str, str] | None,
     renamed: Mapping[str, str] | None = None,
+    reading: Reading | None = None,
 ) -> pd.DataFrame:
     """Give a table's columns our names: those of `columns`,
     or what they are in lower case.
@@ -148,9 +154,14 @@ def name_columns(
     >>> table = pd.DataFrame({"Value": [4], "r1": [3], "r2": [5]})
     >>> names = {"Value": "score", "r1": "human_ratings", "r2": "human_ratings"}
     >>> name_columns(table, "a table", names).to_dict("records")
-    [{'score': 4, 'human_ratings': [3, 5]}]
+    [{'score': 4, 'human_ratings': {'r1': 3, 'r2': 5}}]
     """
-    columns = columns or {}
+    spelled = {str(name).strip().casefold(): name for name in table}
+    decided = {} if reading is None else reading.roles(table)
+    columns = {
+        name if name in table else spelled.get(name.strip().casefold(), name): new
+        for name, new in {**(columns or {}), **decided}.items()
+    }
     ours = [name for name in columns if name not in table and columns[name] in table]
     if ours:
         raise ValueError(
@@ -162,12 +173,13 @@ def name_columns(
         one_of("column", name, table)
     names = [columns[c] if c in columns else _folded(str(c)) for c in table]
     names = [(renamed or {}).get(name, name) for name in names]
+    if reading is not None:
+        reading.begin(table, what, names)
     raters = [
         c for c, name in zip(table, names, strict=True) if name == "human_ratings"
     ]
     if len(raters) > 1:
-        ratings = table[raters].to_numpy(dtype=object).tolist()
-        table = table.drop(columns=raters).assign(human_ratings=ratings)
+        table = join_columns(table, {"human_ratings": raters})
         names = [*(name for name in names if name != "human_ratings"), "human_ratings"]
     often = Counter(names)
     for name in names:
@@ -202,23 +214,25 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
 def _folded(column: str) -> str:
     """Return the name that a column has in a contract, whatever its case."""
     name = column.strip().lower()
-    return name if name in _KNOWN else column
+    return name if name in ROLES else column
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """Read a table: a CSV all as text, other files as they are typed;
+    """Read a table or a log: a CSV all as text, other files as they are typed;
     row 1 is the first one.
 
     ``attrs["separator"]`` says what separates its values.
     """
+    log = Log([])
     with reading(path):
         match path.suffix.lower():
             case ".csv" | ".tsv" | ".txt":
                 table = _read_csv(path)
-            case ".jsonl" | ".json":
-                records = read_records(path)
-                _check_columns(path, max(map(len, records), default=0))
-                table = pd.DataFrame(records)
+            case ".jsonl" | ".json" | ".eval":
+                log = log_of(_document(path), path.name)
+                _check_columns(path, max(map(len, log.rows), default=0))
+                refuse_half_characters(log.rows, path)
+                table = pd.DataFrame(log.rows)
             case ".parquet":
                 table = _read_parquet(path)
             case suffix:
@@ -229,17 +243,35 @@ def read_rows(path: Path) -> pd.DataFrame:
                 )
         separator = table.attrs.get("separator", ",")
         table = as_rows(table, path.name)
-        table.attrs["separator"] = separator
+        table.attrs = {
+            "separator": separator,
+            "scale": log.scale,
+            "words": dict(log.words),
+        }
     return table
+
+
+def _document(path: Path) -> Any:
+    if path.suffix.lower() == ".eval":
+        return unpacked(path)
+    if path.suffix.lower() == ".json":
+        return parsed(read_text(path), path)
+    return _records(path)
 
 
 def as_rows(table: pd.DataFrame, what: str) -> pd.DataFrame:
     """Number the rows from 1, and leave out blank rows and unnamed columns."""
-    table = table.set_axis(table.columns.astype("str").str.strip(), axis=1)
+    names = [shown(str(name).strip()) for name in table.columns]
+    table = table.set_axis(names, axis=1)
     table.index = pd.RangeIndex(1, len(table) + 1)
-    gaps = table.isna() | (table.apply(are_empty) if len(table) else table.isna())
-    unnamed = (table.columns == "") & gaps.all(axis=0).to_numpy()
-    table = table.loc[~gaps.all(axis=1), ~unnamed]
+    is_blank = np.ones(len(table), bool)
+    unnamed = []
+    for place, name in enumerate(names):
+        gaps = are_gaps(table.iloc[:, place]).to_numpy()
+        is_blank &= gaps
+        unnamed.append(name == "" and bool(gaps.all()))
+    if is_blank.any() or any(unnamed):
+        table = table.loc[~is_blank, ~np.array(unnamed, bool)]
     if len(table) == 0:
         raise ValueError(
             f"{what} has no rows below its header ({', '.join(table.columns)})"
@@ -247,17 +279,20 @@ def as_rows(table: pd.DataFrame, what: str) -> pd.DataFrame:
     return without_other_rows(table, what)
 
 
-def are_empty(cells: pd.Series) -> pd.Series:
-    """Tell which cells are an empty text."""
+def are_gaps(cells: pd.Series) -> pd.Series:
+    """Tell which cells are missing, or an empty text."""
     # "==" would compare an array in a cell by its elements.
     if cells.dtype == object:
-        return cells.map(lambda cell: isinstance(cell, str) and cell == "")
-    return cells == ""
+        is_empty = cells.map(lambda cell: isinstance(cell, str) and cell == "")
+        return cells.isna() | is_empty.astype(bool)
+    return cells.isna() | (cells == "" if cells.dtype == "str" else False)
 
 
 def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
-    """Return the rows of a file, a frame or a list, the name of that,
+    """Return the raw rows of a file, a log, a frame or a list, the name of that,
     and what separates values.
+
+    ``attrs`` has the ``scale`` and the ``words`` of a tool's log.
 
     Raises
     ------
@@ -270,9 +305,9 @@ def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
     [{'item_id': 'a', 'score': 4}]
     """
     if isinstance(source, str | Path):
-        path = Path(source)
+        path = Path(source).expanduser()
         table = read_rows(path)
-        return table, path.name, str(table.attrs.get("separator", ","))
+        return table, path.name, str(table.attrs["separator"])
     frame = source.to_pandas() if hasattr(source, "to_pandas") else source
     if isinstance(frame, Mapping) or (
         isinstance(frame, list | tuple)
@@ -284,6 +319,7 @@ def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
             f"a table is a file, a DataFrame or a list of rows ({{column: value, …}}), "
             f"not {type(source).__name__}"
         )
+    frame = frame.rename(columns=lambda name: shown(str(name)))
     return without_other_rows(frame, "the table"), "the table", ""
 
 
@@ -319,6 +355,10 @@ def _without_summary(table: pd.DataFrame, what: str) -> pd.DataFrame:
     """Leave out rows at the end that hold the mean or sum of the others;
     a line says so.
     """
+    if len(table) > 2 and _summary_word(table.iloc[0]) == _MOST_POINTS:
+        row = table.index[0]
+        print(f"{what}: row {row} ({_MOST_POINTS!r}) is no text and is left out")
+        table = table.iloc[1:]
     while len(table) > 2 and (word := _summary_word(table.iloc[-1])):
         columns = [
             as_numbers(table[c]) for c in table if not table[c].map(np.ndim).any()
@@ -399,6 +439,12 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     """Read JSON lines, a JSON list, or Parquet."""
     if path.suffix.lower() == ".parquet":
         return read_rows(path).to_dict("records")
+    rows = _records(path)
+    refuse_half_characters(rows, path)
+    return rows
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
     text, whole = read_text(path), path.suffix.lower() == ".json"
     # Not splitlines(): texts hold other separators than "\n".
     lines = enumerate([text] if whole else text.split("\n"), 1)
@@ -408,20 +454,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         raise ValueError(
             f"{path.name} does not hold JSON objects only: {{column: value, …}}, …"
         )
-    refuse_half_characters(rows, path)
     return rows
-
-
-def parsed(text: str, path: Path, line: int = 1) -> Any:
-    """Parse one JSON document that begins at this line of a file;
-    nothing if it is blank.
-    """
-    try:
-        return json.loads(text) if text.strip() else None
-    except (json.JSONDecodeError, RecursionError) as error:
-        at = line + getattr(error, "lineno", 1) - 1
-        said = getattr(error, "msg", "it is nested too deeply")
-        raise ValueError(f"{path.name}: line {at} is not JSON: {said}") from error
 
 
 def refuse_half_characters(rows: Sequence[dict[str, Any]], path: Path) -> None:
@@ -566,7 +599,7 @@ def _refuse_merged_header(
     blank = [
         name for name, below in zip(header, second, strict=False) if not name and below
     ]
-    known = {_folded(name) for name in second} & _KNOWN
+    known = {_folded(name) for name in second} & ROLES
     if (
         blank
         and len(set(filter(None, second))) > len(set(filter(None, header)))

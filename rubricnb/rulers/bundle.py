@@ -23,7 +23,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from rubricnb.core.support.outputs import replace_texts
 from rubricnb.core.support.spelling import nearest, one_of
-from rubricnb.files.tables import parsed
+from rubricnb.files.logs import parsed
 from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
 from rubricnb.rulers.templates import source
 

@@ -373,3 +373,22 @@ def test_nothing_in_or_before_an_open_thought_is_read(before, within, parser, fi
 def test_json_reads_each_criterions_score_from_an_object_of_its_own():
     answer = '{"Tone": {"score": 4, "reason": "warm"}, "Facts": {"Score": 2}, "note": {"a": 1}}'
     assert JsonParser()(answer) == {"tone": 4, "facts": 2, "note": {"a": 1}, "a": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ('{"strengths": [{"aspect": "tone", "score": 5}], "mark": {"score": 2}}', 2),
+        ('{"parts": [{"dimension": "depth", "score": 2}], "overall": {"score": 4}}', 4),
+        (
+            '{"criteria": [{"criterion": "a", "score": 2}, {"criterion": "b", "score": '
+            '3}], "final": {"score": 4}}',
+            4,
+        ),
+        ('{"steps": [{"name": "1", "score": 1}], "verdict": {"score": 4}}', 4),
+        ('{"strengths": [{"aspect": "tone", "score": 5}]}', None),
+        ('{"criterion": "tone", "score": 3}', 3),
+    ],
+)
+def test_a_part_s_score_is_not_that_of_the_whole(answer, score):
+    assert JsonParser()(answer).get("") == score

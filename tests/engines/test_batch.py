@@ -398,3 +398,75 @@ def test_a_batch_has_the_plans_of_all_entries_of_a_judge(study):
     study(low, high | {"options": {"extra": {"top_p": 1}}})
     with pytest.raises(ValueError, match="openai:m with several options"):
         batch_of("mine")
+
+
+MESSAGE = {"role": "assistant", "content": "[RESULT] 4"}
+ENVELOPES = {
+    "the body without a wrapper": {
+        "response": {"model": "m", "choices": [{"message": MESSAGE}]}
+    },
+    "a status in words": {
+        "response": {
+            "status_code": "200",
+            "body": {"model": "m", "choices": [{"message": MESSAGE}]},
+        }
+    },
+    "/v1/responses": {
+        "response": {
+            "status_code": 200,
+            "body": {
+                "object": "response",
+                "model": "m",
+                "status": "completed",
+                "output": [
+                    {"type": "reasoning", "summary": []},
+                    {
+                        "type": "message",
+                        "content": [{"type": "output_text", "text": "[RESULT] 4"}],
+                    },
+                ],
+            },
+        }
+    },
+    "Anthropic": {
+        "result": {
+            "type": "succeeded",
+            "message": {
+                "model": "m",
+                "content": [
+                    {"type": "thinking", "thinking": "[RESULT] 1"},
+                    {"type": "text", "text": "[RESULT] 4"},
+                ],
+                "stop_reason": "end_turn",
+                "usage": {"input_tokens": 9, "output_tokens": 3},
+            },
+        }
+    },
+    "Gemini": {
+        "response": {
+            "modelVersion": "m",
+            "candidates": [
+                {"content": {"parts": [{"text": "[RESULT] 4"}]}, "finishReason": "STOP"}
+            ],
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("form", ENVELOPES)
+def test_paid_answers_in_other_envelopes_are_read_and_not_asked_again(
+    items, tmp_path, form
+):
+    plan = rb.plan(items, rb.fixed(5, 1), readout="feedback")
+    with endpoint(lambda payload, headers: (200, GOOD, {})) as (url, received):
+        judge, store = f"openai:m@{url}", tmp_path / "s.sqlite"
+        [file] = rb.export_batch(plan, judge, tmp_path / "b.jsonl", store)
+        keys = [json.loads(line)["custom_id"] for line in file.read_text().splitlines()]
+        name = "key" if form == "Gemini" else "custom_id"
+        lines = [json.dumps({name: key, **ENVELOPES[form]}) for key in keys]
+        (tmp_path / "out.jsonl").write_text("\n".join(lines) + "\n")
+        counts = rb.import_batch(plan, judge, tmp_path / "out.jsonl", store)
+        assert counts["answered"] == len(keys)
+        got = rb.run(plan, judge, store=store)
+        assert set(got.score) == {4}
+        assert not [one for one in received if "messages" in str(one)]

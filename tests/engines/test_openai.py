@@ -401,3 +401,9 @@ def test_part_of_a_character_is_not_taken_for_the_text_it_is_shown_as():
     assert [step.alternatives for step in _steps({"content": content})] == [
         {" ": math.exp(-1)}
     ] * 2
+
+
+def test_none_leaves_a_parameter_out_that_a_host_refuses():
+    sent = body("other", extra={"temperature": None})
+    assert "temperature" not in sent
+    assert "messages" in sent

@@ -44,7 +44,7 @@ def content(name):
 
 TABLES = [
     pytest.param(case, id=f"{kind}: {case['name']}")
-    for kind in ("ratings", "rows", "files")
+    for kind in ("ratings", "rows", "files", "reading")
     for case in content(kind)
 ]
 
@@ -99,7 +99,10 @@ def test_a_table_gives_the_right_value_or_a_way_out(desk, case, capsys):
         given = [
             None if not isinstance(v, tuple) and pd.isna(v) else v for v in found[name]
         ]
-        given = [list(v) if isinstance(v, tuple) else v for v in given]
+        given = [
+            [None if pd.isna(one) else one for one in v] if isinstance(v, tuple) else v
+            for v in given
+        ]
         assert given == values, name
     if "clusters" in case:
         assert len(set(found["cluster_id"])) == case["clusters"]

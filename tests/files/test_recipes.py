@@ -65,7 +65,8 @@ def lines():
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    for file in (HERE / "exports").iterdir():
+    exports = [HERE / "exports", HERE.parent / "sets" / "exports"]
+    for file in (file for folder in exports for file in folder.iterdir()):
         shutil.copy(file, tmp_path)
     (tmp_path / "logs").mkdir()
     shutil.copy(HERE / "logs/inspect_replies.eval", tmp_path / "logs/replies.eval")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rubricnb as rb
-from rubricnb.files import logs
+from rubricnb.files import logs, tables
 
 LOGS, EXPORTS = (Path(__file__).parent / name for name in ("logs", "exports"))
 LEVELS = (
@@ -197,7 +197,7 @@ class _Named(Exception):
 
 def _read_named(path):
     try:
-        logs.read_log(path)
+        tables.read_rows(path)
     except ValueError as error:
         raise (_Named if str(error).startswith(path.name) else AssertionError)(
             error

@@ -1,0 +1,262 @@
+"""A reading: what the columns and the cells of a stranger's file mean.
+
+It is written down while the file is understood. What may mean two things is a question;
+while one is open, no number is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import NDArray
+
+from rubricnb.core.frames import FRAMES
+
+KINDS = (
+    *("empty", "missing", "number", "label", "share", "word", "failed"),
+    "not understood",
+)
+ROLES = frozenset({"read", "form"}).union(
+    *(
+        {column.name for column in FRAMES[frame]}
+        for frame in ("items", "judgments", "rubrics")
+    )
+)
+"""What a column may be: the columns of items, rubrics and judgments."""
+_MOST_WORDS = 20
+"""A class of values lists its words up to this number of different ones."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What may mean two things, and the lines that say which it is."""
+
+    column: str
+    key: str
+    why: str
+    readings: Mapping[str, str]
+
+    def __str__(self) -> str:
+        ways = [
+            f"    {self.column} {self.key}: {value}    # {meaning}"
+            for value, meaning in self.readings.items()
+        ]
+        return "\n".join([f"  {self.why}", *ways])
+
+
+class Reading:
+    """What a file means: its columns, the classes of its values, what is open.
+
+    Attributes
+    ----------
+    document
+        ``table``: name, rows, separator, scale; ``columns``: the role of each column,
+        why it has it, and the classes of its values, with counts and first examples;
+        ``decisions``: what was decided by hand.
+    questions
+        What is open. `result` raises while there is one.
+    """
+
+    def __init__(self, who: str, decide: Decisions = ()) -> None:
+        self.who = who
+        self.separator = ","
+        self.failed: tuple[float, ...] = ()
+        self.saved, self.decided = _decisions(decide)
+        self.questions: list[Question] = []
+        self.original: dict[str, str] = {}
+        self.document: dict[str, Any] = {"table": {}, "columns": {}}
+        self._result: Any = None
+
+    def begin(self, frame: pd.DataFrame, what: str, roles: Iterable[str]) -> None:
+        """Note the table's columns and the roles that they were given."""
+        self.document["table"] |= {
+            "name": what,
+            "rows": len(frame),
+            "separator": self.separator,
+        }
+        for column, role in zip(frame, roles, strict=True):
+            self.original[role] = str(column)
+            is_known = role in ROLES or role.startswith("human")
+            why = "its name" if role == str(column).strip().lower() else "named by you"
+            self.document["columns"][str(column)] = (
+                {"role": role, "why": why} if is_known else {"role": "own"}
+            )
+
+    def roles(self, table: pd.DataFrame) -> dict[str, str]:
+        """Return the roles of columns that were decided, by the table's names."""
+        named = {c: v for (c, key), v in self.decided.items() if key == "role"}
+        return {
+            column: f"own_{column}" if role == "own" else role
+            for column, role in named.items()
+            if column in table and (role != "own" or column.casefold() in ROLES)
+        }
+
+    def say(self, line: str) -> None:
+        """Print a line about the file."""
+        print(line)
+
+    def ask(self, column: str, key: str, why: str, readings: Mapping[str, str]) -> str:
+        """Return what was decided; else note a question, and go on with the first."""
+        column = self.original.get(column, column)
+        given = self.decided.get((column, key))
+        if given is None:
+            if (column, key) not in {(one.column, one.key) for one in self.questions}:
+                self.questions.append(Question(column, key, why, readings))
+            return next(iter(readings))
+        if given not in readings:
+            raise ValueError(
+                f"{self.who}: {column} {key}: {given} is none of {', '.join(readings)}"
+            )
+        return given
+
+    def note(
+        self,
+        column: str,
+        kind: NDArray[np.integer[Any]],
+        cells: pd.Series,
+    ) -> None:
+        """Note the classes of a column's values, with counts and first examples."""
+        classes: dict[str, dict[str, Any]] = {}
+        for code in np.unique(kind):
+            rows = np.flatnonzero(kind == code)
+            name = KINDS[code]
+            classes[name] = {"count": len(rows)}
+            if name != "empty":
+                classes[name]["first"] = str(cells.iloc[rows[0]])[:60]
+            if name in ("missing", "label", "word", "failed", "not understood"):
+                words = cells.iloc[rows].astype("str").unique()[: _MOST_WORDS + 1]
+                if len(words) <= _MOST_WORDS:
+                    classes[name]["words"] = sorted(word[:60] for word in words)
+        column = self.original.get(column, column)
+        own = self.document["columns"].setdefault(column, {"role": column})
+        own["values"] = classes
+
+    def close(self, result: Any) -> Reading:
+        """Keep what was read; raise if a question is open, or if it is another file."""
+        self._result = result
+        if self.decided:
+            decisions: dict[str, dict[str, str]] = {}
+            for (column, key), value in self.decided.items():
+                decisions.setdefault(column, {})[key] = value
+            self.document["decisions"] = decisions
+        return self
+
+    def result(self) -> Any:
+        """Return what was read.
+
+        Raises
+        ------
+        ValueError
+            A question is open, or the file differs from the reading that was given.
+        """
+        if self.questions:
+            asked = "\n".join(map(str, self.questions))
+            one = self.questions[0]
+            line = f"{one.column} {one.key}: {next(iter(one.readings))}"
+            raise ValueError(
+                f"{self.who}: {len(self.questions)} questions are open, and nothing is "
+                f"computed\n{asked}\nSay which: --as {line!r} (in Python: "
+                f"rb.reading(…, decide=[{line!r}]), which rb.judgments and rb.load "
+                "take as their table)"
+            )
+        if self.saved is not None and (other := self.differences(self.saved)):
+            raise ValueError(
+                f"{self.who}: the file no longer fits the reading that was given: "
+                f"{'; '.join(other)}. Look at the file, then save its reading again "
+                "(python -m rubricnb read)"
+            )
+        return self._result
+
+    def differences(self, saved: Mapping[str, Any]) -> list[str]:
+        """Say what this file has, and the one of another reading had not."""
+        found = []
+        old, new = saved["columns"], self.document["columns"]
+        found += [f"the column {c!r} is new" for c in new if c not in old]
+        found += [f"the column {c!r} is gone" for c in old if c not in new]
+        for key in ("separator", "scale"):
+            one, two = saved["table"].get(key), self.document["table"].get(key)
+            found += [f"{key} was {one}, is {two}"] if one != two else []
+        for column in (c for c in new if c in old):
+            if (one := old[column]["role"]) != (two := new[column]["role"]):
+                found.append(f"{column!r} was {one}, is {two}")
+            before, after = (v[column].get("values", {}) for v in (old, new))
+            for kind, own in after.items():
+                if kind not in before:
+                    if kind != "empty":
+                        found.append(f"{column!r} has {own['first']!r} ({kind})")
+                elif "words" in before[kind]:
+                    words = set(own.get("words", [])) - set(before[kind]["words"])
+                    found += [f"{column!r} has {w!r} ({kind})" for w in sorted(words)]
+        return found
+
+    @property
+    def lines(self) -> list[str]:
+        """Three lines: the rows, the roles of the columns, the classes of values."""
+        table, columns = self.document["table"], self.document["columns"]
+        roles: dict[str, list[str]] = {}
+        for name, own in columns.items():
+            roles.setdefault(str(own["role"]), []).append(name)
+        own = roles.pop("own", [])
+        said = [
+            role if names == [role] else f"{role} = {', '.join(names)}"
+            for role, names in roles.items()
+        ]
+        scale = table.get("scale")
+        counts = []
+        for name, column in columns.items():
+            listed = [
+                f"{v['count']:,} {k}" for k, v in column.get("values", {}).items()
+            ]
+            counts += [f"{name}: {', '.join(listed)}"] if listed else []
+        return [
+            f"{table.get('name')}: {table.get('rows', 0):,} rows"
+            + (f", scale {scale}" if scale else ""),
+            f"columns: {'; '.join(said)}"
+            + (f"; kept: {', '.join(own)}" if own else ""),
+            f"values: {'; '.join(counts)}",
+        ]
+
+    def __str__(self) -> str:
+        text = str(yaml.safe_dump(self.document, allow_unicode=True, sort_keys=False))
+        if not self.questions:
+            return text
+        asked = "\n".join(map(str, self.questions)).replace("\n", "\n#")
+        return f"{text}# open questions:\n#{asked}\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write the reading as YAML."""
+        Path(path).write_text(str(self), encoding="utf-8")
+
+
+Decisions = str | Path | Sequence[str]
+
+
+def _decisions(
+    decide: Decisions,
+) -> tuple[Mapping[str, Any] | None, dict[tuple[str, str], str]]:
+    """Read lines ``COLUMN KEY: VALUE``, or a reading that was saved."""
+    decided: dict[tuple[str, str], str] = {}
+    if isinstance(decide, str | Path):
+        saved = yaml.safe_load(Path(decide).read_text(encoding="utf-8"))
+        if not isinstance(saved, dict) or not {"table", "columns"} <= set(saved):
+            raise ValueError(
+                f"{decide} is no reading: python -m rubricnb read makes one"
+            )
+        for column, own in saved["columns"].items():
+            decided[column, "role"] = own["role"]
+        for column, own in saved.get("decisions", {}).items():
+            decided |= {(column, key): str(value) for key, value in own.items()}
+        return saved, decided
+    for line in decide:
+        left, mark, value = line.rpartition(":")
+        column, space, key = left.strip().rpartition(" ")
+        if not (mark and space):
+            raise ValueError(f"{line!r} is no decision: write 'COLUMN KEY: VALUE'")
+        decided[column.strip(), key] = value.strip()
+    return None, decided
