@@ -88,6 +88,32 @@ def check(
 
 
 @app.command()
+def repeats(
+    judge: Annotated[
+        str, typer.Argument(help="Judge, such as embedded or vllm:MODEL.")
+    ],
+    dataset: Annotated[
+        str, typer.Option(help="Whose items it is asked.")
+    ] = "minibench",
+    n_items: Annotated[int, typer.Option(help="So many of them.")] = 30,
+    option: JudgeOptions = None,
+) -> None:
+    """Ask a judge the same again: in order, shuffled, a few at once, alone;
+    report whose answers change.
+    """
+    import rubricnb as rb
+    from rubricnb.core.judge import judging
+
+    with errors(), judging(judge, **named_values(option)) as described:
+        readouts = described.readouts
+        readout = "logprobs" if "logprobs" in readouts else readouts[0]
+        items = rb.load(dataset, n_items=n_items)
+        requests = rb.plan(items, rb.balanced(5), readout=readout)
+        found = rb.statistics.repeats(requests, described)
+        typer.echo(_table(found.round(4).drop(columns=["codes"])))
+
+
+@app.command()
 def data(
     name: Annotated[
         str | None, typer.Argument(help="Dataset to load; default: list all.")

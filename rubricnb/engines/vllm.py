@@ -33,7 +33,7 @@ import numpy as np
 
 from rubricnb.core.contract import Finish, JudgeError, Readout, Reply, Request
 from rubricnb.core.prompts.control_tokens import unknown
-from rubricnb.core.readout import most_probable, plain_prompt
+from rubricnb.core.readout import plain_prompt
 from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts
 from rubricnb.engines.endpoint import slug
@@ -410,12 +410,10 @@ class _Asked:
             text, finish = yield from self._text()
             return text, finish, None
         text, probabilities = "", []
-        for slot, criterion in zip(
-            self.request.slots, self.request.slot_criteria, strict=True
-        ):
+        for slot in self.request.slots:
             chances = yield from self._label_probabilities(text + slot)
             probabilities.append(chances)
-            text += f"{slot} {self.request.choices[self._chosen(criterion, chances)]}"
+            text += f"{slot} {self.request.choices[self._chosen(chances)]}"
         return (
             text,
             "stop",
@@ -462,7 +460,7 @@ class _Asked:
 
         return (yield from label_probabilities(ask, targets))
 
-    def _chosen(self, criterion: str, probabilities: Sequence[float]) -> int:
+    def _chosen(self, probabilities: Sequence[float]) -> int:
         """Index of the label that greedy or random decoding among the labels takes."""
         request, shares = self.request, np.array(probabilities)
         if (
@@ -470,7 +468,7 @@ class _Asked:
             or request.temperature == 0
             or not shares.any()
         ):
-            return most_probable(request, criterion, probabilities)
+            return int(shares.argmax())
         shares = (shares / shares.max()) ** (1 / request.temperature)
         return int(
             np.random.default_rng(request.seed).choice(
@@ -608,6 +606,8 @@ def _set_invariance(wanted: bool | None, on_cpu: bool) -> None:
         wanted = not on_cpu and _capability() >= _INVARIANT_FROM
     if "vllm" not in sys.modules:
         os.environ["VLLM_BATCH_INVARIANT"] = str(int(wanted))
+        if wanted:  # whose probabilities depend on the batch (vllm #51187)
+            os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
 
 
 def _is_invariant(wanted: bool | None) -> bool:

@@ -19,6 +19,7 @@ _HOMES = {
     "rubricnb.core.estimates.intervals": "noncentrality",
     "rubricnb.core.estimates.reasons": "",
     "rubricnb.statistics.budget": "budget_curve will_permuting_help",
+    "rubricnb.statistics.company": "repeats",
     "rubricnb.statistics.cost": "bias_cost",
     "rubricnb.statistics.criterion": "counting_along criterion_order",
     "rubricnb.statistics.human_agreement": "agreement strategy_contrast",
