@@ -8,7 +8,7 @@ import typer
 
 from rubricnb.book import notebooks as books
 from rubricnb.cli.commands import errors
-from rubricnb.core.support.outputs import check_outputs
+from rubricnb.files.outputs import check_outputs
 from tools import (
     alone,
     browser,

@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rubricnb.core.support.outputs import check_outputs
+from rubricnb.files.outputs import check_outputs
 
 PINS = Path(__file__).with_name("carry.txt")
 LEFT_OUT = (

@@ -15,7 +15,7 @@ import yaml
 
 from rubricnb.book.checks import seal
 from rubricnb.book.notebooks import find_root, read
-from rubricnb.core.support.outputs import check_outputs
+from rubricnb.files.outputs import check_outputs
 from tools.building import notebooks
 from tools.plain import Names, make_plain, names_of
 

@@ -31,7 +31,7 @@ from rubricnb.auditing.terms import (
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
-from rubricnb.core.support.outputs import check_outputs, replace_texts
+from rubricnb.files.outputs import check_outputs, replace_texts
 
 SCHEMA = "rubricnb-audit/1"
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import rubricnb
-from rubricnb.core.support.outputs import check_outputs
+from rubricnb.files.outputs import check_outputs
 
 # parameters that name a file of one's own
 _PATH_PARAMETERS = ("path", "rubric", "bundle", "references")

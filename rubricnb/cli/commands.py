@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from rubricnb.auditing.options import in_options, named_values
-from rubricnb.core.support.outputs import check_outputs
 from rubricnb.core.support.settings import yaml_value
 from rubricnb.core.support.shown import showing
+from rubricnb.files.outputs import check_outputs
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -21,9 +21,9 @@ from typing import Annotated, Any, ClassVar
 from jsonschema import Draft202012Validator
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from rubricnb.core.support.outputs import replace_texts
 from rubricnb.core.support.spelling import nearest, one_of
 from rubricnb.files.logs import parsed
+from rubricnb.files.outputs import replace_texts
 from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
 from rubricnb.rulers.templates import source
 

@@ -21,7 +21,7 @@ import studies.__main__
 import tools.__main__
 from rubricnb.book.notebooks import execute
 from rubricnb.cli.commands import app
-from rubricnb.core.support.outputs import check_outputs
+from rubricnb.files.outputs import check_outputs
 from studies.study import check_files
 from tools.twins import student, twins
 
