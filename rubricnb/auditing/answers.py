@@ -15,8 +15,9 @@ from rubricnb.auditing.terms import MARGINS
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.losses import lost_scores, open_sign
 from rubricnb.core.estimates.reads import Value, matched, values_of
-from rubricnb.core.estimates.reasons import Reasons
-from rubricnb.core.permutation import decode
+from rubricnb.core.estimates.reasons import Reason, Reasons
+from rubricnb.core.permutation import decode, ranks
+from rubricnb.core.support.counting import binned
 from rubricnb.core.support.naming import condition_names
 
 ITEM = ["dataset", "item_id", "criterion"]
@@ -93,9 +94,53 @@ class Answers:
         }
         return {name: rates for name, rates in found.items() if len(rates)}
 
-    def flips(self, others: pd.DataFrame) -> dict[str, Any]:
+    @cached_property
+    def in_any_order(self) -> pd.DataFrame:
+        """Reads of the plain prompt, whatever the design of their orders is called."""
+        known = self.judgments.dropna(subset=["ordering"])
+        known = known[known["design"] != "placebo"]
+        others = {"labels": "numeric", "reference_score": "none", "exemplar": "none"}
+        return known[(known[[*others]].astype("str") == [*others.values()]).all(axis=1)]
+
+    @cached_property
+    def rotated(self) -> pd.DataFrame:
+        """Reads of items that saw every score equally often in every place."""
+        own = self.judgments[self.judgments["design"].isin(["balanced", "williams"])]
+        if len(own):
+            return own
+        reads = self.in_any_order
+        even = [_even(part) for _, part in reads.groupby("n_options")]
+        return pd.concat(even) if even else reads
+
+    @cached_property
+    def mirrored(self) -> tuple[str, pd.DataFrame, pd.DataFrame] | None:
+        """An order, its reads, and those of its mirror, of items that saw both.
+
+        The ascending order if some item saw it and its mirror, or else the commonest.
+        """
+        reads = self.in_any_order
+        parts = {
+            tuple(decode(code)): part
+            for code, part in reads.groupby("ordering", observed=True)
+        }
+        pairs = []
+        for order, part in parts.items():
+            both = parts.get(order[::-1], part.head(0))["item_id"]
+            n = 0 if order == order[::-1] else part["item_id"].isin(both).sum()
+            pairs.append((n > 0, [*order] == sorted(order), n, [-x for x in order]))
+        there, ascends, _, negative = max(pairs, default=(False, False, 0, []))
+        if not there:
+            return None
+        order = tuple(-x for x in negative)
+        names = ["-".join(f"{score:g}" for score in o) for o in (order, order[::-1])]
+        name = "descending" if ascends else f"opposite ({names[1]}, not {names[0]})"
+        return name, parts[order], parts[order[::-1]]
+
+    def flips(
+        self, others: pd.DataFrame, base: pd.DataFrame | None = None
+    ) -> dict[str, Any]:
         """Share of scores that change, and whether it exceeds that of neutral edits."""
-        changed = share_changed(self.usual, others)
+        changed = share_changed(self.usual if base is None else base, others)
         beyond = (changed - next(iter(self.changes.values()), np.nan)).dropna()
         row = {"flips": changed.mean()}
         if beyond.empty:
@@ -108,6 +153,20 @@ class Answers:
             "scrambled": bool(found.low > MARGINS["share of scores"]),
             "p_steady": p_mostly_changed(found, cluster.nunique()),
         }
+
+
+def _even(reads: pd.DataFrame) -> pd.DataFrame:
+    """Keep items whose orders, all of one length, hold each score alike everywhere."""
+    order = reads["ordering"].astype("category").cat.remove_unused_categories().cat
+    shown = np.array([ranks(decode(code)) - 1 for code in order.categories], dtype=int)
+    item, n = reads.groupby(KEYS).ngroup().to_numpy(), shown.shape[-1]
+    size = (item.max() + 1) * n
+    counts = [  # of each place: how often an item saw each score there
+        binned(item * n + shown[order.codes, place], None, size).reshape(-1, n)
+        for place in range(n)
+    ]
+    even = (np.stack(counts) == counts[0][:, :1]).all(axis=(0, 2))
+    return reads[even[item]]
 
 
 def with_conditions(
@@ -180,6 +239,33 @@ def lost_to_both(
     return lost + open_sign(
         a, b, extremes, (per * row["low"], per * row["high"]), row["question"]
     )
+
+
+def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
+    """Reads without a score: how many, in which orders, and how their items are rated."""
+    lost = reads["value"].isna()
+    if not lost.any() or lost.all():
+        return ()
+    shares = lost.groupby(reads["ordering"].astype("str")).mean()
+    source, of_item = "people rate", pd.Series(np.nan, reads.index)
+    if "human" in items:
+        rated = matched(reads[KEYS], items, "human").to_numpy("float64")
+        of_item = pd.Series(rated, reads.index)
+    if of_item[lost].isna().all():
+        source = "the other answers score"
+        of_item = reads.groupby(KEYS)["value"].transform("mean")
+    numbers = {
+        "lost": int(lost.sum()),
+        "asked": len(reads),
+        "least": shares.min(),
+        "fewest": shares.idxmin(),
+        "most": shares.max(),
+        "order": shares.idxmax(),
+        "source": source,
+        "lost_mean": of_item[lost].mean(),
+        "kept_mean": of_item[~lost].mean(),
+    }
+    return (Reason("lost_by_order", **numbers),)
 
 
 def span_and_step(judgments: pd.DataFrame) -> tuple[float, float]:

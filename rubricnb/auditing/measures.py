@@ -7,7 +7,7 @@ edits and of asking again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,10 @@ from rubricnb.auditing.answers import (
     FULL_MARK,
     ITEM,
     KEYS,
+    PLAIN,
     Answers,
     distinct_reads,
+    lost_by_order,
     lost_to_both,
     mean_values,
     share_changed,
@@ -33,13 +35,15 @@ from rubricnb.auditing.rows import (
     of_largest,
     with_sign_test,
 )
+from rubricnb.auditing.terms import MARGINS
+from rubricnb.auditing.words import retest_of
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.losses import losses_of
+from rubricnb.core.estimates.losses import are_closed, losses_of
 from rubricnb.core.estimates.reasons import Reason, Reasons, without
 from rubricnb.core.support.naming import check_answered, condition_names
 from rubricnb.statistics.criterion import criterion_order
-from rubricnb.statistics.position import position_bias
+from rubricnb.statistics.position import position_sizes
 from rubricnb.statistics.scoring_bias import stability
 
 
@@ -77,22 +81,25 @@ def discrimination_rows(answers: Answers) -> list[dict[str, Any]]:
     is that of single answers, however many there are of a text.
     """
     judgments, plain = answers.judgments, answers.usual
-    other = judgments[
-        ~judgments.index.isin(plain.index) & (judgments["design"] != "fixed")
-    ]
+    is_plain = (judgments["condition"] == PLAIN) | (len(plain) == len(judgments))
+    other = judgments[~is_plain]
     edited = other[other["design"] == "placebo"]
-    asked = edited if len(edited) else other
+    ordered = other[other["design"] != "fixed"]
+    asked = next((part for part in (edited, ordered) if len(part)), other)
+    edits = "blanks" if len(edited) and are_closed(edited) else "edits"
     reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
     values = reads.groupby(KEYS)["value"]
     first = values.first()
     if first.index.get_level_values("criterion").nunique() == len(first):
         return []
     if why := same_score(values.mean()):
-        row = new_row("discrimination", _RETEST, 0, 0.0, why=why, constant=True)
+        question = retest_of([edits])
+        row = new_row("discrimination", question, 0, 0.0, why=why, constant=True)
         return [row | {"looks": answers.looks}]
     others = reads[reads["prompt"] != reads.groupby(KEYS)["prompt"].transform("first")]
     repeated = others.empty
     others = reads[reads.duplicated(ITEM)] if repeated else others
+    how = ["repeat"] if repeated else _what_differs(reads, edits)
     second = others.set_index(KEYS)["value"]
     if second.index.nunique() < 3:
         return []
@@ -110,24 +117,38 @@ def discrimination_rows(answers: Answers) -> list[dict[str, Any]]:
     )
     n = cluster.nunique()
     row = correlation_row(
-        "discrimination", _RETEST, n, r.value, r.ends, looks=answers.looks
+        "discrimination", retest_of(how), n, r.value, r.ends, looks=answers.looks
     )
+    row["varied"] = " ".join(how)
     row["codes"] += lost_to_both(
         mean_values(plain), mean_values(asked), ("the plain prompt", "other prompts")
     )
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
+    elif how == ["blanks"] and np.ptp(sides, axis=0).max() < 1e-9:
+        row |= {"low": np.nan, "codes": (Reason("unmoved"),)}
     return [row]
 
 
+def _what_differs(reads: pd.DataFrame, edits: str) -> list[str]:
+    """What differs between the prompts of an item: keys of VARIED."""
+    columns = {
+        edits: "edit",
+        "order": "ordering",
+        "labels": "labels",
+        "reference": "reference_score",
+    }
+    of_item = reads.groupby(KEYS)[[*columns.values()]].nunique().max()
+    return [name for name, column in columns.items() if of_item[column] > 1]
+
+
 def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
-    """Add what tells prompts apart: the order of the options, and the neutral edit."""
+    """Add what tells prompts apart: order, neutral edit, labels and reference."""
     edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
-    order = reads["ordering"].astype("object").fillna("unknown").astype("str")
-    return reads.assign(prompt=order + " " + edit.astype("str"))
-
-
-_RETEST = "retest after rewording"
+    reads = reads.assign(edit=edit)
+    told = ["ordering", "edit", "labels", "reference_score"]
+    own = reads.groupby(told, dropna=False, observed=True, sort=False)
+    return reads.assign(prompt=own.ngroup())
 
 
 def noise_rows(answers: Answers) -> list[dict[str, Any]]:
@@ -166,7 +187,27 @@ def moved_rows(answers: Answers) -> list[dict[str, Any]]:
         for name in moves
         if name in cells
     }
-    rows = []
+    rows = _moved(answers, judgments, reads_of, moves)
+    if "descending" not in reads_of and answers.mirrored:
+        name, base, turned = answers.mirrored
+        turned = turned.assign(design="descending", condition="descending")
+        edited = judgments[judgments["condition"] == "placebo"]
+        both = pd.concat([base.assign(design="fixed"), turned, edited])
+        rows = _moved(answers, both, {name: turned}, {name: "order"}, base) + rows
+    for _, reads in judgments.groupby("top"):  # each scale by itself
+        rows += _pulled(reads, looks)
+    return rows
+
+
+def _moved(
+    answers: Answers,
+    judgments: pd.DataFrame,
+    reads_of: Mapping[str, pd.DataFrame],
+    moves: Mapping[str, str],
+    base: pd.DataFrame | None = None,
+) -> list[dict[str, Any]]:
+    """Rows about these conditions against the plain one, or against the reads `base`."""
+    rows, looks = [], answers.looks
     if reads_of:
         table = stability(judgments.assign(ordering=np.nan), by=[], value=answers.value)
         row_of = dict(
@@ -174,7 +215,7 @@ def moved_rows(answers: Answers) -> list[dict[str, Any]]:
         )
         name = "shift_excess" if table["shift_excess"].notna().any() else "shift"
     for condition, reads in reads_of.items():
-        moved = row_of[condition]
+        moved = row_of[condition if base is None else "descending"]
         shift = Estimate(
             moved[name], **{k: moved[f"{name}_{k}"] for k in inference.PARTS}
         )
@@ -190,10 +231,8 @@ def moved_rows(answers: Answers) -> list[dict[str, Any]]:
         rows.append(
             with_sign_test(row)
             | {"placebo": moved["shift_placebo"]}
-            | answers.flips(reads)
+            | answers.flips(reads, base)
         )
-    for _, reads in judgments.groupby("top"):  # each scale by itself
-        rows += _pulled(reads, looks)
     return rows
 
 
@@ -222,13 +261,12 @@ def _pulled(judgments: pd.DataFrame, looks: int) -> list[dict[str, Any]]:
 
 def position_rows(answers: Answers) -> list[dict[str, Any]]:
     """The position with the share farthest from even, and the shares of all."""
-    judgments = answers.judgments
-    rotated = judgments[judgments["design"].isin(["balanced", "williams"])]
+    rotated = answers.rotated
     if rotated.empty:
         return []
     rows = []
-    table = position_bias(rotated, by=["n_options"], value=answers.value)
-    for bias in table.to_dict("records"):
+    table = position_sizes(rotated, by=["n_options"], value=answers.value)
+    for bias in table:
         n, clusters = int(bias["n_options"]), int(bias["n_clusters"])
         shares = np.array([bias.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
         most = (
@@ -241,20 +279,50 @@ def position_rows(answers: Answers) -> list[dict[str, Any]]:
         )
         points = Estimate(100 * (share - 1 / n), se=100 * se, df=df)
         bounds = (-100 / n, 100 - 100 / n)
+        found = of_largest(points, clusters, n, bounds, answers.looks)
+        reads = rotated[rotated["n_options"] == n]
+        lost = lost_by_order(reads, answers.items)
+        equal = bias.get("p_equivalent", np.nan)
+        if lost:
+            lost += _open_share(bias, most, found)
+            equal = 1.0 if _matters_with_lost(bias, n) else equal
         rows.append(
             new_row(
                 "position",
                 f"position {most}{f' of {n}' if len(table) > 1 else ''}",
                 clusters,
-                of_largest(points, clusters, n, bounds, answers.looks),
-                why=without(bias["codes"], "chi2", "log_preference"),
-                p_equivalent=bias.get("p_equivalent", np.nan),
+                found,
+                why=(*without(bias["codes"], "chi2", "mde"), *lost),
+                p_equivalent=equal,
                 places=shares.tolist(),
                 looks=answers.looks,
-                **answers.flips(rotated[rotated["n_options"] == n]),
+                **answers.flips(reads),
             )
         )
     return rows
+
+
+def _open_share(bias: Mapping[str, Any], most: int, found: Estimate) -> Reasons:
+    """Whether the lost reads could make the share of a position even.
+
+    The interval is moved to both ends between which the lost reads put the share.
+    """
+    share, least, greatest = (
+        bias[f"share_{most}{end}"] for end in ("", "_least", "_most")
+    )
+    low = found.low - 100 * (share - least)
+    high = found.high + 100 * (greatest - share)
+    if low > 0 or high < 0:
+        return ()
+    return (Reason("open_share", low=least, high=greatest),)
+
+
+def _matters_with_lost(bias: Mapping[str, Any], n: int) -> bool:
+    """Whether some share could be uneven by what matters, as lost reads may lie."""
+    ends = [bias[f"share_{p}_{e}"] for p in range(1, n + 1) for e in ("least", "most")]
+    return bool(
+        100 * np.abs(np.subtract(ends, 1 / n)).max() >= MARGINS["percentage points"]
+    )
 
 
 def criteria_rows(answers: Answers) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.reads import FloatArray, matched
 from rubricnb.core.estimates.reasons import Reason, Why, collect, without
 from rubricnb.corrections.raters import judge_bias, system_agreement
-from rubricnb.statistics.human_agreement import agreement
+from rubricnb.statistics.human_agreement import linear_agreement
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.weighting import overall
 
@@ -39,9 +39,9 @@ def people_rows(answers: Answers) -> list[dict[str, Any]]:
         {*part.index.get_level_values("criterion")} for part in (cells, sides)
     )
     judgments = given["judgments"][given["judgments"]["criterion"].isin(names or every)]
-    agreed = agreement(**given | {"judgments": judgments}).iloc[0]
+    agreed = linear_agreement(**given | {"judgments": judgments}).iloc[0]
     n, r, kappa = int(agreed["n_clusters"]), agreed["r_macro"], Estimate()
-    why = without(agreed["codes"], "rho", "r_macro")
+    why = without(agreed["codes"], "r_macro")
     notes: list[Why] = [same or why or Reason("constant_criteria")]
     if names:
         two = sides["human"], sides[PLAIN]
@@ -143,9 +143,9 @@ def systems_rows(answers: Answers) -> list[dict[str, Any]]:
     if len(means) < 3:
         return []
     tau = system_agreement(**answers.rated).iloc[0]
-    found = Estimate(tau["tau"], tau["tau_low"], tau["tau_high"])
-    question = f"{tau['n_systems']} systems"
-    row = new_row("systems", question, int(tau["n_clusters"]), found, why=tau["codes"])
+    question, n = f"{tau['n_systems']} systems", int(tau["n_clusters"])
+    ends = tau["tau_low"], tau["tau_high"]
+    row = correlation_row("systems", question, n, tau["tau"], ends, tau["codes"])
     least = MARGINS["score points"] * span_and_step(answers.judgments)[0] / USUAL_SPAN
     if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
@@ -160,13 +160,9 @@ def overall_rows(answers: Answers) -> list[dict[str, Any]]:
         return []
     whole = overall(answers.usual, items)
     given = {"judgments": whole.assign(ordering=np.nan), "items": whole.rated}
-    r = agreement(**answers.rated | given).iloc[0]
-    why, ends = without(r["codes"], "rho"), (r["r_low"], r["r_high"])
-    return [
-        correlation_row(
-            "overall", "overall score", int(r["n_clusters"]), r["r"], ends, why
-        )
-    ]
+    r = linear_agreement(**answers.rated | given).iloc[0]
+    ends, n = (r["r_low"], r["r_high"]), int(r["n_clusters"])
+    return [correlation_row("overall", "overall score", n, r["r"], ends, r["codes"])]
 
 
 def mean_over_criteria(

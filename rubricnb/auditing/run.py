@@ -284,9 +284,12 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
             f"{criterion!r} list {', '.join(map(str, sorted(lengths)))} options: keep "
             "the rows of one length"
         )
-    usual = {
-        c: judgments[c].astype("str").replace("unknown", BASELINE[c]) for c in BASELINE
-    }
+    plain = {**BASELINE, "layout": "rubric-last"}
+    usual = {c: judgments[c].astype("str").replace("unknown", plain[c]) for c in plain}
+    if (
+        len(set(usual["design"]) - {"placebo"}) == 1
+    ):  # all reads are of the plain design
+        usual["design"] = usual["design"].where(usual["design"] == "placebo", "fixed")
     return judgments.assign(**usual)
 
 

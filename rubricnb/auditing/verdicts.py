@@ -63,6 +63,7 @@ def with_verdicts(
     blank = {
         **dict.fromkeys(_COLUMNS, np.nan),
         "criterion": "",
+        "varied": "",
         "codes": (),
         "looks": 1,
     }
@@ -92,7 +93,9 @@ def with_verdicts(
         table.pop("calm"),
     )
     table["advice"] = act.where(table["verdict"].isin(ADVERSE), calm)
+    lost = [words.is_lost(row) for row in table.to_dict("records")]
     table.loc[table["verdict"] == UNCLEAR, "advice"] = words.MORE_TEXTS
+    table.loc[lost, "advice"] = words.LOST_SCORES
     table.loc[table["verdict"] == REVERSED, "advice"] = words.TURN_SCALE
     return table.drop(columns=["constant", "p_steady", "scrambled"])
 
@@ -131,6 +134,8 @@ def _verdict(row: Mapping[str, Any], enough: bool) -> str:
         return NOTED
     if not enough:
         return UNCLEAR
+    if row["measure"] == "discrimination" and share_lost(row["codes"]) > MOST_LOST:
+        return UNCLEAR  # being scored changes
     if kind == "level":
         return correlation_verdict(row["measure"], effect, row["low"], row["high"])
     small = row["p_equivalent"] < ALPHA and share_lost(row["codes"]) <= MOST_LOST
@@ -140,21 +145,10 @@ def _verdict(row: Mapping[str, Any], enough: bool) -> str:
     if row["scrambled"] is True:
         return FOUND
     if there and abs(effect) >= row["margin"]:
-        return UNCLEAR if _may_turn(row) else FOUND
+        return UNCLEAR if words.may_turn(row) else FOUND
     if small:
         return SMALL if there else ABSENT
     return UNCLEAR
-
-
-def _may_turn(row: Mapping[str, Any]) -> bool:
-    """Whether items without a score on a side could turn the sign of an effect.
-
-    Of a difference of correlations no bound is known, so a loss that is more than a
-    detail counts.
-    """
-    if row["unit"] in ("r", "κ"):
-        return share_lost(row["codes"]) > MOST_LOST
-    return "open_sign" in row["codes"]
 
 
 def correlation_verdict(measure: str, effect: float, low: float, high: float) -> str:

@@ -24,6 +24,7 @@ from rubricnb.auditing.terms import (
     UNCLEAR,
     WEAK,
 )
+from rubricnb.core.estimates.losses import MOST_LOST, share_lost
 
 Row = Mapping[str, Any]
 TITLES = {
@@ -35,6 +36,19 @@ TITLES = {
     "criteria": "In which order criteria are asked",
     "against": "What differs from the other audit",
 }
+VARIED = {
+    "edits": ("after rewording", "the prompt is reworded"),
+    "blanks": ("under blanks", "blanks and line breaks are added"),
+    "order": ("after reordering", "the options are reordered"),
+    "labels": ("under other labels", "the scores are called by other names"),
+    "reference": ("with another reference", "another reference is shown"),
+    "repeat": ("in the same words", "it is asked again"),
+}
+"""What differed between two prompts: in the name of a retest, and in a sentence."""
+LOST_SCORES = (
+    "Get a score from the answers that were lost (the prompt, the parser, the limit of "
+    "tokens); more texts do not help."
+)
 MORE_TEXTS = "Judge more texts, of more prompts, before relying on either answer."
 TURN_SCALE = (
     "The scale seems to run the other way: check in the import and in the rubric which "
@@ -42,6 +56,22 @@ TURN_SCALE = (
 )
 MOSTLY_TIED = 0.95
 """Share of tied pairs of texts of one prompt from which the first sentence names it."""
+
+
+def retest_of(varied: Sequence[str]) -> str:
+    """Name a retest by what was varied.
+
+    >>> retest_of(["edits", "order"])
+    'retest after rewording and after reordering'
+    """
+    return f"retest {listed([VARIED[name][0] for name in varied])}"
+
+
+def _when(row: Row) -> str:
+    """Say when a text keeps its score; old audits say no more than that it was reworded."""
+    varied = row.get("varied")
+    names = varied.split() if isinstance(varied, str) and varied else ["edits"]
+    return f"when {listed([VARIED[name][1] for name in names])}"
 
 
 def number(x: float) -> str:
@@ -108,7 +138,7 @@ def _result(row: Row) -> str:
     if verdict == NOTED or row["measure"] == "parsed":
         return f"{claim}: {measured}{why}."
     if MEASURES[row["measure"]]["kind"] == "noise":
-        return f"{claim}: {measured}{_of_noise(verdict)}{why}."
+        return f"{claim}: {measured}{_of_noise(row)}{why}."
     if verdict in (STRONG, MODERATE):
         return f"{claim}, {verdict}ly: {measured}{why}."
     if verdict == WEAK:
@@ -132,18 +162,41 @@ def _result(row: Row) -> str:
 
 def _claim(row: Row) -> str:
     does = "avoids" if row["effect"] < 0 else "prefers"
-    return MEASURES[row["measure"]]["claim"].format(row["question"], does) + _on(row)
+    claim = MEASURES[row["measure"]]["claim"]
+    return claim.format(row["question"], does, _when(row)) + _on(row)
 
 
 def _on(row: Row) -> str:
     return f" ({row['criterion']})" if row["criterion"] else ""
 
 
-def _of_noise(verdict: str) -> str:
+def _of_noise(row: Row) -> str:
+    many = "too many are lost" if is_lost(row) else "too few prompts"
     return {
         FOUND: ", more than a quarter",
         ABSENT: ", shown to be fewer than a quarter",
-    }.get(verdict, "; too few prompts to say whether it is more than a quarter")
+    }.get(row["verdict"], f"; {many} to say whether it is more than a quarter")
+
+
+def is_lost(row: Row) -> bool:
+    """Whether lost scores, and not the number of texts, leave a row undecided."""
+    if row["verdict"] != UNCLEAR:
+        return False
+    if row["p_equivalent"] < ALPHA or row["measure"] == "discrimination":
+        return share_lost(row["codes"]) > MOST_LOST
+    there = row["p_adjusted"] < ALPHA and abs(row["effect"]) >= row["margin"]
+    return bool(there and may_turn(row))
+
+
+def may_turn(row: Row) -> bool:
+    """Whether items without a score on a side could turn the sign of an effect.
+
+    Of a difference of correlations no bound is known, so a loss that is more than a
+    detail counts.
+    """
+    if row["unit"] in ("r", "κ"):
+        return share_lost(row["codes"]) > MOST_LOST
+    return "open_sign" in row["codes"] or "open_share" in row["codes"]
 
 
 def _changed_scores(row: Row) -> str:
@@ -167,7 +220,14 @@ def _doubt(row: Row) -> str:
     """Say why nothing is decided."""
     tested, margin = row["p_adjusted"] == row["p_adjusted"], row["margin"]
     doubt = "the interval includes zero and a moderate correlation"
-    if margin == margin and row["p_adjusted"] < ALPHA:
+    if is_lost(row):
+        turns = MEASURES[row["measure"]]["kind"] == "effect" and may_turn(row)
+        doubt = (
+            "its sign is not known, as the lost scores could turn it"
+            if turns
+            else f"more than {percent(MOST_LOST)} have no score on a side"
+        )
+    elif margin == margin and row["p_adjusted"] < ALPHA:
         doubt = (
             f"it is there, and may be smaller or larger than the {margin:.2f} "
             f"{row['unit']} that matter"
@@ -291,7 +351,7 @@ def _whole(
 def _in_its_favour(first: Mapping[str, list[Row]], people: str) -> list[str]:
     agreement = first.get("agreement", [])
     good = [
-        f"keeps its scores{row['on']} when the prompt is reworded"
+        f"keeps its scores{row['on']} {_when(row)}"
         for row in _with_verdict(first.get("discrimination", []), STRONG, MODERATE)
     ]
     good += [
@@ -309,13 +369,13 @@ def _against_its_ranking(first: Mapping[str, list[Row]], people: str) -> list[st
         for row in _with_verdict(agreement, REVERSED)
     ]
     bad += [
-        f"hardly keeps its scores{row['on']} when the prompt is reworded (r "
-        f"{row['sizes']})"
+        f"hardly keeps its scores{row['on']} {_when(row)} (r {row['sizes']})"
         for row in _with_verdict(retest, WEAK)
     ]
     bad += [
-        f"was not shown to keep its scores{row['on']} when the prompt is reworded"
+        f"was not shown to keep its scores{row['on']} {_when(row)}"
         for row in _with_verdict(retest, UNCLEAR)
+        if "unmoved" not in row["codes"]
     ]
     bad += [
         f"agrees at best weakly with {people}{row['on']} (r {row['sizes']})"

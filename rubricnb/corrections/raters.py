@@ -364,6 +364,8 @@ def system_agreement_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
             doubts += (Reason("tau.low", lower=lower),)
     same = row["tau_low"] == row["tau_high"]
     no_spread = Reason("no_interval.resamples") if same else None
+    if same:
+        row |= dict.fromkeys(("tau_low", "tau_high"), np.nan)
     return row | because(infer.few_clusters(cluster), no_spread, doubts)
 
 

@@ -101,6 +101,17 @@ def agreement(
     return row_with_people(judgments, items, by, value, row)
 
 
+def linear_agreement(
+    judgments: pd.DataFrame, items: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
+    """The same without ρ and the papers' interval, which take most of its time."""
+
+    def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+        return _agreement(reads, human, linear=True) | _ceiling(reads, items)
+
+    return row_with_people(judgments, items, by, value, row)
+
+
 def row_with_people(
     judgments: pd.DataFrame,
     items: pd.DataFrame,
@@ -170,23 +181,26 @@ def criterion_of(reads: Reads) -> IntArray:
     return np.asarray(pd.factorize(reads.items["criterion"])[0], dtype=np.int64)
 
 
-def _agreement(reads: Reads, human: FloatArray) -> dict[str, Any]:
+def _agreement(reads: Reads, human: FloatArray, linear: bool = False) -> dict[str, Any]:
     used, x, y = rated(reads, human)
     cluster, criterion = reads.cluster[used], criterion_of(reads)[used]
-    found = correlations(x[None], y, cluster, criterion, infer.fisher_jackknife_t)
+    ways = x[None], y, cluster, criterion, infer.fisher_jackknife_t
+    found = (linear_correlations if linear else correlations)(*ways)
     row: dict[str, Any] = infer.counted(used, reads.cluster)
     row |= {
         "n_reads": int(reads.parsed[used].sum()),
         "n_criteria": len(np.unique(criterion)),
     }
     row |= found["r"].named("r", *infer.UNTESTED) | {"p": found["r"].p}
-    row |= found["rho"].named("rho") | found["r_macro"].named("r_macro")
-    paper = (
-        papers_interval(x[None], y, PAPER_RESAMPLES, 0)
-        if len(y) > 1
-        else (np.nan, np.nan)
-    )
-    row |= dict(zip(("r_paper_low", "r_paper_high"), paper, strict=True))
+    for name in [*found][1:]:
+        row |= found[name].named(name)
+    if not linear:
+        paper = (
+            papers_interval(x[None], y, PAPER_RESAMPLES, 0)
+            if len(y) > 1
+            else (np.nan, np.nan)
+        )
+        row |= dict(zip(("r_paper_low", "r_paper_high"), paper, strict=True))
     row["k_effective"] = infer.mean_of(
         (reads.parsed & ~arrays.echoes(reads))[used].sum(axis=1)
     )
@@ -207,12 +221,29 @@ def correlations(
     """
     if not len(y):
         return dict.fromkeys(("r", "rho", "r_macro"), Estimate())
-    within = per_criterion(x, y, criterion)
+    found = linear_correlations(x, y, cluster, criterion, interval)
     rho = float(_difference(np.stack([spearman(side, y) for side in x])))
     left = np.stack([leave_out_spearman(side, y, cluster) for side in x], axis=-1)
     return {
-        "r": infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval),
+        "r": found["r"],
         "rho": interval(rho, _difference(left)),
+        "r_macro": found["r_macro"],
+    }
+
+
+def linear_correlations(
+    x: FloatArray,
+    y: FloatArray,
+    cluster: IntArray,
+    criterion: IntArray,
+    interval: Callable[[float, FloatArray], Estimate],
+) -> dict[str, Estimate]:
+    """The same without ρ."""
+    if not len(y):
+        return dict.fromkeys(("r", "r_macro"), Estimate())
+    within = per_criterion(x, y, criterion)
+    return {
+        "r": infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval),
         "r_macro": infer.jackknife(within, cluster, macro_correlation, interval),
     }
 
@@ -291,7 +322,7 @@ def _why_unsure(
     else:
         if several and np.isnan(row["r_low"]):
             yield why_no_interval(x[None], y, cluster)
-        elif several and np.isnan(row["rho_p"]):
+        elif several and np.isnan(row.get("rho_p", 0.0)):
             yield Reason("rho.untested")
         yield infer.few_clusters(cluster, scores=(x, y))
     if np.isnan(row["r_macro"]):

@@ -115,11 +115,7 @@ def position_bias(
        n_reads  share_1  cramers_v
     0        6    0.833      0.667
     """
-    groups = []
-    for key, reads in arrays.read_groups(judgments, by, value):
-        arrays.require_options(reads)
-        _check_orderings(key, reads)
-        groups.append((key, reads, blocks(reads)))
+    groups = _groups(judgments, by, value)
     preferences = log_preferences(
         [reads for _, reads, _ in groups], [parts for _, _, parts in groups]
     )
@@ -128,6 +124,24 @@ def position_bias(
         for (key, reads, parts), preference in zip(groups, preferences, strict=True)
     ]
     return infer.adjust(pd.DataFrame(rows), "p_within")
+
+
+def position_sizes(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> list[dict[str, Any]]:
+    """Rows of `position_bias` without log preferences, which take most of its time."""
+    return [{**key, **_bias(*group)} for key, *group in _groups(judgments, by, value)]
+
+
+def _groups(
+    judgments: pd.DataFrame, by: By, value: Value
+) -> list[tuple[dict[str, Any], Reads, Sequence[Block]]]:
+    groups = []
+    for key, reads in arrays.read_groups(judgments, by, value):
+        arrays.require_options(reads)
+        _check_orderings(key, reads)
+        groups.append((key, reads, blocks(reads)))
+    return groups
 
 
 def score_position(
@@ -240,7 +254,7 @@ def _carried(
     for end in ends:
         # some processors report the NaN of an empty shape
         with np.errstate(invalid="ignore"):
-            v2 = np.maximum(bias[f"v2_unbiased{end}"] + floor, 0.0)
+            v2 = np.clip(bias[f"v2_unbiased{end}"] + floor, 0.0, 1.0)
         out |= {
             f"chi2{end}": n_reads * (n_options - 1) * v2,
             f"cramers_v{end}": v2**0.5,
@@ -264,7 +278,7 @@ def _check_orderings(key: dict[str, Any], reads: Reads) -> None:
 
 
 def _bias(
-    reads: Reads, parts: Sequence[Block], preference: Preference
+    reads: Reads, parts: Sequence[Block], preference: Preference | None = None
 ) -> dict[str, Any]:
     n = reads.n_options
     cluster = reads.cluster
@@ -293,12 +307,16 @@ def _bias(
     row |= _carried(row, max(n_reads, 1), n, _ENDS[1:])
     if row["df"] > 0:
         reasons += infer.alike(row)
-    row |= preference.columns
-    reasons += preference.why if comparable and n_reads else ()
+    if preference is not None:
+        row |= preference.columns
+        reasons += preference.why if comparable and n_reads else ()
     if n_clusters > 1:
         reasons += infer.few_clusters(cluster[placement.reads > 0])
     able = n_clusters > 1 and comparable == n - 1 and row["df"] > 0
     row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
+    if row["mde"] > 1:
+        row["mde"] = np.nan
+        reasons.append(Reason("mde.none"))
     return row | because(reasons)
 
 
@@ -444,7 +462,8 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     low, high = _score_interval(
         v2, mean, covariance, infer.t_quantile(float(infer.freedom(rest).min()) + 1)
     )
-    return {"v2_unbiased": float(v2), "v2_unbiased_low": low, "v2_unbiased_high": high}
+    ends = {"v2_unbiased_low": min(low, 1.0), "v2_unbiased_high": min(high, 1.0)}
+    return {"v2_unbiased": float(v2)} | ends
 
 
 def _score_interval(

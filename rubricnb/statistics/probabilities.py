@@ -209,8 +209,8 @@ def position_prior(
         column present.
     shape
         ``position``: one number for each position. ``order``: one for each order and
-        score, the mean log odds of the score in this order about its mean over all
-        orders. It does not assume that a preference goes with the position, but needs
+        score, the mean log-probability of the score in this order minus its mean over
+        all orders. It does not assume that a preference goes with the position, but needs
         texts that were asked in every order.
 
     Returns

@@ -54,7 +54,8 @@ def stability(
         Judgments of the baseline and of other conditions, from `plan` with settings in
         lists.
     baseline
-        Column → value. These columns may differ between a condition and its baseline;
+        Column → value. A design that is the only one, edits aside, is the baseline's.
+        These columns may differ between a condition and its baseline;
         every other condition column (judge, dataset, layout, temperature, …) must be
         equal. Where judgments from elsewhere do not say what a column was
         (``unknown``), that is the baseline's value.
@@ -177,6 +178,9 @@ def _as_known(judgments: pd.DataFrame, baseline: Condition) -> dict[str, Any]:
     none.
     """
     known = {name: set(judgments[name].unique()) for name in baseline}
+    designs = known.get("design", set()) - {"placebo"}
+    if len(designs) == 1 and baseline["design"] == BASELINE["design"]:
+        baseline = {**baseline, "design": next(iter(designs))}
     return {
         name: "unknown"
         if value not in known[name] and "unknown" in known[name]

@@ -107,8 +107,7 @@ def t_p_value(statistic: float, n_clusters: float) -> float:
 
 
 def freedom(rest: FloatArray) -> FloatArray:
-    """Satterthwaite's degrees of freedom of Σ rest²,
-    from the kurtosis of the clusters on axis 0.
+    """Degrees of freedom of Σ rest², from the kurtosis of the clusters on axis 0.
 
     One less than the clusters if these are normal, fewer where some carry most of the
     variance (large ones, or rare events). Fewer than eight clusters do not show a

@@ -37,11 +37,12 @@ Mask = NDArray[np.bool_]
 
 MOST_LOST = 0.05
 """Share of the items asked on both sides beyond which no equivalence is claimed."""
-_SHARES = ("lost", "lost_reads", "left_out", "left_out_reads")
+_SHARES = ("lost", "lost_reads", "left_out", "left_out_reads", "lost_by_order")
 _CODES = (
     *_SHARES,
     *(
         "open_sign",
+        "open_share",
         "r_of_all",
         "r_turned",
         "r_one_of_all",
@@ -312,8 +313,10 @@ def open_sign(
     of
         Name of the difference.
     """
+    shares = lost or (np.isnan(a) ^ np.isnan(b),) * 2
+    has_either = ~(np.isnan(a) & np.isnan(b))
     # no sign is claimed; it may be where there is no interval
-    if interval[0] <= 0 <= interval[1]:
+    if interval[0] <= 0 <= interval[1] or not np.any(np.stack(shares)[:, has_either]):
         return ()
     low, high = difference_bounds(a, b, ends, lost)
     if low > 0 or high < 0:
@@ -365,6 +368,13 @@ _OF_A_TEXT = frozenset({
 })  # fmt: skip
 
 
+def are_closed(judgments: pd.DataFrame) -> bool:
+    """Whether answers are probabilities and nothing else, as a decision model's."""
+    mass = judgments.get("label_mass", pd.Series(dtype=float))
+    names = (str(name) for name in judgments)
+    return any(n.startswith("probability_") for n in names) and mass.isna().all()
+
+
 def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     """Return how many texts a decision model did not tell from others.
 
@@ -384,11 +394,10 @@ def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     items
         The texts: ``instruction`` and ``response``.
     """
-    shares = [name for name in judgments if str(name).startswith("probability_")]
     texts = {"instruction", "response"}
-    is_closed = judgments.get("label_mass", pd.Series(dtype=float)).isna().all()
-    if not shares or not texts <= set(items) or not is_closed:
+    if not texts <= set(items) or not are_closed(judgments):
         return ()
+    shares = [name for name in judgments if str(name).startswith("probability_")]
     by = "text_id" if "criterion_ordering" in judgments else "item_id"
     read = judgments[judgments[shares[0]].notna()]
     conditions = [name for name in read if name not in _OF_A_TEXT]

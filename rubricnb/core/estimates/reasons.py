@@ -69,6 +69,15 @@ SENTENCES: dict[str, str] = {
         "{of}: with the lost ones anywhere between {lowest:g} and {highest:g} it lies "
         "between {low:+.2f} and {high:+.2f}, so its sign is not known"
     ),
+    "lost_by_order": (
+        "{lost} of {asked} reads have no score, from {least:.0%} of those in the order "
+        "{fewest} to {most:.0%} in {order}; {source} their items {lost_mean:.2f} on "
+        "average, and those of the others {kept_mean:.2f}"
+    ),
+    "open_share": (
+        "with the lost reads at this position or at none its share lies between "
+        "{low:.0%} and {high:.0%}, so a preference is not shown"
+    ),
     "r_of_all": (
         "over all rated items that each side scored, r is {a:.2f} (a) and {b:.2f} (b), "
         "which need not be the same items"
@@ -204,6 +213,7 @@ SENTENCES: dict[str, str] = {
         "estimate"
     ),
     "log_preference.blind": "log preference: some positions cannot be compared",
+    "mde.none": "mde: even the largest V, 1, would not be found with 80 % power",
     "never_shown": "this score never stood at this position",
     "never_given": "this score was never given",
     "cost.unknown": "score {scores}: never given, or not at every position",
@@ -375,6 +385,10 @@ SENTENCES: dict[str, str] = {
     "same_words": (
         "only asked again in the same words, and a judge that repeats itself passes "
         "that whatever it scores: reword the prompt"
+    ),
+    "unmoved": (
+        "no probability moved, and a model that does not see such edits passes that "
+        "whatever it scores"
     ),
     "repeats": "it repeats its answers",
     "no_common_text": "no text has a score under both",
