@@ -286,8 +286,10 @@ def duckdb_orders(folder, capsys):
 
 def duckdb_words(folder, capsys):
     frame = pd.DataFrame({"item_id": list("abc"), "score": [True, False, True]})
+    assert scores(rb.judgments(frame, scale=(0, 1))) == [1, 0, 1]
+    assert "True" in capsys.readouterr().out
     with pytest.raises(ValueError, match="True is not a number"):
-        rb.judgments(frame, scale=(0, 1))
+        rb.judgments(frame, scale=(1, 5))
 
 
 def polars_grades(folder, capsys):
@@ -310,22 +312,6 @@ READS = {
 }  # fmt: skip
 
 
-# The page's last column says of these that the reader cannot tell, and what to do.
-NOT_YET = {
-    "promptfoo-no-verdict",
-    "inspect-one-name-twice",
-    "inspect-letters",
-    "autorubric-cannot-assess",
-    "harness-lowest-score",
-}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param(line, marks=[pytest.mark.xfail] if line in NOT_YET else [])
-        for line in READS
-    ],
-)
+@pytest.mark.parametrize("line", READS)
 def test_a_file_of_this_shape_is_read_as_the_page_says(line, tmp_path, capsys):
     READS[line](tmp_path, capsys)
