@@ -710,6 +710,8 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
 def rooms_keep_their_order(clone: Clone) -> Iterator[str]:
     """A room imports only rooms below it, and no modules import in a circle."""
     yield from rooms.broken(clone)
+    if rooms.picture(clone) not in clone.text("book/layout.md"):
+        yield f"book/layout.md needs this picture:\n{rooms.picture(clone)}"
 
 
 @rule
