@@ -20,9 +20,7 @@ _HOLDS = {"<": operator.lt, "<=": operator.le, ">=": operator.ge, ">": operator.
 
 
 def row(what: str, value: Any, unit: str = "", limit: str = "") -> dict[str, Any]:
-    """One figure. `met`: whether it keeps its limit, such as "<=
-    120"; None without a limit.
-    """
+    """One figure. `met`: whether it keeps its limit, such as "<= 120"; None: none."""
     met = None
     if limit:
         sign, bound = limit.split()

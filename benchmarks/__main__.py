@@ -1,5 +1,4 @@
-"""Run the benchmarks: a table on the screen, JSON in a file,
-1 as status if a limit is missed.
+"""Run the benchmarks: a table, JSON in a file, and status 1 if a limit is missed.
 
 A benchmark whose datasets or packages cannot be had is left out, and named.
 """
@@ -68,9 +67,7 @@ def benchmarks() -> list[str]:
 
 
 def apart(name: str) -> list[dict[str, Any]]:
-    """Measure in a fresh process:
-    neither memory nor caches of other benchmarks count.
-    """
+    """Measure in a fresh process, without the memory and caches of other benchmarks."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(rows_of, name).result()
 

@@ -1,6 +1,4 @@
-"""Advice and the budget curve of 200,000 judgments,
-every text rated, in three shapes.
-"""
+"""Advice and budget curve of 200,000 judgments of rated texts, in three shapes."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ def measure() -> Iterator[dict[str, Any]]:
 def study(
     prompts: int, texts: int, n: int, repeats: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Judgments of some texts of each prompt in balanced orders,
-    and ratings of all texts.
-    """
+    """Judgments of some texts of each prompt in balanced orders, all of them rated."""
     rng = np.random.default_rng(0)
     orders = np.tile(code(rb.balanced(n).orderings()), repeats)
     quality = rng.normal(size=(prompts, 1)) + rng.normal(size=(prompts, texts))

@@ -1,5 +1,4 @@
-"""What an engine gives for the same plan in three ways, in turns:
-the floor, ours, and ``rb.run``.
+"""What an engine gives for one plan in three ways: the floor, ours, ``rb.run``.
 
 The *floor* is vLLM's ``LLM.generate`` on tokens and parameters that are ready: the
 engine without any work of ours. *ours* renders, tokenizes, asks and reads the answers.

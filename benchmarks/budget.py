@@ -1,6 +1,4 @@
-"""The budget curve over all 1,023 subsets of ten reads of 1,600 items,
-with its intervals.
-"""
+"""The budget curve over all 1,023 subsets of ten reads of 1,600 items."""
 
 from __future__ import annotations
 

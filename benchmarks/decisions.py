@@ -1,5 +1,4 @@
-"""A decision model on all of minibench: Sparrow's own server,
-and what a request costs here.
+"""A decision model on all of minibench: Sparrow's own server, and its cost here.
 
 The texts are asked as a score in ten orders. The processor time is that of this
 process: planning is left out, and the server has a process of its own.

@@ -87,9 +87,7 @@ def _way(
 
 
 def requantised(kind: str) -> Path:
-    """The default weights with their quantised matrices in another type;
-    made once, then kept.
-    """
+    """The default weights, their quantised matrices in another type; made once."""
     weights = default_weights()
     folder = Path(pooch.os_cache("rubricnb")) / "weights" / sha256(weights)[:16]
     copy = folder / f"{weights.name.split('.')[0]}.{kind}.gguf"

@@ -107,9 +107,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _arms() -> Iterator[dict[str, Any]]:
-    """Measure with, and on request without, the prefix cache:
-    a process each frees its memory.
-    """
+    """Measure with the prefix cache, on request also without, in separate processes."""
     for arms in (with_cache, loops) if LOOPS else (with_cache,):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             yield from pool.submit(arms).result()

@@ -1,5 +1,4 @@
-"""Judgments per second of vLLM where the model costs 6 ms a step:
-what our own work leaves of it.
+"""Judgments per second of vLLM whose model costs 6 ms a step: our own work.
 
     .venv-vllm/bin/python -m benchmarks host_work
 

@@ -1,6 +1,4 @@
-"""Means of sixteen systems from few labels,
-and a thousand draws of labels of 1,600 texts.
-"""
+"""Means of sixteen systems from few labels, and a thousand draws of labels."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def recorded() -> tuple[labels.Cell, pd.DataFrame, pd.DataFrame]:
-    """A judge's scores of every text and the ratings,
-    as the study and the package take them.
-    """
+    """A judge's scores of every text and its ratings, as the package takes them."""
     rng = np.random.default_rng(0)
     truth = rng.normal(3, 0.8, (PROMPTS, SYSTEMS))
     human = np.round(np.clip(truth, 1, 5) * 3) / 3

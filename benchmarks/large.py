@@ -1,5 +1,4 @@
-"""Large tables in the shapes that cost most: audits,
-orders from a file, decimals, many groups.
+"""Large tables in costly shapes: audits, orders from a file, decimals, many groups.
 
 Every call has a process of its own, so that its peak of memory is known.
 """
@@ -48,8 +47,7 @@ def measure() -> Iterator[dict[str, Any]]:
 def alone(
     prepare: Callable[[int], Call], size: int, times: int = 1
 ) -> tuple[float, float]:
-    """Processor time of a call in a fresh process, in seconds,
-    and its peak memory, in MB.
+    """Processor time of a call in a fresh process (seconds) and its peak memory (MB).
 
     The least of some `times`: one call of a tenth of a second varies by two.
     """
@@ -149,9 +147,7 @@ def ordered(prompts: int, clusters: int | None = None) -> pd.DataFrame:
 def scored(
     texts: int, conditions: tuple[str, ...] = ("numeric",), is_whole: int = 1
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two reads of texts under some conditions,
-    whole from 1 to 5 or any number up to 100.
-    """
+    """Two reads of texts under some conditions, whole (1 to 5) or any number to 100."""
     rng = np.random.default_rng(0)
     quality, top = rng.normal(size=texts), 5 if is_whole else 100
     parts = []

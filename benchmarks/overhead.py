@@ -108,9 +108,7 @@ def _over_http() -> Iterator[dict[str, Any]]:
 
 
 def _memory() -> Iterator[dict[str, Any]]:
-    """A run of each size, in a process that did not make its plan:
-    making one takes more.
-    """
+    """A run of each size, in a process that did not make its plan."""
     most = {}
     for name, size in SIZES.items():
         requests = plan(size, "logprobs")

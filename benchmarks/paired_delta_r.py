@@ -1,6 +1,4 @@
-"""The paper's paired bootstrap of Δr: 2,000 resamples of 1,600 items,
-ours against scipy's.
-"""
+"""The paper's paired bootstrap of Δr on 1,600 items, ours against scipy's."""
 
 from __future__ import annotations
 
@@ -67,9 +65,7 @@ def delta_r_once(a: Any, b: Any, human: Any) -> Any:
 
 
 def end_error(interval: Any) -> float:
-    """Standard error of the difference between two drawings
-    of an end of the interval.
-    """
+    """Standard error of the difference between two drawings of an interval's end."""
     sd = np.ptp(interval) / (2 * stats.norm.ppf(0.975))
     one = (
         np.sqrt(0.025 * 0.975 / RESAMPLES) / stats.norm.pdf(stats.norm.ppf(0.975)) * sd

@@ -1,5 +1,4 @@
-"""The whole study of arXiv:2602.02219v2, simulated: count it,
-answer it, compute its tables.
+"""The whole study of arXiv:2602.02219v2, simulated: count, answer, compute.
 
 Every condition of ``params/paper_study.yml`` is planned, answered by the judge's fitted
 profiles and handed to the statistics of the paper's tables, two judges at a time. The
@@ -40,9 +39,7 @@ WORKERS = 2
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """Run the study once: its size, seconds and memory,
-    and how near its Table 2 is to print.
-    """
+    """Run the study once: size, seconds, memory, and its Table 2 beside the printed."""
     started = time.perf_counter()
     study = read_study("paper_study")
     tables: dict[str, list[pd.DataFrame]] = defaultdict(list)
@@ -164,9 +161,7 @@ def profile_of(judge: dict[str, Any], dataset: str) -> str:
 
 
 def distance_from_print(table: pd.DataFrame) -> tuple[float, float]:
-    """Largest differences of the simulated Table 2 from the printed one,
-    in points and per cent.
-    """
+    """Largest differences of the simulated Table 2 from print (points, per cent)."""
     cell = table["judge"].astype(str).str.extract(r"v2/(?P<judge>.+)/(?P<dataset>.+)")
     printed = rb.published("position_bias")
     keys = list(zip(printed["judge"].str.lower(), printed["dataset"], strict=True))
@@ -182,9 +177,7 @@ def distance_from_print(table: pd.DataFrame) -> tuple[float, float]:
 
 
 def peak_gigabytes() -> float:
-    """This process and its workers together, at most:
-    the largest worker counts for all.
-    """
+    """Most gigabytes of this process and its workers; the largest counts for each."""
     unit = 1e9 if sys.platform == "darwin" else 1e6
     own, child = (
         resource.getrusage(who).ru_maxrss / unit

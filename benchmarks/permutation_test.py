@@ -1,6 +1,4 @@
-"""The cluster permutation test on 16,000 reads: its time,
-and the permutations it replaces.
-"""
+"""The cluster permutation test on 16,000 reads, and what it replaces."""
 
 from __future__ import annotations
 
@@ -57,7 +55,9 @@ def p_value(own: Any) -> float:
 
 
 def permuted(own: Any) -> tuple[Any, Any, float]:
-    """Draw permutations of the orderings, one a cluster and block: mean and variance of
+    """Permute the orderings by draws: the counts' mean and variance, and the tail.
+
+    Draw permutations of the orderings, one a cluster and block: mean and variance of
     the counts, and the share of draws that lie as far out as what was observed.
     """
     rng = np.random.default_rng(0)

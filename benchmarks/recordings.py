@@ -1,6 +1,4 @@
-"""1.2 million scores become judgments: a recording,
-where its files are at hand, and a log.
-"""
+"""1.2 million scores become judgments: a recording, where it is at hand, and a log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""RULERS: splitting, verification, calibration, a simulated set,
-and two texts by a real judge.
-"""
+"""RULERS: splitting, verification, calibration, a simulated set, a real judge."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ from rubricnb.rulers.simulated import SimulatedGrader
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """Rates on our own texts, then the default judge:
-    about a minute on two free cores.
-    """
+    """Rates on our own texts, then the default judge: a minute on two free cores."""
     texts = list(rb.load("minibench")["response"].unique()) * 5
     units = [split_units(text) for text in texts]
     quotes = [

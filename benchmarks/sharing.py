@@ -1,5 +1,4 @@
-"""Tokens computed over the least that any engine must compute,
-for the order a run asks in.
+"""Tokens computed in the order of a run, over the least that any engine must.
 
 The embedded engine is asked for real, about a few items; the order alone is measured on
 the whole datasets, in characters. HANNA and MT-Bench are downloaded, or read from
@@ -23,9 +22,7 @@ DATASETS = {"mt-bench": 4, "hanna": 6}
 
 
 def distinct(prompts: Iterable[Any]) -> int:
-    """Count the distinct nodes of the trie of all prompts:
-    the least any engine can compute.
-    """
+    """Count the distinct nodes of the trie of all prompts: the least to compute."""
     limit = Limit()
     for prompt in sorted(prompts):
         limit.add(prompt)
@@ -48,9 +45,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _order(name: str, requests: Requests) -> Iterator[dict[str, Any]]:
-    """How close the walk over a whole dataset comes,
-    for a cache that holds one prompt.
-    """
+    """How close the walk over a dataset comes, for a cache that holds one prompt."""
     shuffled = requests.sample(frac=1, random_state=0)
     order = walk(shuffled)
     judge = rb.open_judge("simulated:unbiased")

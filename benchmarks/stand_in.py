@@ -1,5 +1,4 @@
-"""A worker for vLLM whose model takes a fixed time a step:
-what is left is the host's own work.
+"""A worker for vLLM whose model takes a fixed time a step; the rest is the host's.
 
 Everything in front of the model is vLLM's own code: front end, messages between two
 processes, scheduler, prefix cache, detokenizer. The model answers with the first

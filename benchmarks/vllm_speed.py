@@ -1,5 +1,4 @@
-"""Judgments per second on vLLM: rubricnb, and plain loops over its server,
-same model and items.
+"""Judgments per second on vLLM: rubricnb, and plain loops over its server.
 
     .venv-vllm/bin/python -m benchmarks vllm_speed
 
@@ -276,9 +275,7 @@ def _post(url: str) -> None:
 
 
 def _computed(url: str) -> float:
-    """Tokens that the server has computed so far:
-    prompts less what was cached, and answers.
-    """
+    """Tokens that the server has computed so far: uncached prompts, and answers."""
     counted = {"prompt_tokens": 1, "prefix_cache_hits": -1, "generation_tokens": 1}
     total = 0.0
     with urllib.request.urlopen(f"{url}/metrics") as page:

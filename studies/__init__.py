@@ -1,3 +1,1 @@
-"""How the recorded results came about: run from a clone,
-such as ``python -m studies.fitting``.
-"""
+"""How the recorded results came about, such as ``python -m studies.fitting``."""

@@ -84,9 +84,7 @@ def check(
         Path, typer.Argument(help="Folder results/STUDY/JUDGE, as `run` wrote it.")
     ],
 ) -> None:
-    """Check a recording against its study's plan and its own card,
-    and print its findings.
-    """
+    """Check a recording against its study's plan and its card; print its findings."""
     with errors():
         if found := contribution.problems(folder):
             raise ValueError("\n  ".join([f"{folder} has these problems:", *found]))
@@ -108,9 +106,7 @@ def write_batch(
     option: JudgeOptions = None,
     price: _Price = None,
 ) -> None:
-    """Print the price, and write the requests without a stored answer;
-    nothing is sent.
-    """
+    """Print the price, and write the requests without an answer; nothing is sent."""
     with errors():
         entry = named(judge, named_values(option), price)
         endpoint, plans = batch_of(name, entry, server)
@@ -155,9 +151,7 @@ def read_batch(
 
 
 def _cost_lines(cost: Any) -> str:
-    """Return a line per judge of a study,
-    unknown costs with their reasons, and the sum.
-    """
+    """Return a line per judge of a study, unknown costs with reasons, and the sum."""
     lines = []
     for model, own in cost.groupby("model", sort=False):
         lines.append(f"{model}: {cost_line(own)}")

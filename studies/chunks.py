@@ -1,5 +1,4 @@
-"""One call for all criteria, for some,
-or for each? ``python -m studies.chunks`` recomputes.
+"""One call for all criteria, some, or each? ``python -m studies.chunks``.
 
 Qwen 1.5B scored the same summaries and stories with one prompt that asked for all
 criteria, for half of them, or for one (``python -m studies run chunks``), in the order
@@ -65,9 +64,7 @@ def halo(scores: pd.DataFrame) -> float:
 
 
 def _spread(table: pd.DataFrame, cluster: pd.Series, name: str) -> dict[str, float]:
-    """Return the halo of a table, with its interval over clusters
-    by Fisher's z unless it is 1.
-    """
+    """Return a table's halo with its interval by Fisher's z; none where it is 1."""
     value = halo(table)
     if value > _ALL_ALIKE:
         return {name: value, f"{name}_low": np.nan, f"{name}_high": np.nan}
@@ -82,8 +79,7 @@ def _spread(table: pd.DataFrame, cluster: pd.Series, name: str) -> dict[str, flo
 def halo_gap(
     one: pd.DataFrame, other: pd.DataFrame, cluster: pd.Series
 ) -> dict[str, float]:
-    """Return the halo of one way to ask minus that of another,
-    with its interval over clusters.
+    """Return the halo of one way to ask minus another's, with its interval.
 
     Both are means over the criteria whose scores vary in both ways.
     """
@@ -104,8 +100,7 @@ def alike(scores: pd.DataFrame) -> pd.Series:
 
 
 def alike_by_chance(scores: pd.DataFrame) -> float:
-    """Return the expected share of texts whose criteria
-    are alike if every column is permuted.
+    """Return the expected share of texts of equal criteria under permutation.
 
     Examples
     --------
@@ -117,8 +112,7 @@ def alike_by_chance(scores: pd.DataFrame) -> float:
 
 
 def profile(scores: pd.DataFrame, human: pd.DataFrame) -> float:
-    """Return how the differences between the criteria
-    of a text correlate with people's.
+    """Return how differences between a text's criteria correlate with people's.
 
     The means of the texts and of the criteria are subtracted from both.
     """
@@ -162,9 +156,7 @@ def _named(name: str, found: tuple[float, float, float]) -> dict[str, float]:
 
 
 def table_of(reads: pd.DataFrame, value: str = "score") -> pd.DataFrame:
-    """Return the scores of reads in one order,
-    most probable or written: texts by criteria.
-    """
+    """Return reads' scores in one order, probable or written: texts by criteria."""
     return reads.pivot_table(
         value, "text_id", "criterion", "first", observed=True
     ).astype(float)
@@ -173,9 +165,7 @@ def table_of(reads: pd.DataFrame, value: str = "score") -> pd.DataFrame:
 def cell(
     part: pd.DataFrame, items: pd.DataFrame, value: Any = "score"
 ) -> dict[str, Any]:
-    """Describe one way to ask: agreement, effect of the order,
-    halo, failures, tokens.
-    """
+    """Describe a way to ask: agreement, order, halo, failures, tokens."""
     in_order = part[part["design"] == "fixed"]
     agreed = rb.agreement(in_order, items, by=["dataset"], value=value).iloc[0]
     cluster = in_order.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
@@ -217,9 +207,7 @@ def cell(
 def gap(
     named: pd.DataFrame, items: pd.DataFrame, per_call: str, other: str, value: Any
 ) -> dict[str, float]:
-    """Compare two ways to ask (in ``design``), text by text:
-    agreement, halo, one score for all.
-    """
+    """Compare two ways to ask (in ``design``) text by text: agreement, halo, ties."""
     one, two = (table_of(named[named["design"] == way]) for way in (per_call, other))
     cluster = named.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
     agreed = rb.strategy_contrast(

@@ -120,8 +120,7 @@ def _why_not_recorded(
 
 
 def shows(folder: Path) -> tuple[pd.DataFrame, list[str]]:
-    """Return which of the papers' findings a recording replicates,
-    and the tables it enters.
+    """Return the papers' findings that a recording replicates, and its tables.
 
     Returns
     -------
@@ -185,9 +184,7 @@ def _card(folder: Path) -> dict[str, Any]:
 
 
 def _card_texts(path: Path, card: dict[str, Any]) -> Iterator[str]:
-    """Return where a card could hide a text:
-    keys that `run` does not write, and long values.
-    """
+    """Return where a card could hide a text: other keys, and long values."""
     if path.read_text("utf-8") != json.dumps(card, indent=1) + "\n":
         yield "run.json is not as `run` wrote it: record again"
     for key in sorted(card.keys() - {*_CARD, *_FORMS, "question"}):
@@ -210,8 +207,7 @@ def _card_texts(path: Path, card: dict[str, Any]) -> Iterator[str]:
 def _asked(
     study: str, card: dict[str, Any]
 ) -> tuple[dict[str, tuple[list[Requests], Items]], dict[str, Items]]:
-    """Return what a study asks this judge: by dataset,
-    its plans with all items they ask about.
+    """Return what a study asks this judge, by dataset: its plans and all items.
 
     And, by file, the items that references were written for.
     """
@@ -232,16 +228,12 @@ def _asked(
 
 
 def _judge(card: dict[str, Any]) -> Judge:
-    """Return the judge of a card;
-    a decision model with the question that it was asked.
-    """
+    """Return a card's judge; a decision model with the question that it was asked."""
     return describe(card["spec"], **card.get("question", {}))
 
 
 def _references(path: Path, items: Items, judge: str) -> Iterator[str]:
-    """Return the problems of a table of attempts at references,
-    which must hold no text.
-    """
+    """Return a table of attempts' problems; it must hold no reference's text."""
     slugs = {*judges()["slug"], judge}
     allowed = {
         "item_id": set(items["item_id"]),
@@ -359,9 +351,7 @@ def _beside_the_rows(path: Path, table: pd.DataFrame, items: Items) -> Iterator[
 
 
 def _is_as_written(notes: dict[bytes, bytes], schema: Schema) -> bool:
-    """Whether the notes of a file are as pandas and pyarrow write them:
-    versions, no free text.
-    """
+    """Whether a file's notes are as pandas and pyarrow write them: no free text."""
     noted = json.loads(schema.metadata[b"pandas"])
     creator, version = noted.get("creator"), str(noted.get("pandas_version"))
     packed = notes[b"ARROW:schema"]
@@ -377,9 +367,7 @@ def _is_as_written(notes: dict[bytes, bytes], schema: Schema) -> bool:
 
 
 def _unused_entries(path: Path, schema: Schema) -> Iterator[tuple[str, str]]:
-    """Yield columns of plain text whose dictionary,
-    as it is in the file, has unused entries.
-    """
+    """Yield columns of text whose dictionary in the file has unused entries."""
     plain = [f.name for f in schema if is_string(f.type) or is_large_string(f.type)]
     for group in range(
         (file := ParquetFile(path, read_dictionary=plain)).num_row_groups
@@ -414,9 +402,7 @@ def _texts(column: pd.Series) -> Any:
 
 
 def _against_plan(frame: pd.DataFrame, plans: list[Requests]) -> Iterator[str]:
-    """Every row is of the plan, as the plan has it;
-    every request of the plan has its rows.
-    """
+    """Every row is as the plan has it; every request of the plan has its rows."""
     asked = pd.concat([pd.DataFrame(part).astype(object) for part in plans])
     asked = asked.drop_duplicates("request_id").set_index("request_id")
     ids = frame["request_id"]

@@ -116,9 +116,7 @@ def _uncounted(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_if_written(part: dict[str, Any], references: list[dict[str, Any]]) -> Items:
-    """Let a text of that length stand for references
-    that the study has yet to write.
-    """
+    """Let a text of that length stand for references that are yet to be written."""
     items = items_of(part)
     if part["dataset"] not in {entry["dataset"] for entry in references}:
         return items
@@ -129,8 +127,7 @@ def _as_if_written(part: dict[str, Any], references: list[dict[str, Any]]) -> It
 def _grading_cost(
     part: dict[str, Any], spec: str, price: tuple[float, float, float] | None = None
 ) -> dict[str, Any]:
-    """Estimate one entry of ``gradings``: its calls for some texts,
-    answered by a simulated grader.
+    """Estimate an entry of ``gradings``: its calls, by a simulated grader.
 
     Returns
     -------
@@ -151,9 +148,7 @@ def _grading_cost(
 def _compile_cost(
     part: dict[str, Any], entry: dict[str, Any], folder: Path, stand_ins: dict[str, str]
 ) -> dict[str, Any]:
-    """Estimate one entry of ``compile``;
-    what is not there yet gets a stand-in for its gradings.
-    """
+    """Estimate an entry of ``compile``; a stand-in is graded for what is missing."""
     counter: Any = _Counter()
     if not Path(part["bundle"]).is_file():
         stand_in = folder / str(len(stand_ins)) / Path(part["bundle"]).name

@@ -35,9 +35,7 @@ SPLITS = 40
 
 @dataclass(frozen=True)
 class Cell:
-    """Scores of one judge, or of people: prompts × candidates × reads,
-    forms, judges or raters.
-    """
+    """Scores of one judge, or of people: prompts × candidates × levels of a facet."""
 
     recording: str
     who: str
@@ -81,9 +79,7 @@ def cells() -> list[Cell]:
 
 
 def reads() -> Iterator[Cell]:
-    """Eight reads of three wrong responses,
-    which stand for systems of like quality, by arm.
-    """
+    """Eight reads of three wrong responses, as systems of like quality, by arm."""
     for (judge, temperature), arm in noisy.arms(
         rb.load_recording("rewardbench-reads")
     ).items():
@@ -93,8 +89,7 @@ def reads() -> Iterator[Cell]:
 
 
 def asked_in_forms() -> Iterator[Cell]:
-    """One judge a set that was asked in several forms,
-    and HANNA's raters, by criterion.
+    """Judges of a set in several forms, and HANNA's raters, by criterion.
 
     HANNA's other judges are left out: many of their scores are means over failed reads.
     """
@@ -107,9 +102,7 @@ def asked_in_forms() -> Iterator[Cell]:
 
 
 def judges_and_people() -> Iterator[Cell]:
-    """Eleven judges of SummEval in one form each,
-    and its three experts, by criterion.
-    """
+    """SummEval's eleven judges in one form each, and its experts, by criterion."""
     judgments, items = replace.loaded()
     own = judgments[judgments["judge"].isin(replace.NAMES.values())]
     yield from _by_criterion("summeval", "eleven judges", "judge", own, "judge")
@@ -163,9 +156,7 @@ def parts(of: list[Cell]) -> pd.DataFrame:
 
 
 def variance(of: tuple[list[str], FloatArray], k: int, n: float) -> FloatArray:
-    """Variance of the difference of two candidates on n prompts in k levels:
-    all, without each.
-    """
+    """Variance of two candidates' difference on n prompts: all, without each."""
     sources, variances = of
     levels = dict.fromkeys({"form", "judge", "rater"} & set(sources), k)
     falls, stays = variance_of_difference(sources, variances, levels, k)
@@ -173,8 +164,7 @@ def variance(of: tuple[list[str], FloatArray], k: int, n: float) -> FloatArray:
 
 
 def prices(of: list[Cell]) -> pd.DataFrame:
-    """What k reads, forms, judges or raters of each text cost,
-    against as many more prompts.
+    """What k reads, forms, judges or raters cost, against as many more prompts.
 
     ``calls``: by how many times more answers one needs with k of each text than with
     one, for the same variance of a difference as far as prompts can lower it.
@@ -215,8 +205,7 @@ def prices(of: list[Cell]) -> pd.DataFrame:
 def coverage(
     of: list[Cell], draws: int = DRAWS, splits: int = SPLITS, seed: int = 0
 ) -> pd.DataFrame:
-    """Predict from one half of the prompts what a smaller study
-    of the other half will find.
+    """Predict from half of the prompts what a study of the other half will find.
 
     In each split one half gives the budget. Of the other half n prompts are drawn, two
     candidates and k levels; the budget says how far their difference may lie from that
@@ -279,9 +268,7 @@ def coverage(
 
 
 def _gap(x: FloatArray, n: int, k: int, rng: np.random.Generator) -> float:
-    """Difference of two candidates on n prompts in k levels,
-    minus that on the rest in the rest.
-    """
+    """Difference of two candidates on n prompts in k levels, minus the rest's."""
     prompt, level = rng.permutation(len(x)), rng.permutation(x.shape[2])
     a, b = rng.choice(x.shape[1], 2, replace=False)
     apart = x[prompt, a] - x[prompt, b]

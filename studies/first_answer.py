@@ -1,5 +1,4 @@
-"""What does the first answer of a call decide? ``python -m
-studies.first_answer`` recomputes.
+"""What does a call's first answer decide? ``python -m studies.first_answer``.
 
 Judges scored several criteria in one call, in rotated orders. The probabilities of a
 later criterion are read after the most probable scores of the earlier ones have been
@@ -34,8 +33,7 @@ NEAR = 0.10  # two scores whose probabilities differ by no more are nearly tied
 
 
 def reads(judge: str, dataset: str) -> pd.DataFrame:
-    """Return the rotated reads, with the first score of the call
-    and the criterion's own score.
+    """Return the rotated reads, with the call's first score and the criterion's own.
 
     ``own`` is missing where the criterion got different scores in its calls as the
     first one. ``other_first`` is the first score of a call about the same text that
@@ -80,9 +78,7 @@ def _probability_of(options: FloatArray, score: pd.Series) -> FloatArray:
 
 
 def slots(found: pd.DataFrame) -> pd.DataFrame:
-    """Describe the probabilities at each position: label mass,
-    entropy, mean of both readings.
-    """
+    """Describe each position's probabilities: label mass, entropy, both readings."""
     options = found[PROBABILITIES].to_numpy(float)
     described = found.assign(
         top=options.max(axis=1),
@@ -161,9 +157,7 @@ def _share(part: pd.DataFrame, hits: pd.Series) -> dict[str, float]:
 
 
 def repeats_of_all(judge: str, dataset: str, n_criteria: int) -> pd.DataFrame:
-    """Return ``repeats`` where a criterion's own score is
-    from a call that asks for it alone.
-    """
+    """Return ``repeats`` where a criterion's own score has a call to itself."""
     found = rb.recorded(judge, dataset, "chunks")
     found = found.assign(score=found["score"].astype(float))
     size = found.groupby("request_id", observed=True)["item_id"].transform("size")
@@ -181,9 +175,7 @@ def repeats_of_all(judge: str, dataset: str, n_criteria: int) -> pd.DataFrame:
 
 
 def first_minus_later(found: pd.DataFrame) -> pd.DataFrame:
-    """Return a criterion's mean where it is asked first,
-    minus elsewhere, of both readings.
-    """
+    """Return a criterion's mean where it is first, minus elsewhere, both readings."""
     rows = []
     for criterion, part in found.groupby("criterion", observed=True, sort=False):
         row: dict[str, object] = {"criterion": criterion}

@@ -1,5 +1,4 @@
-"""Fit simulated judges to the shares that papers print;
-``python -m studies.fitting`` redoes it.
+"""Fit simulated judges to printed shares: ``python -m studies.fitting``.
 
 Each profile of ``v2/JUDGE/DATASET`` is fitted to one cell of Table 2 of
 arXiv:2602.02219v2, each of ``v1/JUDGE`` to that judge's five rows of Table 5 of v1. A
@@ -53,8 +52,7 @@ _RATED = ("hanna", "summeval")  # datasets with human ratings, of several criter
 
 
 def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatArray:
-    """Complete a row of Table 2 of v2:
-    the middle positions by maximum entropy given χ².
+    """Complete a row of v2's Table 2: middle positions by maximum entropy.
 
     On the circle that the sum and χ² leave to three shares, entropy is largest where
     two are equal and the third is larger. Which one is larger it does not say: position
@@ -167,18 +165,14 @@ _HEADER = """\
 
 @dataclass(frozen=True)
 class _Reads:
-    """Greedy reads without position preference:
-    what is left is to add γ + δ and take the best.
-    """
+    """Greedy reads without preference: what is left is to add γ + δ."""
 
     logits: FloatArray  # by position
     score: IntArray  # shown at position
     item: IntArray
 
     def positions(self, preference: FloatArray) -> IntArray:
-        """Choose, given the preference in logits per position,
-        or per score and position.
-        """
+        """Choose, given the preference in logits per position, or also per score."""
         if preference.ndim == 2:
             preference = preference[self.score - 1, np.arange(5)]
         return np.asarray((self.logits + preference).argmax(axis=1))
@@ -252,9 +246,7 @@ def _close(figures: dict[str, float], printed: dict[str, float]) -> bool:
 
 
 def _solve_shares(reads: _Reads, target: FloatArray) -> FloatArray:
-    """Find γ (mean 0) whose realised shares are the target's:
-    Newton on smoothed differences.
-    """
+    """Find γ (mean 0) with the target's shares: Newton on smoothed differences."""
     gamma, best = np.zeros(5), (np.inf, np.zeros(5))
     step = 0.1
     for _ in range(12):
@@ -332,9 +324,7 @@ def _fit_rows(base: Profile, target: FloatArray, sets: Sets, sd: float) -> Fitte
 
 
 def _solve_rows(reads: _Reads, target: FloatArray) -> FloatArray:
-    """Find δ whose realised P(position | score)
-    is the target: raise what is too rare.
-    """
+    """Find δ with the target's P(position | score): raise what is too rare."""
     delta, best = np.zeros((5, 5)), (np.inf, np.zeros((5, 5)))
     for _ in range(60):
         shares = _rows(reads, delta)
@@ -363,9 +353,7 @@ def _largest_miss(reads: _Reads, delta: FloatArray, target: FloatArray) -> float
 
 
 def _with_agreement(base: Profile, asked: _Asked, r: float) -> Profile:
-    """Set λ so that the mean of ten reads correlates
-    with the ratings as printed (macro r).
-    """
+    """Set λ so that ten reads' mean correlates with ratings as printed (macro r)."""
 
     def excess(weight: float) -> float:
         reads = _reads(replace(base, human_weight=weight), asked)
@@ -382,9 +370,7 @@ def _with_agreement(base: Profile, asked: _Asked, r: float) -> Profile:
 
 
 def _with_criterion_effect(base: Profile, asked: _Asked, delta_pos: float) -> Profile:
-    """Set ρ, falling linearly, so that the mean gap between positions
-    is the printed one.
-    """
+    """Set ρ, falling linearly, so that the mean gap of positions is as printed."""
     items = asked.items
     requests = plan(items, balanced(items["criterion"].nunique()), template="criteria")
 
@@ -405,9 +391,7 @@ def _with_criterion_effect(base: Profile, asked: _Asked, delta_pos: float) -> Pr
 
 
 def _with_spread(base: Profile, sets: Sets, target: FloatArray, sd: float) -> Profile:
-    """Set σ_E so that the mean within-item sd over ten orderings
-    is the printed one, or nearest.
-    """
+    """Set σ_E so that the within-item sd over ten orderings is nearest to print."""
     rated = [sets[name][0] for name in _RATED]
 
     def excess(noise: float) -> float:

@@ -69,9 +69,7 @@ class Half:
         self.system = about["candidate"].astype(str).to_numpy()
 
     def advice(self, n_labels: int = 0) -> pd.DataFrame:
-        """What the package says to do, a row a step:
-        with some ratings, or with none.
-        """
+        """What the package says to do, a row a step, with or without ratings."""
         labels = self.items[["item_id", "criterion", "human", "cluster_id"]]
         labels = labels.sample(n_labels, random_state=0) if n_labels else None
         return rb.advise(
@@ -134,9 +132,7 @@ def halves(
 
 
 def steps(first: Half, other: Half) -> pd.DataFrame:
-    """Each step: what the first half advises and expects of it,
-    and what the other half finds.
-    """
+    """Each step: what one half advises and expects, and what the other half finds."""
     asked, advice = first.advice(LABELS), first.advice()
     told = advice.assign(step=advice.index)[
         ["step", "do", "gain_is", "gain", "low", "high"]
@@ -152,9 +148,7 @@ def steps(first: Half, other: Half) -> pd.DataFrame:
 
 
 def ways(half: Half) -> pd.DataFrame:
-    """Agreement with the experts of each way to ask,
-    and what it gains over the first.
-    """
+    """Agreement with experts of each way to ask, and its gain over the first."""
     base, *_ = WAYS.values()
     rows = []
     for name, way in WAYS.items():
@@ -179,9 +173,7 @@ def _r_gain(way: Way, base: Way, half: Half, kept: Any) -> float:
 
 
 def systems(half: Half) -> pd.DataFrame:
-    """Each two systems: the second's mean less the first's,
-    by ten orders and by the experts.
-    """
+    """Every two systems' difference in means, by ten orders and by the experts."""
     means = {"judge": half.expected.mean(axis=1), "experts": half.human}
     rows = []
     for a, b in combinations(sorted(set(half.system)), 2):
@@ -203,9 +195,7 @@ def _system_difference(
 
 
 def over_splits(pairs: list[tuple[Half, Half]]) -> pd.DataFrame:
-    """Each step over random halves: how often it is advised,
-    and what it then changed.
-    """
+    """Each step over random halves: how often it is advised, and what it changed."""
     rows = []
     for number, (first, other) in enumerate(pairs):
         asked, advice = first.advice(LABELS), first.advice()

@@ -1,5 +1,4 @@
-"""Effect of a prompt's form on judgments that others recorded:
-``python -m studies.forms``.
+"""Effect of a prompt's form on others' recordings: ``-m studies.forms``.
 
 GPT-3.5 was asked about the same summaries in five forms, and about pairs of them in
 both orders; five judges about the same stories in four. What is written to
@@ -79,9 +78,7 @@ def _identifiers_first(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def statuses(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Count the status of every answer, by judge and form;
-    second reads are counted apart.
-    """
+    """Count each answer's status by judge and form; second reads apart."""
     keys = ["judge", "template", "replicate", "status", "reason"]
     counts = judgments.groupby(keys, observed=True).size().rename("n").reset_index()
     counts = counts.astype(
@@ -96,9 +93,7 @@ def first_reads(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def crossed(judgments: pd.DataFrame) -> tuple[pd.DataFrame, FloatArray, list[str]]:
-    """Return items with a score in every form: their keys,
-    items × forms, and the forms.
-    """
+    """Return items with a score in every form: keys, items × forms, forms."""
     wide = _in_forms(judgments).dropna()
     return (
         wide.index.to_frame(index=False),
@@ -115,8 +110,7 @@ def _in_forms(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def losses(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Count the items that a form has no score for,
-    and those left out for want of any of them.
+    """Count the items that a form has no score for, and those left out for it.
 
     ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how the other forms score
     them.
@@ -138,8 +132,7 @@ def losses(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def components(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Split the variance of a score into item,
-    form and item × form, within a criterion.
+    """Split a score's variance into item, form and item × form, by criterion.
 
     Items × forms are crossed, one read a cell: two-way random-effects analysis of
     variance within each criterion, over the items with a score in every form.
@@ -195,9 +188,7 @@ def components(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def _variances(sums: FloatArray) -> FloatArray:
-    """Item, form and item × form, from summed 1, mean²,
-    Σ² and scores by form (…, 3 + forms).
-    """
+    """Item, form and item × form, from summed 1, mean², Σ² and scores by form."""
     # Expected mean squares: k σ²_item + σ²_rest of items, σ²_rest of the rest.
     # The variance of the n-item form means estimates σ²_form + σ²_rest / n.
     n, sum_mean_sq, sum_sq = np.moveaxis(sums[..., :3], -1, 0)
@@ -222,9 +213,7 @@ def _shares(variances: FloatArray) -> FloatArray:
 
 
 def spread(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Measure how far the forms differ on one item,
-    and each form's mean score, with intervals.
-    """
+    """Measure how far forms differ on an item, and their means, with intervals."""
     keys, scores, forms = crossed(judgments)
     cluster = _codes(keys["cluster_id"])
     ranges = np.ptp(scores, axis=1)
@@ -339,8 +328,7 @@ def _differences(
 
 
 def systems(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Rank the systems under every form by their mean over all criteria:
-    mean and place.
+    """Rank the systems under every form by their mean over criteria.
 
     Where a score failed in one form it counts in none, so that forms are compared on
     one set.
@@ -363,9 +351,7 @@ def systems(judgments: pd.DataFrame) -> pd.DataFrame:
 def _system_sums(
     judgments: pd.DataFrame,
 ) -> tuple[FloatArray, FloatArray, list[str], list[str]]:
-    """Sum the scores over criteria: (clusters, systems, forms),
-    and count (clusters, systems).
-    """
+    """Sum the scores over criteria: (clusters, systems, forms), and their number."""
     keys, scores, forms = crossed(judgments)
     system_names, system = np.unique(keys["candidate"], return_inverse=True)
     membership = np.eye(len(system_names))[system]  # items, systems
@@ -436,8 +422,7 @@ def _tau(judgments: pd.DataFrame, items: pd.DataFrame) -> dict[str, float]:
 
 
 def reask(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Compare the accidental second read of a cell with the first,
-    and with the other forms.
+    """Compare a cell's accidental second read with the first and other forms.
 
     By form, the cells that were asked twice: share that differs between the two reads,
     and for every other form the share whose first read differs from this form's first.

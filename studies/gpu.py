@@ -1,6 +1,4 @@
-"""A study in tokens and hours of a GPU:
-arithmetic on prompts that ``-m studies.gpu`` measures.
-"""
+"""A study in tokens and hours of a GPU, computed from measured prompts."""
 
 from __future__ import annotations
 
@@ -96,8 +94,7 @@ def gpu_hours(
 
 
 def record_tokens(study: str = "paper_study", n_items: int = 96) -> pd.DataFrame:
-    """Measure the prompts of a study on a sample of its items,
-    and record ``results/STUDY.csv``.
+    """Measure a study's prompts on a sample; record ``results/STUDY.csv``.
 
     The tokens are those of the default judge. Other vocabularies differ by some
     percent.

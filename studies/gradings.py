@@ -38,8 +38,7 @@ def record_gradings(
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> list[Path]:
-    """Run the gradings of ``params/NAME.yml`` and record them
-    in ``results/rulers``; resumes.
+    """Run the gradings of ``params/NAME.yml`` into ``results/rulers``; resumes.
 
     Parameters
     ----------
@@ -109,9 +108,7 @@ def compile_bundles(
 def compile_part(
     part: dict[str, Any], judge: Judge, store: Store | str | Path | None, budget: Budget
 ) -> None:
-    """Let a judge compile the bundles of one entry
-    of ``compile`` that are not there yet.
-    """
+    """Let a judge compile the missing bundles of one entry of ``compile``."""
     rubrics = _rubrics(part)
     for file, options in _compilations(part).items():
         if _is_there(file, options):
@@ -122,9 +119,7 @@ def compile_part(
 
 
 def _compilations(part: dict[str, Any]) -> dict[Path, dict[str, Any]]:
-    """The file of each bundle of an entry of ``compile`` → options
-    of `compile_rubric`.
-    """
+    """Each bundle's file of an entry of ``compile`` → `compile_rubric`'s options."""
     rubrics = _rubrics(part)
     standard = Path(part["bundle"])
     options = {key: part[key] for key in _AS_GIVEN if key in part}

@@ -1,6 +1,4 @@
-"""Attack the default judge, with and without the defence:
-``python -m studies.injection``.
-"""
+"""Attack the default judge with and without defence: ``-m studies.injection``."""
 
 from __future__ import annotations
 
@@ -51,8 +49,7 @@ def attacked(items: Items, attack: str) -> Items:
 
 
 def undefended(request: Request, response: str) -> Request:
-    """Put a text into a rendered request as it is,
-    its control tokens and slots left to act.
+    """Put a text into a request as it is: control tokens and slots may act.
 
     Examples
     --------
@@ -71,8 +68,7 @@ def undefended(request: Request, response: str) -> Request:
 
 
 def record_injection(n_texts: int = 6) -> pd.DataFrame:
-    """Attack the default judge with some bad texts,
-    and record ``results/injection.csv``.
+    """Attack the default judge with bad texts; record ``results/injection.csv``.
 
     Parameters
     ----------

@@ -19,23 +19,18 @@ ENDS = ("low", "high")
 
 
 def bounded(name: str, found: Estimate) -> Row:
-    """Return an estimate under its name,
-    and the ends of its interval as ``low`` and ``high``.
-    """
+    """Return an estimate under its name, and its interval as ``low``, ``high``."""
     return {name: found.value, **found.columns(*ENDS)}
 
 
 def recorded_columns(table: pd.DataFrame) -> pd.DataFrame:
-    """Keep what recorded tables have of a statistic's:
-    neither se and df, nor codes of reasons.
-    """
+    """Keep what recorded tables have of a statistic's: no se, df, or codes."""
     basis = [c for c in table if c == "codes" or c.endswith(("_se", "_df"))]
     return table.drop(columns=[*basis, *(("se", "df") if "se" in table else ())])
 
 
 def loss_row(asked: int, lost: Reason | None = None) -> Row:
-    """Return how many of those asked are lost,
-    and the mean scores of these and of the kept ones.
+    """Return how many of those asked are lost, and their and others' mean scores.
 
     `lost`: a reason of `rubricnb.core.estimates.losses`; None where nothing is lost.
     """
@@ -54,9 +49,7 @@ def mean_row(
     bounds: tuple[float, float] | None = None,
     name: str = "value",
 ) -> Row:
-    """Return the mean of some values with its t interval over clusters,
-    within `bounds`.
-    """
+    """Return the mean of some values with its t interval over clusters."""
     return bounded(name, mean_t(values, cluster, bounds))
 
 
@@ -71,7 +64,5 @@ def ratio_row(
 
 
 def jackknife_row(estimates: FloatArray, name: str = "value") -> Row:
-    """Return the first estimate, with the jackknife-t interval
-    of those without each cluster.
-    """
+    """Return the first estimate, with the others' cluster jackknife-t interval."""
     return bounded(name, jackknife_t(float(estimates[0]), estimates[1:]))

@@ -69,9 +69,7 @@ class Cell:
 
 
 def loaded() -> pd.DataFrame:
-    """One row a judged item that people rated: judge,
-    dataset, and what `cells` needs.
-    """
+    """One row a judged item that people rated: judge, dataset, and what is needed."""
     frames = []
     for recording in dict.fromkeys(recording for recording, _ in JUDGES):
         judgments = rb.load_recording(recording)
@@ -103,9 +101,7 @@ def loaded() -> pd.DataFrame:
 
 
 def cells(scores: pd.DataFrame) -> list[Cell]:
-    """Put every judge and criterion into matrices;
-    a cluster that lacks a score is left out.
-    """
+    """Put judges and criteria into matrices, without clusters that lack a score."""
     complete = []
     for (judge, dataset, criterion), texts in scores.groupby(
         ["judge", "dataset", "criterion"], sort=False
@@ -130,8 +126,7 @@ def cells(scores: pd.DataFrame) -> list[Cell]:
 
 
 def losses(scores: pd.DataFrame) -> pd.DataFrame:
-    """Count the rated texts without a score,
-    for which `cells` leaves out a whole cluster.
+    """Count rated texts without a score, which cost `cells` a whole cluster.
 
     ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how people rate them.
     """
@@ -166,9 +161,7 @@ def chosen(rng: np.random.Generator, total: int, n: int, draws: int) -> IntArray
 def rotated(
     rng: np.random.Generator, clusters: int, systems: int, n: int, draws: int
 ) -> tuple[IntArray, IntArray]:
-    """One text of each of n clusters, the systems in turn:
-    clusters and systems, (draws, n).
-    """
+    """One text of each of n clusters, systems in turn: both numbers, (draws, n)."""
     cluster = rng.permuted(np.tile(np.arange(clusters), (draws, 1)), axis=1)[:, :n]
     system_order = rng.permuted(np.tile(np.arange(systems), (draws, 1)), axis=1)
     return cluster, system_order[:, np.arange(n) % systems]
@@ -185,8 +178,7 @@ def regression(
     total: int,
     strata: IntArray | None = None,
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Mean, standard error and degrees of freedom of each draw,
-    with the judge's scores f.
+    """Mean, standard error and df of each draw, with the judge's scores f.
 
     As `rubricnb.mean_with_labels` for texts drawn singly; `strata` are centred within.
     """
@@ -206,8 +198,7 @@ def regression(
 def fitted(
     y: FloatArray, f: FloatArray, strata: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Slope of each draw's labels on its scores, what is left of the labels,
-    and Σ of squares of f.
+    """Slope of a draw's labels on its scores, the labels' rest, Σ of squares of f.
 
     The last is 0, and the slope too, where scores do not vary.
     """
@@ -245,9 +236,7 @@ def centred(x: FloatArray, strata: IntArray | None) -> FloatArray:
 def whole_clusters(
     y: FloatArray, f: FloatArray, everything: float, clusters: int
 ) -> tuple[FloatArray, FloatArray, int]:
-    """The same where clusters are labelled whole:
-    y and f are (draws, clusters, systems).
-    """
+    """The same for clusters labelled whole: y and f (draws, clusters, systems)."""
     draws, g, m = y.shape  # g clusters of m texts
     flat_y, flat_f = y.reshape(draws, -1), f.reshape(draws, -1)
     slope, residuals, _ = fitted(flat_y, flat_f)
@@ -275,9 +264,7 @@ def squared(estimates: FloatArray, truth: float) -> float:
 def at_random(
     cell: Cell, rng: np.random.Generator, draws: int = DRAWS
 ) -> list[dict[str, Any]]:
-    """Texts drawn singly: the judge's gain, other estimators,
-    and a judge that knows nothing.
-    """
+    """Texts drawn singly: the judge's gain, other estimators, an ignorant judge."""
     y, f = cell.human.ravel(), cell.score.ravel()
     truth, mean_score, total = float(y.mean()), float(f.mean()), len(y)
     rows = []
@@ -315,9 +302,7 @@ def at_random(
 
 
 def clipped(y: FloatArray, f: FloatArray, everything: FloatArray) -> FloatArray:
-    """Prediction-powered inference as ppi-python tunes it:
-    variance over all, λ in [0, 1].
-    """
+    """Prediction-powered inference as ppi-python tunes it: λ in [0, 1]."""
     n, n_rest = y.shape[1], len(everything) - y.shape[1]
     # λ = cov(y, f) / ((1 + n/N) var f) has the least variance, n labels and N others.
     covariance = (centred(y, None) * centred(f, None)).mean(axis=1)
@@ -390,8 +375,7 @@ def by_plan(
 def share(
     cell: Cell, rng: np.random.Generator, n: int = WORTH_AT, draws: int = DRAWS
 ) -> Any:
-    """The share of texts with a high rating: Rogan and Gladen's correction,
-    and the alternatives.
+    """The share of highly rated texts: Rogan and Gladen's correction, and others.
 
     The cut is the whole number that parts people's ratings most evenly. Where the
     labels hold only one side, or the judge looks no better than chance in them, the
@@ -428,9 +412,7 @@ def share(
 def rogan_gladen(
     high: FloatArray, flagged: FloatArray, share_flagged: float
 ) -> tuple[FloatArray, np.ndarray]:
-    """Correct a judge's share by the sensitivity
-    and specificity that the labels show.
-    """
+    """Correct a judge's share by the sensitivity and specificity of the labels."""
     n_high = high.sum(axis=1)
     n_low = high.shape[1] - n_high
     has_both = (n_high > 0) & (n_low > 0)
@@ -481,9 +463,7 @@ def kendall(x: FloatArray, y: FloatArray) -> FloatArray:
 def systems(
     cell: Cell, rng: np.random.Generator, draws: int = DRAWS
 ) -> list[dict[str, Any]]:
-    """Few labels of each system: how near the means come,
-    and how well the systems are ranked.
-    """
+    """Few labels of each system: how near the means come, and their ranking."""
     y, f = cell.human.T, cell.score.T  # systems, prompts
     n_systems, n_prompts = y.shape
     truth, judge_means = y.mean(axis=1), f.mean(axis=1)
@@ -554,9 +534,7 @@ def described(cell: Cell) -> dict[str, Any]:
 
 
 def alikeness(x: FloatArray) -> float:
-    """Intraclass correlation of the rows of a matrix,
-    from one-way analysis of variance.
-    """
+    """Intraclass correlation of a matrix's rows, from one-way analysis of variance."""
     g, m = x.shape
     # ICC(1) = (MSB − MSW) / (MSB + (m − 1) MSW), for g rows of m values
     ms_between = m * x.mean(axis=1).var(ddof=1)
@@ -565,8 +543,7 @@ def alikeness(x: FloatArray) -> float:
 
 
 def expected(of: list[Cell], n: int = WORTH_AT) -> dict[str, Any]:
-    """How many labels without a judge one of n with it is worth:
-    geometric mean of cells, interval.
+    """How many labels alone one of n with a judge is worth: geometric mean of cells.
 
     (n − 3)/(n − 2) ÷ (1 − r²) of every cell, with a jackknife over clusters: each is
     left out of all cells that have it; the two sets are strata.
@@ -615,9 +592,7 @@ def expectations(of: list[Cell]) -> pd.DataFrame:
 
 
 def forms() -> pd.DataFrame:
-    """How ChatGPT ranks HANNA's writers under each of four prompts:
-    τ, mean over the criteria.
-    """
+    """How ChatGPT ranks HANNA's writers under four prompts: mean τ over criteria."""
     judgments = rb.load_recording("hanna-llm")
     is_used = (judgments["judge"] == "ChatGPT") & (
         judgments["replicate"].astype(int) == 1
@@ -664,9 +639,7 @@ def _mean_tau(form_cells: list[Cell], without: str = "") -> float:
 def compute(
     draws: int = DRAWS, of: list[Cell] | None = None
 ) -> dict[str, pd.DataFrame]:
-    """All tables of the chapter, by name of file.
-    Every cell and table has a stream of its own.
-    """
+    """All tables of the chapter by file; each cell and table has its own stream."""
     extra_tables: dict[str, pd.DataFrame] = {}
     if of is None:
         scores = loaded()

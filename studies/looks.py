@@ -1,5 +1,4 @@
-"""Does an audit in two looks reach the same verdicts
-with fewer calls? ``python -m studies.looks``.
+"""Does an audit in two looks find the same with fewer calls? ``studies.looks``.
 
 Ten judges of known kind score texts of 120 prompts. Each is audited as audits were
 before (five neutral edits of every text, one look) and as they are now. Their scores
@@ -77,9 +76,7 @@ def texts(draw: int) -> Items:
 
 
 class _Asked(NamedTuple):
-    """What a judge sees of each request:
-    the text's rating and length, and the prompt.
-    """
+    """What a judge sees of a request: the text's rating and length, the prompt."""
 
     human: Any
     fifth: Any
@@ -192,9 +189,7 @@ def audits(draws: Sequence[int]) -> pd.DataFrame:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Count by kind and plan: calls, verdicts that agree with before,
-    false alarms, findings.
-    """
+    """Count by kind and plan: calls, equal verdicts, false alarms, findings."""
     pairs = zip(rows["question"], rows["kind"], strict=True)
     planted = np.array([question in PLANTED[kind] for question, kind in pairs])
     moves = rows["question"].isin(
@@ -271,8 +266,7 @@ def in_total(rows: pd.DataFrame) -> str:
 
 
 def misses(replications: int, seed: int = 0) -> pd.DataFrame:
-    """Count how often the interval at which one stops misses the mean
-    of normal clusters.
+    """Count how often the interval at which one stops misses the mean of clusters.
 
     One stops after the first look if its interval excludes 0 or lies within ± 0.1, as
     an audit does; ``shared`` intervals are at 97.5 % in both looks, ``naive`` ones at

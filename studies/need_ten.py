@@ -54,9 +54,7 @@ FIRST = open_profile("first-biased")
 def qualities(
     shape: str, n: int, rng: np.random.Generator, cluster: IntArray | None = None
 ) -> FloatArray:
-    """Ratings of n texts, 1 to 5: where they heap up.
-    Clusters share half of the variance.
-    """
+    """Ratings of n texts, 1 to 5, by where they heap up; clusters share half."""
     deviates = rng.normal(size=n)
     if cluster is not None:
         deviates = np.sqrt(0.5) * (
@@ -172,9 +170,7 @@ def said(
 
 
 def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
-    """The same with the recorded judges: what pilots say,
-    and what ten orders really gained.
-    """
+    """The same with recorded judges: what pilots say, and what ten orders gained."""
     rows = []
     for cell in of:
         for readout, read in READOUTS.items():
@@ -210,9 +206,7 @@ def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
 
 
 def chances(p: float, lead: int, most: int) -> tuple[float, float, float]:
-    """P(yes), P(undecided) and mean reads,
-    where every read says yes with probability p.
-    """
+    """P(yes), P(undecided) and mean reads, where each read says yes with chance p."""
     chance_of_lead, yes, tie, reads = {0: 1.0}, 0.0, 0.0, 0.0
     for calls in range(1, most + 1):
         reads += sum(chance_of_lead.values())
@@ -255,9 +249,7 @@ def exact() -> pd.DataFrame:
 
 
 def by_votes(votes: IntArray, lead: int, most: int) -> tuple[IntArray, IntArray]:
-    """Outcome (1, 0 for a tie, −1) and calls,
-    for rows of votes in the order they come.
-    """
+    """Outcome (1, 0 for a tie, −1) and calls, for rows of votes in their order."""
     ahead = np.cumsum(votes[:, :most], axis=1)
     n_left = most - np.arange(1, most + 1)
     is_over = (np.abs(ahead) >= lead) | (np.abs(ahead) > n_left) | (n_left == 0)
@@ -303,9 +295,7 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
 
 
 def simulated_decisions(n: int = TEXTS // 2) -> pd.DataFrame:
-    """The same with simulated judges,
-    where what most of a hundred other orders say is right.
-    """
+    """The same with simulated judges, held against a hundred other orders."""
     rows = []
     other_orders = rb.shuffled(5, 100).orderings("many", 0)
     for shape in ("normal", "ceiling", "floor", "narrow", "U"):
@@ -355,8 +345,7 @@ def stopped(value: FloatArray, within: float) -> tuple[FloatArray, IntArray]:
 
 
 def sequential(n: int = TEXTS) -> pd.DataFrame:
-    """Reads until the standard error of their mean is small,
-    against a fixed number of reads.
+    """Reads until their mean's standard error is small, against a fixed number.
 
     The error is against the mean of a hundred other orders of the same judge. ``fixed_rmse``
     is that of the fixed number of reads with the same mean cost, between whole numbers
@@ -413,8 +402,7 @@ def designs() -> dict[str, IntArray]:
 
 
 def systematic(orders: IntArray, judge: Profile, readout: str) -> tuple[float, float]:
-    """What noise does not explain: RMSE over texts, and mean,
-    against the judge without bias.
+    """What noise does not explain: RMSE over texts, and mean, against no bias.
 
     The noise of an order is integrated over (Gauss–Hermite), and the quality that the
     judge sees is normal, so nothing here is drawn.
@@ -450,9 +438,7 @@ def systematic(orders: IntArray, judge: Profile, readout: str) -> tuple[float, f
 
 
 def first_reads() -> pd.DataFrame:
-    """What is left of a preference and of an effect of direction,
-    by the orderings asked.
-    """
+    """What is left of a preference and of a direction's effect, by the orderings."""
     rows = []
     for bias, strength, direction in (
         ("preference", 1.0, 0.0),
@@ -478,9 +464,7 @@ def first_reads() -> pd.DataFrame:
 
 
 def directions(of: list[Cell]) -> pd.DataFrame:
-    """Mean score in ascending minus descending rotations,
-    recorded judges; t over clusters.
-    """
+    """Mean score in ascending minus descending rotations of recorded judges."""
     rows = []
     for cell in of:
         for readout, read in READOUTS.items():
@@ -516,9 +500,7 @@ def rotated(orders: IntArray, by: int) -> list[tuple[int, int]]:
 
 
 def pair_kinds(orders: IntArray) -> dict[str, list[tuple[int, ...]]]:
-    """Which reads are averaged, found by what the orders
-    are and not by their number.
-    """
+    """Which reads are averaged, found by their orders and not their number."""
     ascending = (orders == np.arange(1, orders.shape[1] + 1)).all(axis=1).argmax()
     mirror_pairs, two_apart = opposite(orders), rotated(orders, 2)
     return {
@@ -577,9 +559,7 @@ def pairs(of: list[Cell]) -> pd.DataFrame:
 
 
 def skewed(seeds: int = 8, n: int = 500) -> pd.DataFrame:
-    """What permuting gains, and where the mean of ten goes,
-    by the shape of the ratings.
-    """
+    """What permuting gains, and where the mean of ten goes, by ratings' shape."""
     rows = []
     for shape in ("normal", "ceiling", "floor", "narrow", "U"):
         for strength in (0.0, 2.0, 8.0):

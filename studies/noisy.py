@@ -1,5 +1,4 @@
-"""How noisy are judges that people use? From others' recordings:
-``python -m studies.noisy``.
+"""How noisy are judges that people use? ``python -m studies.noisy``.
 
 Everything is computed from the pinned files that `rubricnb.load_recording` reads. What
 is written are aggregates: ``results/recordings/noisy_*.csv``, without a row of any
@@ -28,9 +27,7 @@ _CANDIDATES = ["right", "wrong-1", "wrong-2", "wrong-3"]
 
 
 def arms(judgments: pd.DataFrame) -> dict[tuple[str, float], pd.DataFrame]:
-    """Return the reads under the plain prompt,
-    by judge and temperature (NaN: not known).
-    """
+    """Return the reads under the plain prompt, by judge and temperature."""
     plain = judgments[judgments["template"] == "base"]
     return {
         (str(judge), round(float(temperature), 2)): arm
@@ -41,8 +38,7 @@ def arms(judgments: pd.DataFrame) -> dict[tuple[str, float], pd.DataFrame]:
 
 
 def scores_of(arm: pd.DataFrame) -> tuple[Array, list[str]]:
-    """Return the scores of one arm, prompts × responses × reads (NaN:
-    none), and the prompts.
+    """Return an arm's scores, prompts × responses × reads, and the prompts.
 
     Raises
     ------
@@ -67,9 +63,7 @@ def scores_of(arm: pd.DataFrame) -> tuple[Array, list[str]]:
 
 
 def moved(scores: Array) -> tuple[Array, Array]:
-    """Per prompt: responses with all reads that have more than one score;
-    responses with all.
-    """
+    """Per prompt: responses with all reads, and those whose scores differ."""
     is_complete = np.isfinite(scores).all(axis=2)
     ranges = scores.max(axis=2) - scores.min(axis=2)
     return ((ranges > 0) & is_complete).sum(axis=1).astype(float), is_complete.sum(
@@ -78,9 +72,7 @@ def moved(scores: Array) -> tuple[Array, Array]:
 
 
 def read_pairs(scores: Array, least: float = 0.5) -> tuple[Array, Array]:
-    """Per prompt: pairs of reads of a response that differ by at least `least`;
-    all such pairs.
-    """
+    """Per prompt: pairs of a response's reads that differ by `least`; all pairs."""
     differ, comparable = np.zeros(len(scores)), np.zeros(len(scores))
     for a in range(scores.shape[2]):
         for b in range(a + 1, scores.shape[2]):
@@ -91,8 +83,7 @@ def read_pairs(scores: Array, least: float = 0.5) -> tuple[Array, Array]:
 
 
 def best(scores: Array) -> NDArray[np.int64]:
-    """Response with the highest score along axis 1;
-    4 where several share it, −1 if one is missing.
+    """Response with the highest score along axis 1; 4: a tie, −1: one is missing.
 
     Examples
     --------
@@ -108,8 +99,7 @@ def best(scores: Array) -> NDArray[np.int64]:
 
 
 def right(scores: Array) -> tuple[Array, Array]:
-    """Credit for the right response (index 0) along axis 1:
-    ties split, and ties counted wrong.
+    """Credit for the right response (index 0) along axis 1: ties split, or wrong.
 
     NaN where a response has no score.
 
@@ -127,9 +117,7 @@ def right(scores: Array) -> tuple[Array, Array]:
 
 
 def _top(scores: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether all responses along axis 1 have a score,
-    and which of them has the highest.
-    """
+    """Whether all responses along axis 1 have a score, and which has the highest."""
     has_score = np.isfinite(scores)
     filled = np.where(has_score, scores, -np.inf)
     return np.asarray(has_score.all(axis=1)), np.isclose(
@@ -138,16 +126,12 @@ def _top(scores: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 
 def means_of(scores: Array, k: int) -> Array:
-    """Means of k reads that follow one another, in a circle:
-    prompts × responses × 8 windows.
-    """
+    """Means of k reads in a row, in a circle: prompts × responses × 8 windows."""
     return np.mean([np.roll(scores, -shift, axis=2) for shift in range(k)], axis=0)
 
 
 def noise(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Tell how much scores, and the best of four,
-    move between the reads of every arm.
-    """
+    """Tell how much scores, and the best of four, move between an arm's reads."""
     rows = []
     for (judge, temperature), arm in arms(judgments).items():
         scores, prompts = scores_of(arm)
@@ -189,9 +173,7 @@ def _labelled(winner: NDArray[np.int64]) -> Array:
 
 
 def reads(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Tell what the mean of k reads is worth: right answers,
-    and whether its winner repeats.
-    """
+    """Tell what the mean of k reads is worth: right answers, repeated winners."""
     rows = []
     for (judge, temperature), arm in arms(judgments).items():
         scores, _ = scores_of(arm)
@@ -255,8 +237,7 @@ def _loss(scores: Array) -> dict[str, float]:
 
 
 def leads(judgments: pd.DataFrame, most: int = 4) -> pd.DataFrame:
-    """Tell what another read says of a lead: of the same response,
-    of neither, of the other.
+    """Tell what another read says of a lead: the same response, neither, another.
 
     ``other`` is the temperature of that other read: the same, of the same request where
     there was one, or that of another request, for the judge that was asked at several.
@@ -292,8 +273,7 @@ def leads(judgments: pd.DataFrame, most: int = 4) -> pd.DataFrame:
 
 
 def lead_counts(scores: Array, others: Array, most: int) -> Array:
-    """Per prompt and lead in one read (0 … most or more):
-    ordered pairs of reads by outcome.
+    """Per prompt and lead in one read (0 … most or more): pairs by outcome.
 
     Of a lead the outcomes are kept, tie, reversed; of no lead: some lead, tie, nothing.
     Where both are the same reads, none is compared with itself.
@@ -319,8 +299,7 @@ def lead_counts(scores: Array, others: Array, most: int) -> Array:
 def requests(
     judgments: pd.DataFrame, judge: str = "gpt-5.4", level: float = 1.0
 ) -> pd.DataFrame:
-    """Compare reads that came in one request with those of another request,
-    at another temperature.
+    """Compare reads of one request with those of another, at another temperature.
 
     A request brought eight reads, so each arm is another request. Per pair of arms:
     ``expected``, what two means of eight should differ by (variance) if all reads were
@@ -466,8 +445,7 @@ def _on_common_prompts(judgments: pd.DataFrame, judge: str) -> dict[float, Array
 
 
 def differences(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Split the variance of a difference of two responses to one prompt:
-    prompts and reads.
+    """Split the variance of two responses' difference: prompts and reads.
 
     Over the three pairs of the wrong responses, which stand for two systems of like
     quality: ``between`` is the variance over prompts of the difference itself,
@@ -511,8 +489,7 @@ def differences(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def split(one: Array, other: Array) -> tuple[Array, Array]:
-    """Per prompt, summands whose means are the variance of a difference:
-    between, and of one read.
+    """Per prompt, summands of a difference's variance: between, and of one read.
 
     Reads of the two responses are not paired: each adds its own variance.
     """
@@ -524,9 +501,7 @@ def split(one: Array, other: Array) -> tuple[Array, Array]:
 
 
 def asked_again(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Compare the answers of cells that were asked twice by accident,
-    by form and criterion.
-    """
+    """Compare answers of cells asked twice by accident, by form and criterion."""
     identifiers = judgments[
         ["judge", "template", "criterion", "item_id", "cluster_id"]
     ].astype(str)

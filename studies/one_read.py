@@ -89,9 +89,7 @@ class Cell:
 
 
 def cell(slug: str, dataset: str) -> Cell:
-    """Read one recorded judge: items with all ten balanced reads,
-    one criterion a prompt.
-    """
+    """Read a recorded judge: items with all ten balanced reads, one criterion each."""
     reads = rb.recorded(slug, dataset)
     reads = reads.query(
         "design == 'balanced' and template == 'rubric' and n_options == 5"
@@ -215,9 +213,7 @@ CONTRASTS = (
 
 
 def agreement(of: Cell) -> list[dict[str, Any]]:
-    """Correlation with people by every way,
-    the mean over single reads, and differences.
-    """
+    """Correlation with people by each way, over single reads, and differences."""
     r_all: dict[str, float] = {}
     r_left_out: dict[str, FloatArray] = {}
     for quantity, scores in estimates(of.p, of.orders, preference(of.p)).items():
@@ -253,8 +249,7 @@ def mirrored(orders: IntArray) -> list[tuple[int, ...]]:
 def removed(
     of: Cell, pilot: IntArray, null: FloatArray | None = None
 ) -> dict[str, FloatArray]:
-    """Log odds of each score (items × orders × scores),
-    corrected by what a pilot shows.
+    """Each score's log odds (items × orders × scores), corrected by a pilot.
 
     ``null``: log odds of each score for an empty text, in every order.
     """
@@ -292,8 +287,7 @@ def corrections(
     null: FloatArray | None = None,
     draws: int = PILOTS,
 ) -> list[dict[str, Any]]:
-    """What is left of an order effect after each correction,
-    for texts of other prompts.
+    """What is left of an order effect after each correction, on other prompts.
 
     ``left``: variance of a text's expected score over orders (or over averages of
     orders), by that of single uncorrected reads. ``flips``: share of pairs of reads
@@ -375,9 +369,7 @@ def corrections(
 
 
 def _mean_r(scores: FloatArray, human: FloatArray, cluster: IntArray) -> FloatArray:
-    """Mean over reads of the correlation with people:
-    of all, and without each cluster.
-    """
+    """Mean over reads of the correlation with people: all, without each cluster."""
     sums = np.stack(
         [by_cluster(moments(read, human), cluster) for read in scores.T], axis=1
     )
@@ -390,9 +382,7 @@ KINDS = ("position", "score × place", "direction", "each text's own")
 
 
 def effect(kind: str, n: int, rng: np.random.Generator) -> FloatArray:
-    """What the ten orders add to the log odds of each score,
-    with a root mean square of 0.3.
-    """
+    """What ten orders add to each score's log odds, with a root mean square of 0.3."""
     orders = BALANCED
     place_of_score = np.argsort(orders, axis=1)
     if kind == "position":
@@ -484,8 +474,7 @@ def systems(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def shared(of: Cell) -> list[dict[str, Any]]:
-    """How much of what an order does to scores it does to all texts alike,
-    and in which shape.
+    """How much of what an order does is alike for all texts, and in which shape.
 
     *All texts alike*: of the variance over orders of an item's expected score, the part
     that items of different clusters share (products of such pairs, so that chance adds
@@ -591,8 +580,7 @@ def qualities(n: int, rng: np.random.Generator) -> FloatArray:
 
 
 def planted(seeds: int = SEEDS) -> pd.DataFrame:
-    """Simulated judges with a known preference: correlation with the truth,
-    and errors in points.
+    """Simulated judges with a known preference: correlation with truth, errors.
 
     Errors are against what the same judge says without a preference.
     """
@@ -639,9 +627,7 @@ def planted(seeds: int = SEEDS) -> pd.DataFrame:
 
 
 def nulls(path: str) -> pd.DataFrame:
-    """Ask the 1.5B judge about the text "N/A" in ten orders:
-    log probabilities by place.
-    """
+    """Ask the 1.5B judge about the text "N/A" in ten orders: log probabilities."""
     items = rb.load("minibench").query("criterion == 'helpfulness'").head(1).copy()
     items["response"] = "N/A"
     items["item_id"] = items["text_id"] = "null"
@@ -664,9 +650,7 @@ def null_log(table: pd.DataFrame) -> FloatArray:
 
 
 def corrected(of: Cell) -> list[dict[str, Any]]:
-    """`corrections` of a recorded judge;
-    where it was asked about an empty text, by that, too.
-    """
+    """`corrections` of a recorded judge, also by its answers about an empty text."""
     was_asked = (of.judge, of.dataset) == ("Qwen 1.5B", "minibench")
     null = null_log(read_table("one_read_null")) if was_asked else None
     return corrections(of, of.stream(0), null)
@@ -675,9 +659,7 @@ def corrected(of: Cell) -> list[dict[str, Any]]:
 def compute(
     seeds: int = SEEDS, of: list[Cell] | None = None
 ) -> dict[str, pd.DataFrame]:
-    """All tables of the chapter, by name of file;
-    every cell has a stream of its own.
-    """
+    """All tables of the chapter, by file; every cell has its own stream."""
     of = cells() if of is None else of
     return {
         "one_read_agreement": pd.DataFrame([row for c in of for row in agreement(c)]),

@@ -1,5 +1,4 @@
-"""Scoring bias of three API judges that someone else probed;
-``python -m studies.probes``.
+"""Scoring bias of three API judges that others probed: ``-m studies.probes``.
 
 From the recording ``scoring-probes``, of which only aggregates are kept. A probe
 changes one thing in the prompt; the unchanged prompt was asked five times, so every
@@ -68,9 +67,7 @@ def tables(judgments: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def wide(part: pd.DataFrame, value: str = "raw") -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a judge's five control runs, and its variants:
-    items × runs, items × variants.
-    """
+    """Return a judge's five control runs (items × runs) and variants."""
     control = part[part["template"] == "control"]
     others = part[part["template"] != "control"]
     return (
@@ -129,9 +126,7 @@ def reask(control: pd.DataFrame) -> np.ndarray:
 
 
 def controls(part: pd.DataFrame) -> pd.DataFrame:
-    """Hold each control run against the mean of the other four:
-    ``shift`` with its interval.
-    """
+    """Hold each control run against the mean of the other four: ``shift``."""
     control, _ = wide(part)
     rows = []
     for run in control:
@@ -168,8 +163,7 @@ def deltas(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def labels(part: pd.DataFrame) -> dict[str, float]:
-    """Hold the letter and the word that a judge gave an answer
-    against each other and its score.
+    """Hold a judge's letter and word for an answer against each other and the score.
 
     ``r_letter``, ``r_word``: with the mean of the controls; ``r_both``: of letter and
     word; ``apart``: answers whose letter and word lie two points or more apart. For
@@ -193,8 +187,7 @@ def labels(part: pd.DataFrame) -> dict[str, float]:
 
 
 def as_read(tokens: dict[str, float], labels: str = "EDCBA") -> float:
-    """Return the expected score that the authors' code makes
-    of the likeliest first tokens.
+    """Return the expected score that the authors' code makes of first tokens.
 
     It strips the tokens and keeps the last of those that are then alike. Providers list
     them from the likeliest down, so that a label with a rare twin (" B" beside "B")
@@ -206,8 +199,7 @@ def as_read(tokens: dict[str, float], labels: str = "EDCBA") -> float:
 
 
 def plausible(part: pd.DataFrame, seed: int = 0) -> dict[str, float]:
-    """Count the reads whose expected score
-    and entropy no distribution over five labels has.
+    """Count reads whose expected score and entropy fit no distribution of labels.
 
     ``shuffled`` is the share that would be found if entropies belonged to other items
     of the same prompt: what the count would notice.
@@ -227,8 +219,7 @@ def plausible(part: pd.DataFrame, seed: int = 0) -> dict[str, float]:
 
 
 def entropy_bounds(expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lowest and the highest entropy, in bits,
-    at an expected score from 1 to 5.
+    """Return the entropy's lowest and highest value, in bits, at an expected score.
 
     Entropy is concave, so the lowest is at a corner of what is possible, which has two
     scores; the highest is that of probabilities that grow or fall geometrically along
@@ -252,8 +243,7 @@ def _entropy(p: np.ndarray) -> np.ndarray:
 
 
 def open_models(part: pd.DataFrame) -> pd.DataFrame:
-    """Say how much of the probability of each open model is on labels,
-    and if it obeys a reversal.
+    """Say how much probability open models put on labels, and if they obey a reversal.
 
     ``mass`` (mean), ``mass_low`` and ``mass_high`` over the variants; ``r`` of the
     reversed scale as recorded with the control: −1 would be obedience. ``as_recorded``
@@ -287,9 +277,7 @@ def open_models(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def small(judge: str) -> pd.DataFrame:
-    """Measure the same three changes for a judge of the book's own,
-    in its expected scores.
-    """
+    """Measure the same three changes for one of the book's judges."""
     judgments = recorded(judge, "minibench", "scoring")
     judgments = judgments.query("layout == 'rubric-last' and exemplar == 'none'")
     found = stability(judgments, value="expected_score")
@@ -311,9 +299,7 @@ def small(judge: str) -> pd.DataFrame:
 
 
 def mean(name: str, values: np.ndarray) -> dict[str, float]:
-    """Return a mean over items with its 95 % t interval;
-    each item is a cluster of its own.
-    """
+    """Return a mean over items with its 95 % t interval; each item is a cluster."""
     return named_mean(name, values, np.arange(len(values)), parts=ENDS)
 
 

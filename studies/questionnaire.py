@@ -1,5 +1,4 @@
-"""Who filled in this questionnaire? From models that did:
-``python -m studies.questionnaire``.
+"""Who filled in this questionnaire? ``python -m studies.questionnaire``.
 
 Eight models answered questions of Pew's panel in two opposite orders, fifty times each
 (`rubricnb.sets.others.biasmonkey`). What is written to
@@ -34,8 +33,7 @@ BASE = ("Llama-2 7B", "Llama-2 13B", "Llama-2 70B")  # without tuning to instruc
 
 @dataclass(frozen=True)
 class Model:
-    """Shares of each option (questions × options) of one model,
-    and the waves of the questions.
+    """One model's shares of each option (questions × options), and their waves.
 
     ``up`` and ``down``: the original order and its reverse, in two halves of the
     answers. ``again``: the original prompt, four times; ``edited``: each edit. NaN
@@ -92,9 +90,7 @@ def models(judgments: pd.DataFrame) -> list[Model]:
 
 
 def _blocks(asked: pd.DataFrame) -> IntArray:
-    """Number the kinds of answers: halves of the two orders,
-    four times the original, edits.
-    """
+    """Number the kinds of answers: halves of two orders, four originals, edits."""
     read = asked["replicate"].to_numpy() - 1
     form = asked["template"].astype(str).to_numpy()
     down = (asked["design"] == "reverse").to_numpy()
@@ -119,9 +115,7 @@ def _refuse_twins(found: list[Model]) -> None:
 
 
 def squared_distance(one: Model, other: Model) -> FloatArray:
-    """Squared distance of two models' shares for each question,
-    0 on average if they are equal.
-    """
+    """Squared distance of two models' shares for each question; 0 if equal."""
     total = np.zeros(len(one.wave))
     for order in ("up", "down"):
         first, second = getattr(one, order), getattr(other, order)
@@ -130,9 +124,7 @@ def squared_distance(one: Model, other: Model) -> FloatArray:
 
 
 def over_waves(wave: IntArray, values: FloatArray) -> Estimate:
-    """Estimate the mean over questions, with its interval over waves;
-    NaN is left out.
-    """
+    """Estimate the mean over questions, with its interval over waves, without NaN."""
     left = [np.nanmean(values[wave != one]) for one in np.unique(wave)]
     return jackknife_t(float(np.nanmean(values)), np.array(left))
 
@@ -177,8 +169,10 @@ def _first_and_last(model: Model) -> tuple[FloatArray, FloatArray]:
 
 
 def kinds(of: list[Model]) -> pd.DataFrame:
-    """First minus last, the mean of the base models and of the tuned ones,
-    and the difference of these two: over waves, for these models.
+    """First minus last, base and tuned models' means, and their difference.
+
+    First minus last, the mean of the base models and of the tuned ones, and the
+    difference of these two: over waves, for these models.
     """
     effect = {m.name: np.subtract(*_first_and_last(m)).mean(axis=0) for m in of}
     base = np.mean([effect[name] for name in effect if name in BASE], axis=0)
@@ -196,8 +190,7 @@ def kinds(of: list[Model]) -> pd.DataFrame:
 
 
 def changes(of: list[Model]) -> pd.DataFrame:
-    """Share of the answers that a change of the prompt moves,
-    and the order's beyond each.
+    """Share of answers that a change of the prompt moves, beyond the order's.
 
     A distance of two samples of fifty is above 0 without any change: ``asked again``
     says how much.
@@ -325,9 +318,7 @@ def likeness(of: list[Model]) -> pd.DataFrame:
 def answered(
     rng: np.random.Generator, up: FloatArray, down: FloatArray, n: int
 ) -> tuple[IntArray, IntArray]:
-    """Options that n respondents choose (n × questions),
-    and signs of the orders they saw.
-    """
+    """Options that n respondents choose (n × questions), and signs of their orders."""
     order = rng.random((n, len(up))) < 0.5
     below = np.cumsum(np.where(order[..., None], up, down), axis=-1)[..., :-1]
     chosen = (rng.random((n, len(up), 1)) > below).sum(axis=-1)
@@ -347,8 +338,7 @@ def people(
     primacy: float,
     hurried: float = HURRIED,
 ) -> FloatArray:
-    """Scores of n people with these opinions;
-    a share is hurried and takes the first more often.
+    """Scores of n people with these opinions, of whom a share is hurried.
 
     The first gains `primacy` from all people if `HURRIED` of them are hurried.
     """
@@ -362,8 +352,7 @@ def people(
 
 
 def groups(of: list[Model], studies: int = STUDIES) -> pd.DataFrame:
-    """How often a group is found, by the fraction of its questionnaires
-    that a model filled in.
+    """How often a group is found, by the share that a model filled in for it.
 
     Every study draws the questions and what people think of them; some people are in a
     hurry. The test compares the group with as many known people: one-sided, by their
@@ -397,9 +386,7 @@ def groups(of: list[Model], studies: int = STUDIES) -> pd.DataFrame:
 
 
 def drawn(rng: np.random.Generator, model: Model) -> tuple[FloatArray, ...]:
-    """Draw a questionnaire: weights of one half,
-    the model's shares in the other, opinions.
-    """
+    """Draw a questionnaire: weights of one half, shares in the other, opinions."""
     asked = rng.choice(len(model.wave), QUESTIONS, replace=False)
     own = int(rng.integers(2))
     opinion = rng.dirichlet(np.ones(OPTIONS), QUESTIONS)

@@ -1,5 +1,4 @@
-"""Do written answers and probabilities say the same? ``python
--m studies.readouts`` recomputes.
+"""Do written answers and probabilities say the same? ``-m studies.readouts``.
 
 Qwen 1.5B was asked in the papers' own way (``feedback``: a review that ends in
 ``[RESULT] N``) and for the probabilities of the five scores (``logprobs``): the same
@@ -86,9 +85,7 @@ def both(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def pairs() -> pd.DataFrame:
-    """Compare the two readouts read by read,
-    with 95 % intervals over prompts or articles.
-    """
+    """Compare two readouts read by read, with 95 % intervals over prompts."""
     return pd.concat([_pairs(dataset) for dataset in BOTH], ignore_index=True)
 
 
@@ -136,9 +133,7 @@ def _read_both_ways(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _position_gaps(frame: pd.DataFrame) -> tuple[float, float]:
-    """Return by how much written scores exceed probable ones:
-    share of position 1, and V.
-    """
+    """Return how much written scores exceed probable ones: position 1, and V."""
     table = rb.position_bias(frame, by=["readout"]).set_index("readout")
     v = np.sqrt(table["v2_unbiased"].clip(lower=0))
     share = table["share_1"]
@@ -146,8 +141,7 @@ def _position_gaps(frame: pd.DataFrame) -> tuple[float, float]:
 
 
 def missing() -> pd.DataFrame:
-    """Return the share of written answers that have a score:
-    by order, and by people's rating.
+    """Return the share of written answers with a score, by order and rating.
 
     The rows ``contrast`` compare the ascending order with the other nine, and the
     lowest rating with the highest; intervals are over prompts or articles. Cochran's Q
@@ -207,8 +201,7 @@ def _share_gap(sums: FloatArray) -> FloatArray:
 
 
 def cochran_q(answers: FloatArray) -> float:
-    """Return Cochran's Q of zeros and ones,
-    a row for each text and a column for each order.
+    """Return Cochran's Q of zeros and ones: texts in rows, orders in columns.
 
     Examples
     --------
@@ -221,9 +214,7 @@ def cochran_q(answers: FloatArray) -> float:
 
 
 def position() -> pd.DataFrame:
-    """Return the position test of each readout: on all its reads,
-    and on reads that have both.
-    """
+    """Return each readout's position test: on all its reads, and on common reads."""
     rows = []
     for dataset in DATASETS:
         balanced = reads(dataset).query("design == 'balanced'")

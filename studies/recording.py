@@ -22,9 +22,7 @@ from rubricnb.engines.vllm import gpus
 
 
 def inside(*names: str) -> Path:
-    """Return a path in the folder of recorded runs;
-    refuse names that would lead out of it.
-    """
+    """Return a path in the folder of recorded runs; refuse one that leads out."""
     for name in names:
         if not plain(name):
             raise ValueError(
@@ -47,8 +45,7 @@ def record(
     question: dict[str, str] | None = None,
     apart: bool = False,
 ) -> Path:
-    """Write judgments of one judge into ``results/``,
-    added to what is recorded already.
+    """Write one judge's judgments into ``results/``, added to what is there.
 
     Several processes may record into one folder at once. `conditions` are what this
     judge was asked with beside the study's plans, `question` is what a decision model
@@ -76,9 +73,7 @@ def record(
 
 
 def refuse_another(judge: Judge, study: str) -> None:
-    """Refuse a judge whose judgments would mix with a different judge's,
-    before paying for them.
-    """
+    """Refuse, before paying, a judge whose judgments would mix with another's."""
     folder = inside(study, judge.slug)
     other = identity_in(folder)
     if other not in ("", judge.identity):
@@ -108,9 +103,7 @@ def register(
 def write_card(
     folder: Path, judge: Judge, datasets: dict[str, Any], **facts: Any
 ) -> None:
-    """Write ``run.json``: when and with what a folder's files were made,
-    and their counts.
-    """
+    """Write ``run.json``: when and with what files were made, and their counts."""
     card = {
         "judge": judge.slug,
         "identity": judge.identity,
@@ -126,9 +119,7 @@ def write_card(
 
 
 def _machine(judge: Judge) -> str:
-    """Return what the judge ran on: the processor,
-    and for vLLM the GPUs and their driver.
-    """
+    """Return what the judge ran on: processor, and vLLM's GPUs and driver."""
     parts = [f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"]
     if judge.slug.endswith("-vllm"):
         parts += [f"{gpu['name']}, driver {gpu['driver']}" for gpu in gpus()]
@@ -137,9 +128,7 @@ def _machine(judge: Judge) -> str:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder while files in it are read,
-    added to and written.
-    """
+    """Keep other processes out of a folder while its files are read and written."""
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
         yield
@@ -163,9 +152,7 @@ def _add(judgments: pd.DataFrame, path: Path) -> None:
 
 
 def counts_of(path: Path) -> dict[str, Any]:
-    """Count a file of judgments: what its card says,
-    and `studies.contribution` counts again.
-    """
+    """Count a file of judgments, for its card and `studies.contribution`."""
     frame = pd.read_parquet(path)
     calls = frame.drop_duplicates("key")
     answered = frame.dropna(subset="score").groupby("design", observed=True)

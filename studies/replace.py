@@ -1,5 +1,4 @@
-"""May a judge replace people, and do more judges help? ``python
--m studies.replace`` recomputes.
+"""May a judge replace people, do more judges help? ``-m studies.replace``.
 
 Fifteen judges of SummEval, recorded by others (`rubricnb.recordings`: ``summeval-six``
 and ``summeval-gpt``), beside the same three experts, on the 4,800 items that all were
@@ -50,9 +49,7 @@ NAMES = {
 
 
 def loaded() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Judgments of fifteen judges, first reads only,
-    and the items that all were asked about.
-    """
+    """Judgments of fifteen judges, first reads, and the items that all were asked."""
     recordings = {name: rb.load_recording(name) for name in SETS}
     items = recordings["summeval-gpt"].rated
     shared_items = set(items["item_id"]) & set(
@@ -95,16 +92,12 @@ def wide(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def eleven(scores: pd.DataFrame) -> list[str]:
-    """Name the judges of the panel: each model once,
-    in the form that all were asked in.
-    """
+    """Name the panel's judges: each model once, in the form that all were asked."""
     return [name for name in NAMES.values() if name in scores]
 
 
 def with_panels(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Add the mean of eleven judges, the same rounded,
-    and the commonest rating as a judge.
-    """
+    """Add the mean of eleven judges, the same rounded, and the commonest rating."""
     scores = wide(judgments, items)
     mean = scores[eleven(scores)].mean(axis=1)
     ratings = items.explode("human_ratings").groupby("criterion")["human_ratings"]
@@ -125,9 +118,7 @@ def with_panels(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_judge(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Bias, slope, alternative annotator test, ranking of systems,
-    and r: judge by criterion.
-    """
+    """Bias, slope, annotator test, ranking and r: judge by criterion."""
     keys = ["judge", "criterion"]
     annotator_tests = rb.statistics.alternative_annotator(
         judgments, items, epsilon=EPSILON, by=keys
@@ -169,9 +160,7 @@ def by_epsilon(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def labels_saved(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Labels for a mean rating within `HALF_WIDTH`,
-    with each judge's scores and without any.
-    """
+    """Labels for a mean rating within `HALF_WIDTH`, with each judge and without."""
     keys = ["judge", "criterion"]
     needed = rb.labels_needed(judgments, items, half_width=HALF_WIDTH, by=keys)
     columns = [
@@ -193,9 +182,7 @@ def labels_drawn(
     draws: int = 600,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Draw as many labels as `labels_saved` says,
-    again and again: does the interval hold?
-    """
+    """Draw as many labels as `labels_saved` says: does the interval hold?"""
     rated = items[items["criterion"] == criterion]
     rows = []
     for judge in judges:
@@ -237,9 +224,7 @@ def labels_drawn(
 def cross_moments(
     scores: FloatArray, ratings: FloatArray, criterion: np.ndarray, cluster: np.ndarray
 ) -> FloatArray:
-    """Count, sums and sums of products, (clusters, criteria,
-    1 + m + m²), of judges and experts.
-    """
+    """Count, sums and products, (clusters, criteria, 1 + m + m²), of all raters."""
     columns = np.column_stack([scores, ratings])
     if np.isnan(columns).any():
         raise ValueError(
@@ -256,9 +241,7 @@ def cross_moments(
 
 
 def covariance(sums: FloatArray) -> FloatArray:
-    """Covariance of all columns about their means in each criterion,
-    from (…, criteria, 1+m+m²).
-    """
+    """Covariance of columns about their means by criterion, (…, criteria, 1+m+m²)."""
     # The last axis has 1 + m + m² entries, so m is the positive root.
     m = round((sums.shape[-1] - 0.75) ** 0.5 - 0.5)
     n, total = sums[..., 0], sums[..., 1 : m + 1]
@@ -357,8 +340,7 @@ def effective(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def losses(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Count the items that a judge has no score for,
-    and those that the eleven leave out for it.
+    """Count items that a judge has no score for, and those lost to the panel.
 
     ``lost`` of ``asked``; ``lost_mean`` and ``kept_mean``: how the experts rate them.
     """
@@ -397,8 +379,7 @@ def covariances(
 
 
 def subsets(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Agreement and worth of every panel of the eleven judges,
-    on the items that all scored.
+    """Agreement and worth of every panel of eleven judges, on common items.
 
     A column for each judge says whether it is a member: row k has those of the bits of
     k + 1. ``r`` is the correlation of the panel's mean with noiseless ratings,

@@ -54,8 +54,7 @@ _SIDES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def record_replication() -> Path:
-    """Hold every recorded real judge against the findings,
-    on every dataset that it judged.
+    """Hold every recorded real judge against the findings, on its datasets.
 
     Writes ``results/replication.csv``. The human ratings are needed to compute
     agreement and are fetched; none is written.
@@ -154,8 +153,7 @@ def summaries_of(judge: str, dataset: str) -> dict[str, pd.DataFrame]:
 
 
 def real_judgments() -> Iterator[tuple[str, str]]:
-    """Name every recorded judge that is not simulated
-    with every dataset that it judged.
+    """Name every recorded judge that is not simulated, with its datasets.
 
     Studies that are recorded apart, which ask a judge again in another way, are left
     out.
@@ -180,9 +178,7 @@ def _balanced(reads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _position(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Add the score that is given most often, and the median label mass:
-    read a share with both.
-    """
+    """Add the commonest score, and the median label mass: read shares with both."""
     balanced = _balanced(reads)
     given = balanced["score"].value_counts(normalize=True)
     added = {"commonest": given.index[0], "commonest_share": given.iloc[0]}
@@ -240,8 +236,7 @@ def _cost(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def _temperature(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """V under BALANCED and the spread within items at several temperatures,
-    means over draws.
+    """V under BALANCED and the spread within items at temperatures, over draws.
 
     The intervals are means too, so they are those of one draw: a little too wide for
     the mean.

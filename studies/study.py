@@ -129,9 +129,7 @@ def described(entry: dict[str, Any]) -> Judge:
 
 
 def question_of(entry: dict[str, Any]) -> dict[str, str]:
-    """Return the options of a judge that say
-    which question a decision model is asked.
-    """
+    """Return a judge's options that say which question a decision model is asked."""
     options = entry.get("options", {})
     return {name: options[name] for name in ("kind", "shape") if name in options}
 
@@ -144,9 +142,7 @@ def _of_judge(
     budget: Budget,
     written: Callable[[int], pd.DataFrame],
 ) -> Path:
-    """Ask one judge of a study everything, and record it;
-    `written`: attempts at references.
-    """
+    """Ask a study's judge everything, and record it; `written`: attempts."""
     parts = plans_for(entry, content.get("plans", []))
     with closing(described(entry).opened()) as judge:
         refuse_another(judge, name)
@@ -222,9 +218,7 @@ def named(
 
 
 def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Read and check the file of a study;
-    with a judge of `named` in place of its own.
-    """
+    """Read and check a study's file; a judge of `named` may replace its own."""
     folder = results_folder().parent / "params"
     path = folder / f"{name}.yml"
     if not path.exists():
@@ -400,16 +394,13 @@ def plans_for(
 def gradings_for(
     judge: dict[str, Any], gradings: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the gradings of one judge of a study:
-    those without ``models``, or that name it.
-    """
+    """Return a study's gradings of one judge: those that name it, or no models."""
     own = [p for p in gradings if judge["model"] in p.get("models", [judge["model"]])]
     return [{k: v for k, v in p.items() if k != "models"} for p in own]
 
 
 def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
-    """Turn one entry of a study's ``plans`` into requests,
-    about `items` instead of its dataset's.
+    """Turn an entry of ``plans`` into requests, about `items` or its dataset's.
 
     ``criteria``, ``texts`` and ``candidates`` keep the items of these; everything else
     is as in `rubricnb.plan`, where settings that are lists are crossed.
@@ -442,9 +433,7 @@ def items_of(part: dict[str, Any], items: Items | None = None) -> Items:
 def batch_of(
     name: str, judge: dict[str, Any] | None = None, server: str = ""
 ) -> tuple[Judge | str, list[Requests]]:
-    """Return an endpoint (or its spec, if it is none)
-    and the plans that a study has for it.
-    """
+    """Return an endpoint (or its spec) and the plans that a study has for it."""
     content = read_study(name, judge)
     if "plans" not in content:
         raise ValueError(
@@ -549,9 +538,7 @@ def _written(
 
 
 def _record_references(attempts: pd.DataFrame, part: dict[str, Any], name: str) -> None:
-    """Record attempts, without their texts,
-    beside the results of the judge that began.
-    """
+    """Record attempts, without texts, beside the results of the judge that began."""
     folder = results_folder() / name / attempts["writer"].iloc[0]
     folder.mkdir(parents=True, exist_ok=True)
     attempts = attempts.assign(characters=attempts["text"].str.len()).drop(

@@ -79,8 +79,7 @@ def sizes(starts: IntArray, n: int) -> IntArray:
 
 
 def policy(reward: FloatArray, starts: IntArray, beta: float) -> FloatArray:
-    """Return the optimum of training: probabilities of candidates,
-    π ∝ exp(reward / beta).
+    """Return the optimum of training: candidates' π ∝ exp(reward / beta).
 
     `reward` has candidates on its last axis, those of a prompt next to each other from
     `starts` on. A beta of 0 is the limit: the best candidates share the probability.
@@ -110,8 +109,7 @@ def divergence(p: FloatArray, starts: IntArray) -> FloatArray:
 def best_of(
     reward: FloatArray, values: FloatArray, starts: IntArray, n: int
 ) -> FloatArray:
-    """Return each prompt's mean value of the best of n of its candidates,
-    drawn without repeats.
+    """Return each prompt's mean of the best of n candidates, without repeats.
 
     Candidates that tie share the choice. A prompt with fewer than n candidates uses
     all.
@@ -131,9 +129,7 @@ def best_of(
 
 
 def choice(slug: str, dataset: str) -> Choice:
-    """Read one recorded judge: prompts with at least two candidates,
-    each read in ten orders.
-    """
+    """Read a recorded judge: prompts of two or more candidates, in ten orders."""
     c = cell(slug, dataset)
     prompt = pd.factorize(c.items["group_id"])[0]
     several = np.bincount(prompt)[prompt] > 1
@@ -163,9 +159,7 @@ def choice(slug: str, dataset: str) -> Choice:
 
 
 def placebo_probabilities(slug: str, dataset: str) -> FloatArray:
-    """Probabilities of ten neutral edits of the ascending prompt:
-    items × edits × places.
-    """
+    """Probabilities of ten neutral edits: items × edits × places."""
     found = rb.recorded(slug, dataset)
     found = found[(found["design"] == "placebo") & (found["reference_score"] == "auto")]
     found = found.sort_values(["item_id", "ordering_index"])
@@ -181,9 +175,7 @@ def placebo_probabilities(slug: str, dataset: str) -> FloatArray:
 
 
 def ways(of: Choice, readout: str) -> Iterator[tuple[str, FloatArray]]:
-    """Rewards to train on, policies × candidates:
-    the effect is the mean over policies.
-    """
+    """Rewards to train on, policies × candidates; the effect is a mean of policies."""
     reads = of.rewards[readout]
     yield "ascending order", reads[of.ascending, None]
     yield "one fixed order", reads
@@ -284,9 +276,7 @@ def policies(of: Choice) -> list[dict[str, Any]]:
 
 
 def adjusted(table: pd.DataFrame) -> pd.DataFrame:
-    """Add p adjusted over judges, sets and readouts (Benjamini–Hochberg)
-    for each comparison.
-    """
+    """Add p adjusted over judges, sets and readouts (Benjamini–Hochberg)."""
     by = table.groupby(["trained_on", "beta"])["p"]
     return table.assign(p_adjusted=by.transform(_false_discovery))
 
@@ -299,9 +289,7 @@ def _false_discovery(p: pd.Series) -> FloatArray:
 
 
 def beta_at(reward: FloatArray, starts: IntArray, kl: float) -> float:
-    """Return the penalty whose policy is so far from choosing at random;
-    NaN if none is.
-    """
+    """Return the penalty whose policy is so far from chance; NaN if none is."""
 
     def off(log: float) -> float:
         return float(
@@ -313,9 +301,7 @@ def beta_at(reward: FloatArray, starts: IntArray, kl: float) -> float:
 
 
 def budgets(of: Choice) -> list[dict[str, Any]]:
-    """True quality where all policies have moved equally far
-    from choosing at random.
-    """
+    """True quality where all policies have moved equally far from chance."""
     rows = []
     start = of.mean(of.quality)
     for readout in of.rewards:
@@ -349,9 +335,7 @@ def budgets(of: Choice) -> list[dict[str, Any]]:
 
 
 def normalised(reward: FloatArray, starts: IntArray) -> FloatArray:
-    """Rewards less their prompt's mean, over its standard deviation;
-    0 where all are equal.
-    """
+    """Rewards less their prompt's mean, over its standard deviation; 0 if equal."""
     size = sizes(starts, reward.shape[-1])
     centred = reward - np.repeat(
         np.add.reduceat(reward, starts, axis=-1) / size, size, axis=-1
@@ -390,9 +374,7 @@ TRANSFORMS: dict[str, Callable[[FloatArray, IntArray], FloatArray]] = {
 
 
 def transforms(of: Choice) -> list[dict[str, Any]]:
-    """A new order each step (mean of what is made of reads)
-    against ten each step (of the mean).
-    """
+    """A new order each step (mean of reads' transforms) against ten (of the mean)."""
     rows = []
     start = of.mean(of.quality)
     for readout, reads in of.rewards.items():
@@ -416,8 +398,7 @@ def transforms(of: Choice) -> list[dict[str, Any]]:
 
 
 def best_of_n(of: Choice) -> list[dict[str, Any]]:
-    """No learning: the best of n candidates by one order,
-    by a new order a prompt, and by ten.
+    """No learning: the best of n by one order, by a new one a prompt, by ten.
 
     A new order for each prompt is, in expectation, the mean over fixed orders.
     """
@@ -458,8 +439,7 @@ def climb(
     seeds: int,
     beta: float = BETA,
 ) -> FloatArray:
-    """Train by sampling; return the share of the objective that
-    is still missing after each step.
+    """Train by sampling; return the share of the objective missing at each step.
 
     `rewards` are orders × prompts × candidates. At every step and prompt `ANSWERS`
     candidates are drawn from the policy, scored, and compared with their mean.
@@ -494,9 +474,7 @@ def climb(
 
 
 def speed(of: Choice, steps: int = STEPS, seeds: int = SEEDS) -> pd.DataFrame:
-    """Steps until 5 % of the objective is missing,
-    at the best rate of learning of each way.
-    """
+    """Steps until 5 % of the objective is missing, at each way's best rate."""
     rows = []
     size = sizes(of.starts, len(of.quality))
     if len(set(size)) > 1:
@@ -534,8 +512,7 @@ def speed(of: Choice, steps: int = STEPS, seeds: int = SEEDS) -> pd.DataFrame:
 
 
 def planted(prompts: int = PROMPTS) -> pd.DataFrame:
-    """Judges whose order effect differs between texts,
-    is common to all, or both; one is blind.
+    """Judges whose order effect differs between texts, is common, both, or none.
 
     ``wavering`` is the effect of an order on a single text, in points; ``preference``
     how many times the published preference for places the judge has, which all texts

@@ -161,8 +161,7 @@ def cell_names() -> list[str]:
 def record_validity(
     folder: str | Path | None = None, replications: int | None = None, seed: int = 0
 ) -> Path:
-    """Run the whole study and record it: ``validity.csv``,
-    ``run.json`` and the tallies; resumes.
+    """Run the whole study and record ``validity.csv`` and ``run.json``; resumes.
 
     Parameters
     ----------
@@ -281,9 +280,7 @@ def _cells() -> dict[str, _Cell]:
 def _tally(
     name: str, replications: int, seed: int, folder: str | Path | None
 ) -> pd.DataFrame:
-    """Sums over pieces of replications; those on disk are read,
-    new ones appended to them.
-    """
+    """Sums over pieces of replications: read from disk, new ones appended."""
     cell = _cells()[name]
     path = Path(folder) / f"{name.replace('/', '-')}.csv" if folder else None
     stored = (
@@ -353,8 +350,7 @@ def _rates(tally: pd.DataFrame) -> pd.DataFrame:
 
 
 class _Judge(NamedTuple):
-    """P(score | item, ordering) ∝ exp(α + γ[position] + noise),
-    where exp(α) is Dirichlet.
+    """P(score | item, ordering) ∝ exp(α + γ[position] + noise), Dirichlet exp(α).
 
     `text_noise` is the sd of a text × ordering × score effect that the items of a
     cluster share; `reverse_shift` favours high scores in reverse lists.
@@ -374,8 +370,7 @@ def _independent(judge: _Judge, rng: np.random.Generator, costly: bool) -> Found
 
 
 def _detectable(concentration: float, rng: np.random.Generator, costly: bool) -> Found:
-    """A preference as large as what `position_bias` calls detectable:
-    80 % should be found.
+    """A preference of the size that `position_bias` calls detectable, at 80 %.
 
     V has no direction, but power has: every replication gives the preference to other
     positions.
@@ -428,9 +423,7 @@ def _clustered(judge: _Judge, rng: np.random.Generator, costly: bool) -> Found:
 
 
 def _duplicated(rng: np.random.Generator, costly: bool) -> Found:
-    """Two scores: 4 reads in 2 distinct orderings,
-    and a greedy judge repeats its answers.
-    """
+    """Two scores: 4 reads in 2 distinct orderings of a greedy judge, repeated."""
     reads = _answers(_Judge(gamma=(0.0, 0.0)), 96, 6, rng)
     distinct, first_read, order = np.unique(
         reads.orderings, axis=0, return_index=True, return_inverse=True
@@ -540,9 +533,7 @@ _PREFERRING = _Judge(1.0, PREFERENCE, text_noise=1.0)
 
 
 def _share_intervals(n_clusters: int, rng: np.random.Generator, costly: bool) -> Found:
-    """Shares of the first and last position,
-    with a planted preference, 6 items a cluster.
-    """
+    """Shares of first and last position, a planted preference, 6 items a cluster."""
     reads = _answers(_PREFERRING, n_clusters, 6, rng)
     placement, true_shares = place(reads), _true_shares()
     row = position_shares(placement, reads, n_clusters)
@@ -579,9 +570,7 @@ def _true_shares() -> FloatArray:
 
 
 def _mean_shares(utility: FloatArray) -> FloatArray:
-    """Expected position shares of the balanced design,
-    from each score's log-probability.
-    """
+    """Expected position shares of the balanced design, from log-probabilities."""
     p = special.softmax(utility, axis=2)
     orderings, _ = _orderings(p.shape[2])
     return np.asarray(
@@ -603,9 +592,7 @@ def _covers(
 
 
 def _correlations(n_clusters: int, rng: np.random.Generator, costly: bool) -> Found:
-    """r and Δr; 6 items a text, which carries half
-    of the variance of quality and of error.
-    """
+    """r and Δr; 6 items a text, which has half of quality's and error's variance."""
     cluster = np.repeat(np.arange(n_clusters), 6)
 
     def draw() -> FloatArray:
@@ -723,9 +710,7 @@ def _hard(
 def _graded(
     levels: str, sizes: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Cluster and rating of items, and ten reads of each;
-    half of quality and error is shared.
-    """
+    """Cluster and rating of items, and ten reads of each, half of them shared."""
     cluster = np.repeat(np.arange(len(sizes)), sizes)
     shared, own = (
         rng.standard_normal((2, len(sizes))),
@@ -765,9 +750,7 @@ def _hard_truth(levels: str) -> dict[str, float]:
 def _with_labels(
     sizes: tuple[int, ...], rng: np.random.Generator, costly: bool
 ) -> Found:
-    """The mean rating of skewed texts from labels drawn in three ways;
-    two systems in turn.
-    """
+    """The mean rating of skewed texts, labels drawn in three ways; two systems."""
     cluster, human, reads = _graded("skewed", sizes, rng)
     judged = _as_reads(cluster, reads[:, :1])
     judged.items["candidate"] = np.arange(len(cluster)) % 2
@@ -802,9 +785,7 @@ def _with_labels(
 def _against_raters(
     sizes: tuple[int, ...], rng: np.random.Generator, costly: bool
 ) -> Found:
-    """A judge exactly as much worse than a rater as is allowed,
-    and one with a known bias.
-    """
+    """A judge just so much worse than a rater as is allowed; a known bias."""
     cluster, human, reads = _graded("skewed", sizes, rng)
     judged = _as_reads(cluster, reads)
     row, truth = judge_bias_row(judged, human), _bias_truth()
@@ -838,9 +819,7 @@ def _bias_truth() -> float:
 
 
 def _cells_of_labels() -> dict[str, _Cell]:
-    """Labels that share prompts, systems, rare errors,
-    refusals, ceilings, one large prompt.
-    """
+    """Labels that share prompts, systems, rare errors, refusals, ceilings."""
     cells = {
         f"shared/{g}": _Cell(partial(_shared_labels, g), 400) for g in (10, 20, 40)
     }
@@ -864,9 +843,7 @@ def _labelled(
     method: str,
     truth: float | None = None,
 ) -> Found:
-    """Whether the interval of the mean with these labels holds the truth,
-    and what it says.
-    """
+    """Whether the mean's interval with these labels holds the truth; what it says."""
     labels = np.full(len(human), np.nan)
     labels[labelled] = human[labelled]
     row = mean_row(judged, labels)
@@ -882,9 +859,7 @@ def _labelled(
 
 
 def _shared_labels(g: int, rng: np.random.Generator, costly: bool) -> Found:
-    """Labels of g of 96 prompts of six texts,
-    or of g of 96 texts under four criteria.
-    """
+    """Labels of g of 96 prompts of six texts, or of g of 96 texts, four criteria."""
     cluster, human, reads = _graded("even", _SIZES["96"], rng)
     judged = _as_reads(cluster, reads[:, :1])
     whole_prompts = rng.permutation(
@@ -926,9 +901,7 @@ def _labelled_systems(
     rng: np.random.Generator,
     costly: bool,
 ) -> Found:
-    """Four labels of each system; prompts are hard or easy for all,
-    the judge may favour one.
-    """
+    """Four labels of each system; prompts vary, and the judge may favour one."""
     quality = 3 + 0.3 * rng.standard_normal(n_systems)[:, None]
     text_effect = 0.5 * rng.standard_normal((1, 100)) + 0.6 * rng.standard_normal(
         (n_systems, 100)
@@ -977,9 +950,7 @@ def _rarely_wrong(percent: int, rng: np.random.Generator, costly: bool) -> Found
 
 
 def _refused(refusal_rate: float, rng: np.random.Generator, costly: bool) -> Found:
-    """The judge refuses texts rated 2 or lower, all or some of them;
-    60 labels of 400 texts.
-    """
+    """The judge refuses texts rated 2 or lower, or some; 60 of 400 are labelled."""
     _, human, reads = _graded("even", (1,) * 400, rng)
     score = np.where(
         (human <= 2) & (rng.random(400) < refusal_rate), np.nan, reads[:, 0]
@@ -1035,9 +1006,7 @@ def _usual_t(x: FloatArray, cluster: IntArray) -> tuple[float, float]:
 
 
 def _do_orders_pay(n: int, rng: np.random.Generator, costly: bool) -> Found:
-    """Pilots of n texts where ten orders bring little or much,
-    and near 5 %: who errs?
-    """
+    """Pilots of n texts where ten orders bring little or much: who errs?"""
     gains = ((1.02, "go"), (1.037, "go"), (1.063, "stop"), (1.25, "stop"))
     for gain, wrong in gains:
         # gain² = (1 + φ) / (1 + φ/10), solved for the noise φ of one read
@@ -1071,9 +1040,7 @@ def _do_orders_pay(n: int, rng: np.random.Generator, costly: bool) -> Found:
 
 
 def _cells_of_advice() -> dict[str, _Cell]:
-    """Gains where prompts hold several texts,
-    labels of a weak judge, plans against noise.
-    """
+    """Gains of prompts with several texts, labels of weak judges, plans for noise."""
     cells = {
         f"advice/gain/{n}": _Cell(partial(_gain_of_orders, n), 400) for n in (20, 60)
     }
@@ -1118,8 +1085,7 @@ def _crossed(
 
 
 def _gain_of_orders(n_prompts: int, rng: np.random.Generator, costly: bool) -> Found:
-    """Ten orders over one where n prompts hold six texts each: all that texts differ
-    by, or a part.
+    """Ten orders over one where n prompts hold six texts: shared in full, or part.
 
     Advice once took the component "item" for all of it.
     """
@@ -1145,8 +1111,7 @@ def _gain_of_orders(n_prompts: int, rng: np.random.Generator, costly: bool) -> F
 
 
 def _gain_of_labels(r: float, rng: np.random.Generator, costly: bool) -> Found:
-    """What 25 labels are worth with a judge that correlates
-    with people by r; 400 texts.
+    """What 25 labels are worth with a judge that correlates by r; 400 texts.
 
     The truth is the ratio of the mean squared errors without the judge and with it.
     """
@@ -1178,8 +1143,7 @@ def _outside(value: float, low: float, high: float) -> float:
 
 
 def _labels_as_needed(g: int, rng: np.random.Generator, costly: bool) -> Found:
-    """Labels of g of 400 prompts, whole, plan for others;
-    are these then as precise as wanted?
+    """Labels of g of 400 prompts plan for others: are these precise as wanted?
 
     Wanted is the half width that 60 prompts labelled whole would give.
     """
@@ -1206,9 +1170,7 @@ def _labels_as_needed(g: int, rng: np.random.Generator, costly: bool) -> Found:
 
 
 def _plans(favour: float, rng: np.random.Generator, costly: bool) -> Found:
-    """Whether noise buys orders, where orders do or do
-    not prefer candidates (variance).
-    """
+    """Whether noise buys orders, where these prefer candidates or do not."""
     table, _ = _crossed(40, 5, favour, rng)
     budget = error_budget(table, by=[])
     # the estimate is planned with, whatever its interval
@@ -1234,8 +1196,7 @@ def _plans(favour: float, rng: np.random.Generator, costly: bool) -> Found:
 
 
 def _cells_of_losses() -> dict[str, _Cell]:
-    """Lost answers, orders dealt out, unchanged noisy judges,
-    independent criteria, close systems.
+    """Lost answers, dealt orders, unchanged noisy judges, close systems.
 
     In most of these some method stays bad, which is what they are there to show.
     """
@@ -1263,9 +1224,7 @@ and the share of answers lost.
 def _lost_answers(
     dependence: float, share: float, rng: np.random.Generator, costly: bool
 ) -> Found:
-    """A condition moves 200 texts by −.56 on average,
-    and the most where its answers are lost.
-    """
+    """A condition moves 200 texts by −.56, most where its answers are lost."""
     before = np.clip(np.round(3 + rng.standard_normal(200)), 1, 5)
     uniform = rng.random(200)
     after = np.clip(before - (uniform > 0.6) - (uniform > 0.84), 1, 5)
@@ -1309,9 +1268,7 @@ def _shift_truth() -> float:
 
 
 def _dealt_orders(n: int, rng: np.random.Generator, costly: bool) -> Found:
-    """The preference for the first position from n prompts,
-    each text asked in one order.
-    """
+    """The preference for the first position, each text asked in one order."""
     orders = _orderings(5)[0]
     order_of_prompt = rng.permutation(n) % len(orders)
     quality = 3 + 0.9 * rng.standard_normal((n, 1))
@@ -1341,9 +1298,7 @@ def _dealt_orders(n: int, rng: np.random.Generator, costly: bool) -> Found:
 
 
 def _unchanged(n: int, rng: np.random.Generator, costly: bool) -> Found:
-    """A judge that changes half of its answers
-    when asked again is asked on two days.
-    """
+    """A judge that changes half of its answers when asked again, on two days."""
     quality = rng.uniform(1, 5, n)
     answers = np.clip(np.round(quality + 0.6 * rng.standard_normal((4, n))), 1, 5)
     then, now = answers[:2], answers[2:]
@@ -1363,8 +1318,7 @@ def _unchanged(n: int, rng: np.random.Generator, costly: bool) -> Found:
 def _independent_criteria(
     share: float, rng: np.random.Generator, costly: bool
 ) -> Found:
-    """A judge whose three criteria are independent,
-    with 120 texts and three raters who read.
+    """A judge of three independent criteria, 120 texts, three raters who read.
 
     `share`: of its scores that are a 4.
     """
@@ -1394,9 +1348,7 @@ def _independent_criteria(
 def _ranked_systems(
     n_systems: int, spread: float, rng: np.random.Generator, costly: bool
 ) -> Found:
-    """τ of n systems' true means, judge against people (correlation .8),
-    from 40 prompts.
-    """
+    """τ of n systems' true means, judge and people (r = .8), from 40 prompts."""
     people = spread * rng.standard_normal(n_systems)
     judge = 0.8 * people + 0.6 * spread * rng.standard_normal(n_systems)
     truth = float(kendall_tau(pair_signs(people), pair_signs(judge)))
@@ -1431,9 +1383,7 @@ def _fisher(sums: FloatArray) -> FloatArray:
 
 
 def _sd_ratio(sums: FloatArray) -> FloatArray:
-    """Standard deviation of x over that of y, from summed `moments`;
-    NaN where y is constant.
-    """
+    """Standard deviation of x over y's, from summed `moments`; NaN: y constant."""
     n, x, y, xx, yy, _ = np.moveaxis(sums, -1, 0)
     var_x, var_y = (
         np.maximum(squares / n - (total / n) ** 2, 0.0)
@@ -1453,8 +1403,7 @@ _STATISTICS: dict[str, tuple[Any, Any]] = {
 
 
 def _bootstrap_t(sums: FloatArray, statistic: Any) -> tuple[float, float]:
-    """95 % bootstrap-t interval over clusters,
-    with the jackknife's standard error of a resample.
+    """95 % bootstrap-t interval over clusters, by a resample's jackknife se.
 
     Resamples in which it is undefined or 0 are left out.
     """
@@ -1487,9 +1436,7 @@ def _rare_difference(n: int, rng: np.random.Generator, costly: bool) -> Found:
 
 
 def _detectable_mean(n: int, rng: np.random.Generator, costly: bool) -> Found:
-    """An effect as large as what is called detectable,
-    or 2.8 standard errors: who finds it?
-    """
+    """An effect called detectable, or 2.8 standard errors: who finds it?"""
     noise, se = rng.standard_normal(n), 1 / np.sqrt(n)
     for method, effect in (
         ("2.8 standard errors", 2.8 * se),
@@ -1504,9 +1451,7 @@ def _detectable_mean(n: int, rng: np.random.Generator, costly: bool) -> Found:
 
 
 def _criterion_position(gap: float, rng: np.random.Generator, costly: bool) -> Found:
-    """Six criterion positions, 96 texts of 4 responses
-    that share a text × position effect.
-    """
+    """Six criterion positions, 96 texts of 4 responses that share an effect."""
     effect = gap * np.linspace(0.5, -0.5, 6)
     shared = np.repeat(0.3 * rng.standard_normal((96, 6)), 4, axis=0)
     scores = 3 + shared + effect + 0.42 * rng.standard_normal((384, 6))

@@ -47,9 +47,7 @@ def notebooks(
         ),
     ] = False,
 ) -> None:
-    """Write each notebook's .ipynb twin (for papermill,
-    Colab, Binder) from its text.
-    """
+    """Write each notebook's .ipynb twin (for papermill, Colab, Binder)."""
     with errors():
         changed = twins.twins(check)
         for path in changed:
@@ -69,9 +67,7 @@ def record(
         typer.Argument(help="Chapters; default: all with recorded numbers."),
     ] = None,
 ) -> None:
-    """Record the numbers of answers and stories,
-    of the book's run with defaults or a new one.
-    """
+    """Record the numbers of answers and stories, of a run with default parameters."""
     with errors():
         for change in recorded.record(
             chapters or (), run=building.executed_with_defaults
@@ -95,9 +91,7 @@ def student(
 
 @app.command("alone")
 def run_tests_alone() -> None:
-    """Run the tests that read datasets, the documents' commands and a chapter
-    in a clone with nothing beside it, without a network.
-    """
+    """Run what reads datasets and documents in a clone alone, without a network."""
     raise typer.Exit(alone.run_alone(alone.tests(), books.find_root()))
 
 
@@ -207,9 +201,7 @@ def check_documents(
         typer.Option("--tics", help="Count the tics of the prose; always succeeds."),
     ] = False,
 ) -> None:
-    """Print where the documents break a rule: a name that is gone,
-    a word without an entry, …
-    """
+    """Print where the documents break a rule: a name that is gone, for example."""
     from tools.lint import breaks, tic_report
 
     with errors():

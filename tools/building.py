@@ -225,9 +225,7 @@ def build(params: Path | None = None, *, root: Path | None = None) -> Path:
 
 
 def _commit(root: Path) -> str:
-    """Return the commit that a run is of;
-    none where git knows none or the sources differ.
-    """
+    """Return the commit that a run is of; none if unknown, or sources differ."""
     changed = git(root, "status", "--porcelain", "--untracked-files=no")
     return "" if changed else git(root, "rev-parse", "--short=10", "HEAD")
 
@@ -321,9 +319,7 @@ def _outcomes(
 
 
 def measured(stem: str, values: Mapping[str, Any], root: Path) -> Any:
-    """Execute a notebook and note, as ``peak_mb``,
-    the most memory that its kernel has held.
-    """
+    """Execute a notebook; note its kernel's most memory as ``peak_mb``."""
     with TemporaryDirectory() as folder:
         peak = Path(folder) / "peak"
         notebook = execute(
@@ -359,9 +355,7 @@ def _after_every_cell(path: Path) -> str:
 
 
 def _versions() -> str:
-    """Return the versions of what rubricnb requires to run and render,
-    where installed.
-    """
+    """Return the versions of what rubricnb needs to run and render."""
     required = [
         line for line in requires("rubricnb") or [] if 'extra == "test"' not in line
     ]
@@ -393,9 +387,7 @@ def _digest(stem: str, values: Mapping[str, Any], root: Path, sources: bytes) ->
 
 
 def _digest_sources(root: Path) -> bytes:
-    """Hash all that every notebook depends on: package,
-    results, library versions, mirror.
-    """
+    """Hash what every notebook depends on: package, results, versions, mirror."""
     digest = hashlib.sha256(
         f"{sys.version} {os.environ.get('RUBRICNB_MIRROR')}".encode()
     )
@@ -407,9 +399,7 @@ def _digest_sources(root: Path) -> bytes:
 
 
 def _stage(executed: Mapping[str, Any], root: Path, stage: Path) -> None:
-    """Bring the staged copy up to date;
-    a file that did not change keeps its time stamp.
-    """
+    """Update the staged copy; an unchanged file keeps its time stamp."""
     wanted = {path.relative_to(root) for path in _glob(root, _STAGED)}
     for relative in wanted:
         _copy(root / relative, stage / relative)
@@ -430,9 +420,11 @@ def _stage(executed: Mapping[str, Any], root: Path, stage: Path) -> None:
 
 
 def _page(notebook: Any) -> Any:
-    """Put a line under the title that says when, how and with what the page was
-    executed, and hide glued figures and tables where they were made: the page shows
-    them with their captions.
+    """Say under the title how the page was executed; hide what captions show.
+
+    Put a line under the title that says when, how and with what the page was executed,
+    and hide glued figures and tables where they were made: the page shows them with
+    their captions.
     """
     notebook = deepcopy(notebook)
     for output in glued_outputs(notebook):

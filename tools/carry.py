@@ -1,5 +1,4 @@
-"""Pack vLLM and what it lacks on a GPU machine without a network,
-in pieces to carry there.
+"""Pack vLLM and what it lacks on a GPU machine without network, in pieces.
 
 The machine has Python 3.12, PyTorch 2.11 for CUDA 13 and transformers; ``carry.txt``
 pins the rest. Parts of vLLM that a text model on a Hopper GPU does not load are left
@@ -49,8 +48,7 @@ export PYTHONPATH=REPOSITORY:$PWD/site VLLM_USE_FLASHINFER_SAMPLER=0
 
 
 def carry(folder: Path, megabytes: int = 60, files: Iterable[Path] = ()) -> list[Path]:
-    """Write the pieces of the packages and of other large files,
-    with their sums; returns them.
+    """Write and return the pieces of packages and large files, with their sums.
 
     Parameters
     ----------

@@ -17,9 +17,7 @@ N_PARTS = 8
 
 @dataclass(frozen=True)
 class Due:
-    """The pages that a check reads closely,
-    and the sentence that says which and why.
-    """
+    """The pages that a check reads closely, and the sentence that says why."""
 
     pages: tuple[str, ...]
     reason: str
@@ -29,8 +27,7 @@ class Due:
     """The eighth, 0 to 7; None where everything is due."""
 
     def takes(self, file: str, name: str) -> bool:
-        """Say whether a long test is due: its file was touched,
-        or its name is in the eighth.
+        """Say whether a long test is due: its file was touched, or it has its turn.
 
         Examples
         --------
@@ -127,9 +124,7 @@ def _same_code(root: Path, base: str, name: str) -> bool:
 
 
 def _code(text: str) -> str:
-    """Return what Python reads, with the lines of docstrings filled anew
-    and without the marks of tests that take turns.
-    """
+    """Return what Python reads, docstrings filled anew, without marks of turns."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):

@@ -24,8 +24,7 @@ FILES = (
 
 
 def fingerprint(texts: Mapping[str, str]) -> str:
-    """Return 12 hexadecimal digits of a hash of the code,
-    without comments and docstrings.
+    """Return 12 hexadecimal digits of a hash of the code alone.
 
     Parameters
     ----------

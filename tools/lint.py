@@ -66,9 +66,7 @@ def blocks(text: str, language: str) -> list[tuple[bool, str]]:
 
 
 def commands(clone: Clone) -> Iterator[tuple[str, str]]:
-    """Yield every shell line of the documents,
-    and every command in their running text.
-    """
+    """Yield the documents' shell lines, and the commands in their text."""
     for path, text in clone.documents.items():
         for _, block in blocks(text, "bash"):
             yield from ((path, line) for line in block.splitlines())
@@ -249,9 +247,7 @@ def everything_is_documented(clone: Clone) -> Iterator[str]:
 
 @rule
 def speeds_are_of_the_code_there_is(clone: Clone) -> Iterator[str]:
-    """A measured rate is of today's engine code,
-    or the page says that the code was replaced.
-    """
+    """A measured rate is of today's engine code, or the page says otherwise."""
     today = fingerprint(clone.texts(*FILES))
     measured = clone.text("results/gpu/throughput.csv")
     old = [row for row in csv.DictReader(measured.splitlines()) if row["code"] != today]
@@ -301,9 +297,7 @@ LIVE = re.compile(r"\{glue:text\}`([^`]+)`")
 
 @rule
 def our_sentences_print_recorded_numbers(clone: Clone) -> Iterator[str]:
-    """An answer, a story and a sentence about the book's
-    judges print recorded numbers alone.
-    """
+    """Sentences about the book's judges print recorded numbers alone."""
     judges = clone.text("results/judges.csv")
     known = {row["name"] for row in csv.DictReader(judges.splitlines())}
     named = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(known)))
@@ -417,9 +411,7 @@ def entries(clone: Clone) -> list[str]:
 
 
 def explained(clone: Clone) -> set[str]:
-    """Return every word of every name,
-    also as the papers write their designs: PLACEBO.
-    """
+    """Return every word of every name, also in the papers' capitals: PLACEBO."""
     words = {word for entry in entries(clone) for word in re.findall(r"[\w+-]+", entry)}
     return words | {word.upper() for word in words if len(word) > 3}
 
@@ -432,9 +424,7 @@ def sentences(clone: Clone) -> dict[str, str]:
 
 @rule
 def abbreviations_are_explained(clone: Clone) -> Iterator[str]:
-    """Every abbreviation on a page is in the glossary or needs no entry,
-    and no other does.
-    """
+    """Every abbreviation on a page has its entry or needs none, and no other has."""
     named = explained(clone)
     exceptions = " ".join(NEEDS_NO_ENTRY.values()).split()
     known = named | {*exceptions} | {part for word in named for part in word.split("-")}
@@ -450,9 +440,7 @@ def abbreviations_are_explained(clone: Clone) -> Iterator[str]:
 
 @rule
 def words_of_the_field_are_explained(clone: Clone) -> Iterator[str]:
-    """The words of the field and what is defined have an entry,
-    and the book uses them.
-    """
+    """The field's words and what is defined have entries, and the book uses them."""
     named = ", ".join(entries(clone)).lower()
     text = " ".join(
         " ".join(sentences(clone).values()).lower().replace("’", "'").split()
@@ -527,9 +515,7 @@ def tics(text: str) -> list[tuple[str, str]]:
 
 
 def tic_report(clone: Clone | None = None) -> str:
-    """Return a line for each page and one in total:
-    tics in 10,000 words, and their kinds.
-    """
+    """Return lines of tics in 10,000 words and their kinds, by page and in total."""
     clone = clone or Clone(find_root())
     pages = clone.pages | clone.texts(
         "README.md", "CONTRIBUTING.md", "SECURITY.md", "slides/*.md"
@@ -675,9 +661,7 @@ def citation_file_agrees(clone: Clone) -> Iterator[str]:
 
 @cache
 def _imports(text: str) -> frozenset[str]:
-    """Modules of the package that a module names in its imports,
-    wherever they stand.
-    """
+    """Modules of the package that a module imports, anywhere in its text."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -726,6 +710,8 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
 def rooms_keep_their_order(clone: Clone) -> Iterator[str]:
     """A room imports only rooms below it, and no modules import in a circle."""
     yield from rooms.broken(clone)
+    if rooms.picture(clone) not in clone.text("book/layout.md"):
+        yield f"book/layout.md needs this picture:\n{rooms.picture(clone)}"
 
 
 @rule
@@ -826,9 +812,7 @@ def vendored_files_are_known(clone: Clone) -> Iterator[str]:
 
 @rule
 def lock_is_whole(clone: Clone) -> Iterator[str]:
-    """The lock holds what the project asks for and tests,
-    each with its hashes and no address.
-    """
+    """The lock holds all that is asked for, with hashes and without addresses."""
     text = clone.text("requirements-hashed.txt")
     if "://" in text:
         yield "an address"

@@ -1,6 +1,4 @@
-"""An executed notebook as one HTML file: its prose, numbers,
-figures and tables; code folded.
-"""
+"""An executed notebook as one HTML file, its code folded."""
 
 from __future__ import annotations
 
@@ -38,8 +36,7 @@ _HEADED = {
 
 
 def one_page(notebook: Any) -> str:
-    """Return an executed notebook as a whole HTML document
-    that loads nothing and runs nothing.
+    """Return an executed notebook as one HTML document that loads and runs nothing.
 
     Whatever executed it: papermill, Jupyter, `rubricnb.book.notebooks`. Glued numbers are
     in the sentences, glued figures and tables above their captions. A paragraph with a
@@ -111,9 +108,7 @@ class _Prose:
         return str(self.markdown.renderer.render(tokens, self.markdown.options, {}))
 
     def output(self, output: Any) -> tuple[str, str]:
-        """Return how an output is shown, and its HTML or text;
-        a glued one is at its caption.
-        """
+        """Return how an output is shown, and its HTML; glued ones are in captions."""
         if "scrapbook" in output.get("metadata", {}):
             return "shown", ""
         if "data" in output:
@@ -126,9 +121,7 @@ class _Prose:
         )
 
     def _sentence(self, children: Sequence[Token]) -> list[Token]:
-        """Resolve the roles of a paragraph;
-        one with an unknown number is only what it lacks.
-        """
+        """Resolve a paragraph's roles; with an unknown number, say what is missing."""
         shown = []
         for token in children:
             if token.type == "myst_role":
@@ -206,9 +199,7 @@ class _Prose:
         )
 
     def _shown(self, data: Mapping[str, Any], description: str) -> str:
-        """A figure as a picture, which cannot act;
-        a table without what could; Markdown as text.
-        """
+        """A figure as a picture, a table without what could act, Markdown as text."""
         import nh3
 
         alt = nh3.clean_text(description)

@@ -32,8 +32,7 @@ _FOOTER = """<div style="width: 100%; font-size: 8px; text-align: center; color:
 
 
 def pdf(root: Path | None = None) -> Path:
-    """Print the built book, in the order of its table of contents,
-    into ``_build/rubricnb.pdf``.
+    """Print the built book, in its order of pages, into ``_build/rubricnb.pdf``.
 
     Code that the pages fold away is left out, and an experiment prints its replacement
     without JavaScript; links between chapters lead to places within the file.
@@ -93,9 +92,7 @@ def pdf(root: Path | None = None) -> Path:
 
 
 def one_page(html: Path, pages: list[str]) -> str:
-    """Join built pages into one: ids get the page's name,
-    links between the pages stay inside.
-    """
+    """Join built pages into one, with ids by page and links that stay inside."""
     from bs4 import BeautifulSoup
 
     soups = {
@@ -123,9 +120,7 @@ def one_page(html: Path, pages: list[str]) -> str:
 
 
 def _mathematics(page: Any) -> list[Any]:
-    """The scripts that set mathematics in the head of a page;
-    they are written for its folder.
-    """
+    """The scripts of a page's head that set mathematics, for its folder."""
     scripts = page.head.find_all("script")
     return [
         s for s in scripts if "MathJax" in s.get_text() or "mathjax" in s.get("src", "")

@@ -59,9 +59,7 @@ def found(stem: str, notebook: Any, root: Path) -> dict[str, str]:
 
 
 def differences(stem: str, notebook: Any, root: Path) -> list[str]:
-    """Say where a run with default parameters
-    and the recorded numbers differ, a line each.
-    """
+    """Say where a run with default parameters and recorded numbers differ."""
     kept = recorded_numbers(root).get(stem, {})
     now = found(stem, notebook, root)
     return [

@@ -29,6 +29,19 @@ def layers(clone: Clone) -> list[list[str]]:
     return [names for names in reversed(rooms) if names]
 
 
+def picture(clone: Clone) -> str:
+    """Draw the contract: a line for each layer, the highest first.
+
+    >>> from rubricnb.book.notebooks import find_root
+    >>> print(picture(Clone(find_root())).splitlines()[-2])
+    │               core               │
+    """
+    lines = ["   ".join(names) for names in reversed(layers(clone))]
+    width = max(map(len, lines)) + 4
+    drawn = f"\n├{'─' * width}┤\n".join(f"│{line:^{width}}│" for line in lines)
+    return f"┌{'─' * width}┐\n{drawn}\n└{'─' * width}┘"
+
+
 def broken(clone: Clone) -> Iterator[str]:
     """Yield what import-linter says of contracts that are broken, line by line."""
     files = clone.texts("rubricnb/**/*.py", CONTRACTS)

@@ -1,5 +1,4 @@
-"""Slides for a class and for parts of the book,
-with figures and numbers of the executed notebooks.
+"""Slides for a class and parts of the book, with executed figures and numbers.
 
 A deck is ``slides/NAME.md``: slides in Markdown between lines of ``---``; what follows
 a line ``Note:`` is for the speaker (key S). ``{{ figure(STEM, NAME) }}`` and ``{{

@@ -1,6 +1,4 @@
-"""Notebooks as files for others: twins without outputs,
-and notebooks without solutions.
-"""
+"""Notebooks for others: twins without outputs, and without solutions."""
 
 from __future__ import annotations
 
@@ -21,8 +19,7 @@ from tools.plain import Names, make_plain, names_of
 
 
 def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
-    """Write each notebook's ``.ipynb`` twin, for papermill,
-    Colab and Binder: no outputs.
+    """Write each notebook's ``.ipynb`` twin without outputs, for other front ends.
 
     Parameters
     ----------
@@ -132,9 +129,7 @@ def student_notebook(stem: str, root: Path, names: Names) -> nbformat.NotebookNo
 
 
 def _is_twin(path: Path) -> bool:
-    """Whether a notebook is one that `_twin` wrote:
-    nobody's own, and without outputs.
-    """
+    """Whether a notebook is one that `_twin` wrote: nobody's, without outputs."""
     try:
         cells = nbformat.read(path, 4).cells
     except Exception:  # not even a notebook
@@ -144,9 +139,7 @@ def _is_twin(path: Path) -> bool:
 
 
 def _twin(stem: str, root: Path, edit: Callable[[str], str] = str) -> str:
-    """The twin's text: the notebook,
-    and a first cell that fetches the rest where it is missing.
-    """
+    """The twin's text: the notebook, and a first cell that fetches the rest."""
     notebook = read(stem, root, edit)
     del notebook.metadata["rubricnb"]
     config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
@@ -163,9 +156,7 @@ def _twin(stem: str, root: Path, edit: Callable[[str], str] = str) -> str:
 
 
 def _without_solutions(text: str) -> str:
-    """A notebook's text without solutions;
-    exercises become headings that any front end shows.
-    """
+    """A notebook's text without solutions; exercises become plain headings."""
     number = count(1)
 
     def heading(fence: re.Match[str]) -> str:
@@ -175,9 +166,7 @@ def _without_solutions(text: str) -> str:
 
 
 def _seal_checks(source: str) -> str:
-    """An exercise's cell with all that follows the line for the answer packed:
-    it is the check.
-    """
+    """An exercise's cell with what follows the answer packed: it is the check."""
     if ".checks.close(" not in source:
         return source
     body = ast.parse(source).body
@@ -191,9 +180,7 @@ def _seal_checks(source: str) -> str:
 
 
 def _waits_for_answer(part: ast.stmt) -> bool:
-    """Whether it is ``mine = ...``, ``a, b = ...,
-    ...`` or a function that returns ``...``.
-    """
+    """Whether it is ``mine = ...``, ``a, b = ..., ...``, or returns ``...``."""
     given = part.body[-1] if isinstance(part, ast.FunctionDef) else part
     if not isinstance(given, ast.Assign | ast.Return):
         return False

@@ -1,5 +1,4 @@
-"""Ask a scorer of inspect_ai under every balanced order of the rubric,
-and read the log.
+"""Ask a scorer of inspect_ai under every balanced order, and read the log.
 
     pip install -e '.[parquet]' inspect-ai
     inspect eval examples/inspect_ai/rubric_orders.py --model openai/gpt-4o-mini
@@ -64,9 +63,7 @@ def given() -> Solver:
 
 @task
 def rubric_orders(data: str = DATA, rubric: str = RUBRIC) -> Task:
-    """Texts of examples/own-data, or of your own files,
-    under ten orders of their rubric.
-    """
+    """Texts of examples/own-data, or of your files, under ten orders of the rubric."""
     items = rb.load("csv", path=data, rubric=rubric)
     facts = ["response", "human", "cluster_id", "group_id", "candidate"]
     samples = [

@@ -28,8 +28,7 @@ def named_values(
 
 
 def in_options(message: str) -> str:
-    """Write the advice of an error, which is in Python's terms,
-    as options of the command.
+    """Write an error's advice, which is in Python's terms, as options of the command.
 
     Examples
     --------

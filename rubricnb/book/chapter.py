@@ -26,8 +26,7 @@ OfSets = Mapping[str, Estimate]  # by dataset
 
 
 class Chapter:
-    """A chapter with its parameters: the items, the judge,
-    and the statements that it checks.
+    """A chapter with its parameters: items, judge, and the statements that it checks.
 
     Parameters
     ----------
@@ -123,8 +122,7 @@ class Chapter:
         judgments: pd.DataFrame | None = None,
         unmeasured: bool = False,
     ) -> pd.DataFrame:
-        """Show the papers' claims beside our results,
-        and glue how many were not measured.
+        """Show the papers' claims beside our results; glue how many were not measured.
 
         Parameters
         ----------
@@ -235,9 +233,7 @@ class Chapter:
         pages.show(name, shown.fillna("–"))
 
     def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
-        """Show whether the papers' findings replicate with recorded judges,
-        and glue the counts.
-        """
+        """Show whether the papers' findings replicate with recorded judges."""
         held = recorded_replication(*findings).dropna(subset="estimate")
         pages.show(name, pages.replicated(held))
         verdict = held["verdict"]
@@ -300,9 +296,7 @@ def jackknifed(
 
 
 def _least_fitting(by_set: OfSets, claim: pd.Series) -> tuple[str, Estimate]:
-    """Find the dataset on which a statement about all holds least,
-    or one where the value is unknown.
-    """
+    """Find the dataset on which a statement holds least, or its value is unknown."""
 
     def misfit(name: str) -> float:
         gap = _with_ends(by_set[name])[0] - float(claim["published"])
@@ -319,9 +313,7 @@ def _with_ends(value: Estimate) -> tuple[float, float, float]:
 
 
 def _cell(value: Estimate, printed: bool) -> str:
-    """Write a number of a table: what a paper prints with all its digits,
-    ours rounded.
-    """
+    """Write a number of a table: a paper's with all its digits, ours rounded."""
     # no −0, no 1e−18
     middle, low, high = (round(x, 9) + 0.0 for x in _with_ends(value))
     if np.isnan(middle):

@@ -134,8 +134,7 @@ def parameters(stem: str, root: Path | None = None) -> list[Parameter]:
 
 
 def check_given(cells: Sequence[str]) -> None:
-    """Refuse parameters that a notebook does not declare,
-    or declares with a different type.
+    """Refuse parameters that a notebook does not declare, or has with another type.
 
     Parameters
     ----------
@@ -175,8 +174,7 @@ def execute(
     cell_seconds: int | None = None,
     first: str = "pass",
 ) -> Any:
-    """Execute one notebook with parameters,
-    in a scratch folder that is removed afterwards.
+    """Execute one notebook with parameters, in a scratch folder that is removed.
 
     Parameters
     ----------
@@ -257,9 +255,7 @@ def execute(
 
 
 def read(stem: str, root: Path, edit: Callable[[str], str] = str) -> Any:
-    """Read a notebook's text with its recorded numbers; its metadata keep only what
-    every Jupyter front end knows.
-    """
+    """Read a notebook's text with its recorded numbers, and metadata all can read."""
     import jupytext
 
     path = find_notebook(stem, root)
@@ -313,9 +309,7 @@ def _parameter(node: Any, line: str) -> Parameter:
 def check_values(
     values: Mapping[str, Any], declared: Sequence[Parameter], where: str
 ) -> None:
-    """Refuse a value whose name is not declared or
-    whose type is not the declared one.
-    """
+    """Refuse a value whose name is not declared, or whose type is another one."""
     annotations = {parameter.name: parameter.annotation for parameter in declared}
     known_only("parameter", values, annotations, where)
     for name, value in values.items():
@@ -356,16 +350,12 @@ def _check_output(target: Path, root: Path, values: Mapping[str, Any]) -> None:
 
 
 def _without_fields(target: Path) -> str:
-    """Return a path that papermill, which formats it with the parameters,
-    leaves as it is.
-    """
+    """Return a path that papermill, which formats it, leaves as it is."""
     return str(target).replace("{", "{{").replace("}", "}}")
 
 
 def _with_absolute_paths(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Make a path to own data absolute,
-    since the notebook runs in a different folder.
-    """
+    """Make a path to own data absolute: the notebook runs in another folder."""
     return {
         name: str(Path(value).resolve())
         if name in _PATH_PARAMETERS and value and Path(value).exists()
@@ -436,9 +426,11 @@ def _scratch_folder(first: str) -> Iterator[Path]:
 
 
 def _kernel_transport() -> Any:
-    """Reach a kernel through Unix sockets in the folder it runs in: a TCP port is
-    chosen first and bound later, by then perhaps by another kernel that starts at the
-    same time.
+    """Reach a kernel through Unix sockets in its folder: a TCP port may be taken.
+
+    Reach a kernel through Unix sockets in the folder it runs in: a TCP port is chosen
+    first and bound later, by then perhaps by another kernel that starts at the same
+    time.
     """
     from traitlets.config import Config
 
@@ -448,9 +440,7 @@ def _kernel_transport() -> Any:
 
 
 def _run_facts(stem: str, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the facts of a run for the execution record
-    and the line under a page's title.
-    """
+    """Return the facts of a run, for its record and the line under a page's title."""
     return {
         "stem": stem,
         "executed": date.today().isoformat(),

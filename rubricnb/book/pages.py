@@ -1,6 +1,4 @@
-"""What all pages print alike: the source of their numbers,
-and the paper beside ours.
-"""
+"""What all pages print alike: their numbers' source, the paper beside ours."""
 
 from __future__ import annotations
 
@@ -32,8 +30,7 @@ _ONE_CLUSTER = (
 def say(
     values: Mapping[str, Any] | None = None, /, needs: str = "", **named: Any
 ) -> None:
-    """Glue values of this run for a page's prose,
-    which names them in ``{glue:text}`` roles.
+    """Glue values of this run for the prose, which names them in ``{glue:text}``.
 
     A chapter's answer and story, and every sentence that names one of the book's
     judges, take recorded values instead, in ``{recorded}`` roles, which a different run
@@ -246,8 +243,7 @@ def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
 
 
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
-    """Say whose numbers a page shows: source, judge, dataset,
-    readout, and what `human` is.
+    """Say whose numbers a page shows: source, judge, dataset, readout, `human`.
 
     Parameters
     ----------
@@ -296,8 +292,7 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
 def check_drawn(
     figure: str, frame: pd.DataFrame, n_rows: int, **columns: str | Iterable[str]
 ) -> None:
-    """Check that a figure of recorded data is drawn
-    from what its caption and alt text describe.
+    """Check that a figure of recorded data is drawn from what its caption describes.
 
     A new recording adds rows to a table. Without this check it would add a line to a
     figure too, and nobody would look.
@@ -433,8 +428,7 @@ def interval(
 def estimate(
     row: Any, name: str = "value", digits: str = ".2f", scale: float = 1, unit: str = ""
 ) -> Any:
-    """Format an estimate with its interval for a sentence or a table;
-    unknown ones say why.
+    """Format an estimate with its interval for a sentence; unknown ones say why.
 
     Parameters
     ----------
@@ -484,8 +478,7 @@ def _with_minus(numbers: str) -> str:
 
 
 def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
-    """Write the root of V²_U with its interval,
-    for every row of what `position_bias` returns.
+    """Write the root of V²_U with its interval for each row of `position_bias`.
 
     Parameters
     ----------
@@ -704,8 +697,7 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
 
 
 def playable(figure: str, name: str, data: dict[str, Any]) -> Any:
-    """Let the reader of the book change a figure,
-    with the data that its static form shows.
+    """Let the reader of the book change a figure, with the data of its static form.
 
     The static figure stays on paper, in notebooks, and for readers without scripts. The
     code is in ``_static/pictures.js``, one function for each name.

@@ -164,8 +164,7 @@ def position_selection(
 
 
 def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
-    """Draw test statistics of studies without an effect against what they
-    are compared with.
+    """Draw test statistics of studies without an effect against their reference.
 
     Parameters
     ----------
@@ -309,8 +308,7 @@ def forest(
 
 
 def legend_above(ax: Axes) -> None:
-    """Name the series of a figure above it,
-    in as many columns as its width has room for.
+    """Name the series of a figure above it, in as many columns as it has room for.
 
     Parameters
     ----------
@@ -336,8 +334,7 @@ def legend_above(ax: Axes) -> None:
 
 
 def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
-    """Draw how often every score is given: a row per condition,
-    a column per score, per cent.
+    """Draw how often each score is given, in per cent: a row for each condition.
 
     Parameters
     ----------
@@ -419,8 +416,7 @@ def curves(table: pd.DataFrame, ax: Axes) -> list[tuple[float, str, Any]]:
 
 
 def reach(table: pd.DataFrame, value: str) -> NDArray[np.float64] | None:
-    """Return the distances of ``{value}_low`` and ``_high`` from `value`,
-    or None without them.
+    """Return the distances of ``{value}_low`` and ``_high`` from `value`, or None.
 
     It is 0 where an end is not known.
     """
@@ -436,8 +432,7 @@ def reach(table: pd.DataFrame, value: str) -> NDArray[np.float64] | None:
 def interval_lines(
     table: pd.DataFrame, x: str, value: str, label: str, ax: Axes, aside: float = 0.0
 ) -> list[tuple[float, str, Any]]:
-    """Draw `value` against `x`, a line per `label`
-    with its intervals if the table has them.
+    """Draw `value` against `x`: a line for each `label`, with intervals if known.
 
     Parameters
     ----------
@@ -494,9 +489,7 @@ def heat(
     highest: float | None = None,
     number: str = "{:g}",
 ) -> Axes:
-    """Draw a table of numbers, rows and columns counted from 1;
-    NaN cells stay empty.
-    """
+    """Draw a table of numbers, counted from 1; NaN cells stay empty."""
     table = np.asarray(table, dtype=np.float64)
     n_rows, n_columns = table.shape
     low = np.nanmin(table) if lowest is None else lowest
@@ -522,9 +515,7 @@ def heat(
 
 
 def end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:
-    """Name lines at their ends, in their colours;
-    names that would overlap are pushed apart.
-    """
+    """Name lines at their ends, in their colours; overlapping names are moved apart."""
     ends = sorted((end for end in ends if np.isfinite(end[0])), key=lambda end: end[0])
     low, high = ax.get_ylim()
     box = ax.get_position(original=True)

@@ -1,5 +1,4 @@
-"""Do the papers' findings hold for another judge? One row per judge,
-dataset and finding.
+"""Do the papers' findings hold for another judge? A row for each of them.
 
 A judge of another size cannot repeat a number of the papers, but it can have the same
 sign. So each finding is put as a quantity that the papers find to be above zero,
@@ -52,9 +51,7 @@ COLUMNS = [
 
 
 class Finding(NamedTuple):
-    """What a paper says of all or most of its judges,
-    and the quantity that is then above zero.
-    """
+    """What a paper says of all or most of its judges, and what is above zero then."""
 
     source: str
     says: str
@@ -67,8 +64,7 @@ FINDINGS = {name: Finding(**said) for name, said in _SAID.items()}
 
 
 def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Pick the papers' conditions: one criterion at a time,
-    and several criteria at once.
+    """Pick the papers' conditions: one criterion at a time, and several at once.
 
     Five levels with numeric labels; BALANCED, FIXED and placebo.
 
@@ -148,9 +144,7 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 def measured(
     measures: dict[str, Callable[[], dict[str, Any]]], answers: pd.DataFrame
 ) -> pd.DataFrame:
-    """Measure findings on the answers of one judge about one dataset:
-    a row each, with verdict.
-    """
+    """Measure findings on one judge's answers about one dataset, with verdicts."""
     who = {name: _only(answers, name) for name in ("judge", "dataset")}
     rows = []
     for finding, measure in measures.items():
@@ -164,8 +158,7 @@ def measured(
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
-    """Adjust each finding's p-values over its judges and datasets,
-    and give the verdicts.
+    """Adjust each finding's p-values over judges and datasets, and give verdicts.
 
     Examples
     --------
@@ -185,8 +178,7 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def recorded_replication(*findings: str) -> pd.DataFrame:
-    """Read the recorded verdicts: what `python -m studies.replication`
-    says of each judge.
+    """Read the recorded verdicts that `python -m studies.replication` has written.
 
     Parameters
     ----------
@@ -280,8 +272,7 @@ def _found(
     p: float,
     p_equivalent: float = np.nan,
 ) -> dict[str, Any]:
-    """What a statistic's row says of a finding:
-    the estimate is followed by its interval.
+    """What a statistic's row says of a finding: the estimate, then its interval.
 
     No verdict where the items that it lost could turn the sign, or are more than a
     detail.

@@ -1,6 +1,4 @@
-"""The command line: ``python -m rubricnb COMMAND``. Thin:
-every command calls one function.
-"""
+"""The command line, ``python -m rubricnb COMMAND``: each calls one function."""
 
 import sys
 from collections.abc import Collection, Iterable, Iterator
@@ -71,9 +69,7 @@ def check(
         bool, typer.Option("--store", help="Check and repair the store.")
     ] = False,
 ) -> None:
-    """Report what is installed, which judges and datasets work here,
-    and how to add the rest.
-    """
+    """Report what is installed, what works here, and how to add the rest."""
     from rubricnb.cli.health import report
     from rubricnb.core.store import default_path
     from rubricnb.engines.rescue import mend
@@ -98,9 +94,7 @@ def repeats(
     n_items: Annotated[int, typer.Option(help="So many of them.")] = 30,
     option: JudgeOptions = None,
 ) -> None:
-    """Ask a judge the same again: in order, shuffled, a few at once, alone;
-    report whose answers change.
-    """
+    """Ask a judge the same again, in four ways; report whose answers change."""
     import rubricnb as rb
     from rubricnb.core.judge import judging
 
@@ -138,9 +132,7 @@ def weights(
         str | None, typer.Argument(help="Model name; default: list all.")
     ] = None,
 ) -> None:
-    """Download the weights of a small judge for embedded:NAME,
-    or list those there are.
-    """
+    """Download the weights of a small judge for embedded:NAME, or list them."""
     from rubricnb.engines.weights import WEIGHTS, described, get_weights, weights_path
 
     with errors():
@@ -416,8 +408,7 @@ def compile_bundle(
     ] = None,
     option: JudgeOptions = None,
 ) -> None:
-    """Compile your own rubric into a locked bundle (parameter bundle
-    of chapters 15 to 18).
+    """Compile your rubric into a locked bundle (parameter bundle of chapters 15 to 18).
 
     A rubric that is also worded differently (paraphrased) is compiled in both wordings,
     and the second bundle goes beside the first: NAME.json and NAME-paraphrased.json.
@@ -481,9 +472,7 @@ def _print_bundle(bundle: Any, path: Path) -> None:
 def _bundle_files(
     output: Path, variants: Iterable[str], read: Iterable[str | Path | None]
 ) -> dict[str, Path]:
-    """Return the file of each wording's bundle;
-    refuse one that cannot be written, or is read.
-    """
+    """Return each wording's bundle file; refuse one that is read or not writable."""
     files = {
         wording: output.with_stem(f"{output.stem}-{wording}")
         if wording != "standard"
@@ -507,9 +496,7 @@ def _bundle_files(
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Show errors that the user can fix as one message;
-    nothing printed acts on a terminal.
-    """
+    """Show errors that the user can fix as one message that acts on no terminal."""
     with showing():
         try:
             yield
@@ -552,8 +539,7 @@ def _table(frame: Any) -> str:
 
 
 def _parameters(arguments: list[str], texts: Collection[str] = ()) -> dict[str, Any]:
-    """Read ``-p name value -p name value …``; values are YAML,
-    as papermill's, or `texts`.
+    """Read ``-p name value …``; values are YAML, as papermill's, or `texts`.
 
     >>> _parameters(["-p", "n_items", "4", "-p", "judge", "openai:gpt-4.1"])
     {'n_items': 4, 'judge': 'openai:gpt-4.1'}

@@ -19,16 +19,12 @@ Finish = Literal["stop", "length", "refusal", "error", "unknown"]
 
 
 class JudgeError(Told, RuntimeError):
-    """The judge cannot continue: wrong key, unknown model,
-    missing readout, or no server.
-    """
+    """The judge cannot continue: wrong key, unknown model, no readout, no server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message. In the plain format there is one,
-    and its content is the whole prompt.
-    """
+    """One chat message. In the plain format its content is the whole prompt."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -148,8 +144,7 @@ class Reply:
 
 
 class Engine(Protocol):
-    """Answers requests; `rubricnb.core.judge.Judge` describes it
-    before it has started.
+    """Answers requests; `rubricnb.core.judge.Judge` describes it before it starts.
 
     Attributes
     ----------
@@ -193,9 +188,7 @@ class Engine(Protocol):
     concurrency: int
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests in any order, as answers arrive;
-        requests are taken as needed.
-        """
+        """Answer requests in any order, as answers arrive; take them as needed."""
         ...
 
     def close(self) -> None:

@@ -75,9 +75,7 @@ def estimate_cost(
 
 
 def sample(requests: Requests) -> tuple[Requests, float]:
-    """Sample whole items from a large plan;
-    also return how many times larger the plan is.
-    """
+    """Sample whole items from a large plan; also return how much larger the plan is."""
     if len(requests) <= _SAMPLE:
         return requests, 1.0
     ids = requests["item_id"].unique()

@@ -1,5 +1,4 @@
-"""The four frames that the package's functions hand to one another,
-and their contracts.
+"""The four frames that functions hand to one another, and their contracts.
 
     items ──design──▶ requests ──judge──▶ replies ──read out──▶ judgments
     ──statistics──▶ results
@@ -43,9 +42,7 @@ class Column:
 
 
 def _contracts() -> dict[str, tuple[Column, ...]]:
-    """The frames' columns, in order; requests hold the conditions,
-    judgments their request.
-    """
+    """The frames' columns, in order; judgments hold their request's columns too."""
     found: dict[str, tuple[Column, ...]] = {}
     text = (files("rubricnb.core") / "frames.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
@@ -181,9 +178,7 @@ def _cast(values: pd.Series, dtype: str, name: str) -> pd.Series:
 
 
 class _Attached(pd.DataFrame):
-    """A frame that keeps one other frame with it through filtering
-    and ``pd.concat``.
-    """
+    """A frame that keeps one other frame through filtering and ``pd.concat``."""
 
     _attribute: str
     _keys: tuple[str, ...]  # rows of the attached frame, which several frames may share

@@ -153,23 +153,17 @@ class Judge:
 
     @property
     def deterministic(self) -> bool:
-        """Whether greedy answers repeat.
-        An endpoint is not asked for this before it is open.
-        """
+        """Whether greedy answers repeat; known without opening an endpoint."""
         return self.engine.deterministic if self.is_open else self.repeats
 
     @property
     def holds_lengths(self) -> bool:
-        """Whether the engine holds the strings of a ``json`` answer
-        to their `maxLength`.
-        """
+        """Whether the engine holds strings of a ``json`` answer to `maxLength`."""
         return bool(getattr(self.engine, "holds_lengths", True))
 
     @cached_property
     def price(self) -> Price | None:
-        """The price: given, zero on this machine,
-        the provider's list price, or None.
-        """
+        """The price: given, zero on this machine, the provider's, or None."""
         if self.given_price is not None:
             return self.given_price
         if self.is_free:
@@ -385,9 +379,7 @@ def judges() -> pd.DataFrame:
 
 
 def slug_of(judge: str) -> str:
-    """Return the slug that ``results/judges.csv`` has for a spec;
-    a slug stays as it is.
-    """
+    """Return the slug that ``results/judges.csv`` has for a spec; slugs stay."""
     table = judges()
     match = table.loc[table["spec"] == _inner(judge), "slug"]
     return str(match.iloc[0]) if len(match) else judge

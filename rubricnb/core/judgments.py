@@ -23,9 +23,7 @@ _CALL = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
 
 
 class Rows:
-    """Rows of the judgments, reply by reply in any order;
-    packed, for there are millions.
-    """
+    """Rows of the judgments, packed, reply by reply in any order."""
 
     def __init__(self, requests: Requests, judge: Engine) -> None:
         self.requests, self.judge = requests, judge
@@ -77,9 +75,7 @@ class Rows:
         self.rows = []
 
     def frame(self) -> pd.DataFrame:
-        """Put the rows together with what was asked,
-        in the contract's order and dtypes.
-        """
+        """Put the rows together with what was asked, by the frame's contract."""
         if self.rows:
             self._pack()
         found = pd.concat(self.packed, ignore_index=True)

@@ -101,8 +101,10 @@ class JsonParser:
         named: dict[str, Any],
         in_list: bool = False,
     ) -> None:
-        """Add an object's entries, and its score under the criterion
-        that it names, if it does. A part in a list has no score of the whole.
+        """Add an object's entries, and its score if it names its criterion.
+
+        Add an object's entries, and its score under the criterion that it names, if it
+        does. A part in a list has no score of the whole.
         """
         entries, key = _folded(one), self.key.casefold()
         inner = []
@@ -135,9 +137,7 @@ Parser: TypeAlias = re.Pattern[str] | Callable[[str], Any]
 
 
 def parser_of(parser: str | Parser) -> Parser:
-    """Return the parser that a text names: ``json``,
-    ``json:KEY`` or a regular expression.
-    """
+    """Return the parser that a text names: ``json``, ``json:KEY`` or an expression."""
     if not isinstance(parser, str):
         return parser
     name, _, key = parser.partition(":")
@@ -200,9 +200,7 @@ def label_of(value: Any, choices: tuple[str, ...]) -> Label | None:
 
 
 def labels_found(parser: Parser, text: str, prompt: str) -> dict[str, Any]:
-    """Return what a parser takes for labels by criterion,
-    in lower case; empty: none is named.
-    """
+    """Return a parser's labels by criterion, in lower case; empty: none is named."""
     if isinstance(parser, re.Pattern):
         return _matches(parser, text, prompt)
     if isinstance(parser, JsonParser):
@@ -239,8 +237,7 @@ _NAMING_KEYS = (
 def _label_at(
     text: str, start: int, choices: tuple[str, ...], closed: bool = True
 ) -> Label | None:
-    """Return the label at a place of a text;
-    None if there is none or its clause goes on.
+    """Return the label at a place of a text; None if there is none, or more follows.
 
     Not `closed`: the mark's own bracket is open, and ends after the label.
     """
@@ -292,9 +289,7 @@ def _positions(choices: tuple[str, ...]) -> dict[Decimal | str, int]:
 
 
 def _name(label: str) -> Decimal | str:
-    """What a label is compared by: the value of a number (4,
-    4.0, 4,5 or 1,000), or its letters.
-    """
+    """What a label is compared by: a number's value (4, 4.0, 4,5) or its letters."""
     number = label
     if re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", label):
         number = label.replace(",", "")
@@ -307,9 +302,7 @@ def _name(label: str) -> Decimal | str:
 
 @cache
 def _marks(slot: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The mark before a label: ``[RESULT]`` or ``[RESULT:
-    …]``, and ``RESULT:`` without.
-    """
+    """The mark before a label: ``[RESULT]``, ``[RESULT: …]`` or ``RESULT:``."""
     name = re.escape(slot.removeprefix("[").removesuffix("]"))
     anywhere = rf"|(?-i:(?<!/)\b{name})" if name.isupper() else ""
     return (
@@ -334,9 +327,7 @@ def _is_sure(labels: Sequence[Any], repeated: Sequence[bool]) -> bool:
 
 
 def _is_quotation(text: str, start: int, end: int) -> bool:
-    """Whether a score stands in quotation marks, with other words,
-    or in a quoted line (``>``).
-    """
+    """Whether a score stands in quotation marks or in a quoted line (``>``)."""
     begin = text.rfind("\n", 0, start) + 1
     line = text[begin:].partition("\n")[0]
     if re.match(r"[^\S\n]*>[^\S\n]", line):
@@ -368,8 +359,7 @@ _QUOTATION = re.compile(
 
 
 def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> bool:
-    """Whether the judge quotes here: the prompt's format line,
-    a text in it, or anything else.
+    """Whether the judge quotes here: the format line, a text of the prompt, others.
 
     With a slot, what a quotation mark or a colon introduces is compared by itself too.
     """
@@ -404,9 +394,7 @@ def _is_object(text: str) -> bool:
 
 @lru_cache(maxsize=8)
 def _prompt_text(prompt: str, slot: str) -> str:
-    """A prompt without what `rubricnb.core.prompts.inert` did to slots:
-    a judge may quote them whole.
-    """
+    """A prompt without what `rubricnb.core.prompts.inert` did, as judges quote it."""
     if slot:
         apart = re.escape(f"{slot[0]} {slot[1:]}")
         prompt = re.sub(
@@ -420,9 +408,7 @@ def _collapsed(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Write digits and signs of other scripts and widths in ASCII,
-    character by character.
-    """
+    """Write digits and signs of other scripts in ASCII, character by character."""
     return re.sub(r"[^\x00-\x7f]", lambda m: _ascii(m[0]), text)
 
 

@@ -1,5 +1,4 @@
-"""How the options of a rubric are reordered: designs,
-and the counts that prove their balance.
+"""How a rubric's options are reordered: designs, and the counts of their balance.
 
 A *design* says in which orderings a judge sees the n options of a rubric (Setting 1 of
 arXiv:2602.02219) or the n criteria of a prompt (Setting 2). An ordering lists what is
@@ -177,8 +176,7 @@ class Design:
 
 
 def balanced(n: int) -> Design:
-    """The papers' BALANCED: n forward and n reverse cyclic
-    rotations (arXiv:2602.02219, §3.1).
+    """The papers' BALANCED: n forward, n reverse rotations (arXiv:2602.02219, §3.1).
 
     Every option appears exactly twice at every position. At n = 2 these are two
     distinct orderings, each twice. Neighbours are *not* balanced: see `williams`.
@@ -202,8 +200,7 @@ def balanced(n: int) -> Design:
 
 
 def williams(n: int) -> Design:
-    """A Williams square: balanced in position *and* in
-    which option directly precedes which.
+    """A Williams square: balanced in position and in which option comes before which.
 
     n orderings for even n, 2n for odd n (Williams 1949). Every ordered pair of options
     is adjacent equally often: once for even n, twice for odd n.
@@ -287,8 +284,7 @@ def single(order: ArrayLike) -> Design:
 
 
 def placebo(n: int, k: int = 1) -> Design:
-    """(1, …, n) under k meaning-free edits of the prompt:
-    the control for every order effect.
+    """(1, …, n) under k meaning-free edits: the control for every order effect.
 
     The edits (a blank line, ``Score 1 :``, a header's synonym, a trailing space and
     their combinations) are `rubricnb.core.prompts.render.PLACEBO_EDITS`; ``ordering_index``
@@ -395,8 +391,7 @@ def ranks(orderings: ArrayLike) -> IntArray:
 
 
 def levels_above(values: ArrayLike, scale: ArrayLike) -> FloatArray:
-    """Count how many levels each value lies above the lowest of a scale,
-    whose scores ascend.
+    """Count how many levels each value lies above the lowest of an ascending scale.
 
     A fraction between two levels; NaN off a scale whose levels are not one point apart.
 
@@ -414,9 +409,7 @@ def levels_above(values: ArrayLike, scale: ArrayLike) -> FloatArray:
 
 
 def directions(orderings: IntArray) -> IntArray:
-    """1 for rotations of 1…n, -1 for rotations of n…1,
-    0 for other orderings and for n = 2.
-    """
+    """1 for rotations of 1…n, -1 for those of n…1; 0 for others and for n = 2."""
     n = orderings.shape[1]
     if n < 3:
         return np.zeros(len(orderings), dtype=np.int64)

@@ -57,8 +57,7 @@ def plan(
     seed: int = 0,
     max_tokens: int = 0,
 ) -> Requests:
-    """Plan every item under every ordering of its rubric's options,
-    or of a text's criteria.
+    """Plan every item under every ordering of its options, or of its criteria.
 
     The orderings are those of the options (Setting 1), or with ``template="criteria"``
     those of a text's criteria, several to an answer (Setting 2). A setting given as a
@@ -455,9 +454,7 @@ def _requests(
 def _in_scores(
     frame: pd.DataFrame, which: IntArray, scales: list[FloatArray]
 ) -> pd.Categorical:
-    """Orderings of options as orderings of their scores;
-    `which` scale each item has.
-    """
+    """Orderings of options as orderings of scores; `which`: each item's scale."""
     pairs = zip(
         frame["ordering"], which[frame["item_id"].cat.codes.to_numpy()], strict=True
     )

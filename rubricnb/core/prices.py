@@ -47,8 +47,7 @@ def typical_tokens(
 
 
 class Calls(NamedTuple):
-    """Distinct prompts and their tokens,
-    and how many of these the previous prompt shares.
+    """Distinct prompts, their tokens, and how many the previous prompt shares.
 
     Of the shared ones, so many may come cheaper: a hosted endpoint keeps only long
     prefixes.
@@ -264,18 +263,14 @@ class Budget:
 
 
 def _most_prompt_tokens(request: Request) -> int:
-    """Return more tokens than a prompt can have: one for every byte,
-    and those of its frame.
-    """
+    """Return more tokens than a prompt can have: one for each byte, and its frame's."""
     texts = [*(m.content for m in request.messages), *request.slots, request.schema]
     bytes_ = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
     return bytes_ + _FRAME_TOKENS * (len(request.messages) + 1)
 
 
 def _calls(request: Request, judge: Judge) -> int:
-    """Return how many calls a request takes at most:
-    several where a label is forced.
-    """
+    """Return the most calls of a request: several where a label is forced."""
     if request.readout not in ("score", "logprobs") or not judge.deterministic:
         return 1
     if request.readout == "score":

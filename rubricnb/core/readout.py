@@ -128,9 +128,7 @@ def _prompt(request: Request) -> str:
 def _most_probable(
     request: Request, criterion: str, probabilities: Sequence[float]
 ) -> Reading:
-    """Read the probabilities of one slot; none at all:
-    the judge has refused this question.
-    """
+    """Read the probabilities of one slot; none at all: the judge has refused it."""
     if not probabilities:
         return Reading("refused")
     mass = float(sum(probabilities))
@@ -173,9 +171,7 @@ def drawn_tie(text: str, criterion: str, levels: Sequence[float | str]) -> int:
 
 
 def answer_text(request: Request, positions: Sequence[int]) -> str:
-    """Write out the slots with the labels at these positions:
-    the text of a constrained answer.
-    """
+    """Write the slots with the labels at these positions, as a constrained answer."""
     return "".join(
         f"{slot} {request.choices[p - 1]}"
         for slot, p in zip(request.slots, positions, strict=True)

@@ -1,6 +1,4 @@
-"""From a plan's rows to prompts, one by one,
-each under the hash of what changes its answer.
-"""
+"""From a plan's rows to prompts, each under the hash of what changes its answer."""
 
 from __future__ import annotations
 
@@ -50,8 +48,7 @@ def rendered(
     judge: Judge | Engine,
     walked: bool = False,
 ) -> Iterator[Request]:
-    """Render requests one by one, each with the key
-    of everything that changes its answer.
+    """Render requests one by one, each with the key of all that changes its answer.
 
     Parameters
     ----------
@@ -241,9 +238,7 @@ class _Source:
         )
 
     def facts(self, row: Any) -> tuple[Any, ...]:
-        """Return what decides a simulated judge's answer
-        and need not stand in the prompt.
-        """
+        """Return what decides a simulated judge's answer besides the prompt."""
         quality = self.quality[row.n_options]
         several = row.template == "criteria"
         about = self.of_text[row.item_id] if several else [self.records[row.item_id]]
@@ -263,9 +258,7 @@ class _Source:
         return [items[int(c) - 1] for c in order]
 
     def _rubric(self, row: Any, rubric_id: str) -> Wording:
-        """Return what `rubric_texts` does,
-        of as many levels as the template describes.
-        """
+        """Return what `rubric_texts` does, for the levels that the template shows."""
         shown = (
             int(row.n_options) if row.template not in ("criteria", "pointwise") else 0
         )
@@ -278,9 +271,7 @@ class _Source:
 
 
 def rubric_texts(rubrics: pd.DataFrame) -> dict[str, Wording]:
-    """Return every rubric's definition, what each score means,
-    and labels of its own (or none).
-    """
+    """Return each rubric's definition, what its scores mean, and its own labels."""
     return {
         str(name): (
             str(levels["definition"].iloc[0]),
@@ -306,9 +297,7 @@ def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
 
 
 def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Requests, int, Any]]:
-    """Parts of a plan, for it may have millions of rows;
-    with each row of one as a named tuple.
-    """
+    """Parts of a plan that may have millions of rows, each as named tuples."""
     for start in range(0, len(requests), _ROWS):
         part = requests.iloc[order[start : start + _ROWS]]
         for number, row in enumerate(part.itertuples(index=False)):
@@ -316,9 +305,7 @@ def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Requests, int, 
 
 
 def inert_for(request: Request, judge: Judge | Engine) -> Request:
-    """Take their effect from the control tokens
-    that only this judge's tokeniser knows.
-    """
+    """Make inert the control tokens that only this judge's tokeniser knows."""
     tokens = getattr(judge, "control_tokens", ())
     if not tokens:
         return request

@@ -148,9 +148,7 @@ def _paths(slug: str, dataset: str, study: str | None = None) -> list[Path]:
 
 
 def identity_in(folder: Path) -> str:
-    """Return the identity of the judge of a folder of judgments;
-    empty if it has none.
-    """
+    """Return the identity of the judge of a folder of judgments, or nothing."""
     return str(_card(folder).get("identity", ""))
 
 

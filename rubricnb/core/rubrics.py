@@ -13,8 +13,7 @@ IDENTICAL = "identical"
 
 
 def in_wording(rubrics: pd.DataFrame, variant: str) -> pd.DataFrame:
-    """Return the rubrics in one wording;
-    in ``identical`` every level has the middle one's text.
+    """Return rubrics in one wording; ``identical`` repeats the middle level's text.
 
     Examples
     --------
@@ -35,8 +34,7 @@ def in_wording(rubrics: pd.DataFrame, variant: str) -> pd.DataFrame:
 
 
 def label_scores(rubrics: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Return rubric_id → label (in lower case) → score:
-    the scores of ratings given as labels.
+    """Return rubric_id → label (in lower case) → score, for ratings given as labels.
 
     Examples
     --------
@@ -116,9 +114,7 @@ def _on_other_length(levels: pd.DataFrame, n: int) -> pd.DataFrame:
 
 
 def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
-    """Check that rubrics can be shown with n options;
-    `described`: with a text for each.
-    """
+    """Check that rubrics can be shown with n options; `described`: each with a text."""
     worded = rubrics["label"].notna() if "label" in rubrics else False
     facts = rubrics.assign(own=worded | (rubrics["score"] % 1 != 0))
     facts = facts.groupby("rubric_id", observed=True)

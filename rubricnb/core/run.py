@@ -1,5 +1,4 @@
-"""From requests and a judge to judgments: recorded answers,
-stored answers, then the judge.
+"""From requests to judgments: recorded answers, stored answers, then the judge.
 
 Prompts are rendered one by one and looked up; only the missing ones go to the judge,
 and every reply is stored before it is read. So a better parser reads old answers again

@@ -28,9 +28,7 @@ Receive = Callable[[Request, Reply], None]
 
 
 class RunInterrupted(Told, RuntimeError):
-    """A run stopped early, at a budget, on Ctrl-C or SIGTERM;
-    what it had received is stored.
-    """
+    """A run stopped early, at a budget or a signal; what it had received is stored."""
 
 
 class Session:
@@ -61,9 +59,7 @@ class Session:
             self.engine.is_stopped = lambda: self.stopped
 
     def announce(self, requests: Iterable[Request], scale: float = 1.0) -> None:
-        """Before texts leave this machine, print where they go and how many;
-        `scale` a part up.
-        """
+        """Print where texts go and how many, before they do; `scale` a part up."""
         judge = self.judge
         if not judge.host:
             return
@@ -89,9 +85,7 @@ class Session:
     def fill(
         self, requests: Callable[[], Iterable[Request]], count: int, receive: Receive
     ) -> None:
-        """Give `receive` every request with its stored reply;
-        what failed is asked once more.
-        """
+        """Give `receive` each request with its reply; ask once more what failed."""
         slug = self.judge.slug
         try:
             with self._stoppable(), ExitStack() as self._held:
@@ -185,9 +179,7 @@ class Session:
         progress: Progress,
         last: bool = False,
     ) -> set[int]:
-        """Ask until every request has a reply; returns those that failed,
-        if others may follow.
-        """
+        """Ask until every request has a reply; return failures that may be repeated."""
         failed: set[int] = set()
 
         def received(request: Request, reply: Reply, note: str = "") -> None:
@@ -220,8 +212,7 @@ class Session:
         return failed
 
     def _without_reply(self, last: bool) -> set[int]:
-        """Requests for which the engine has ended without a reply:
-        they are asked once more.
+        """Requests that an engine ended without answering; they are asked once more.
 
         Raises
         ------
@@ -264,8 +255,7 @@ class Session:
                 return
 
     def _missing(self, block: list[Request], found: Receive) -> Iterator[Request]:
-        """One request for every key that must be asked;
-        its copies wait for the same reply.
+        """One request for every key that must be asked; its copies wait for its reply.
 
         Before the first one, wait until no other run is asking, and look again.
         """
@@ -305,9 +295,7 @@ class Session:
                 yield same[0]
 
     def _note_model(self, reply: Reply) -> None:
-        """Say once that the endpoint answers under another name than before:
-        a newer version.
-        """
+        """Say once that the endpoint answers under another name: a newer version."""
         self.answering = self.answering or reply.model
         if reply.model not in ("", self.answering) and not self._changed:
             self._changed = True
@@ -320,9 +308,7 @@ class Session:
             )
 
     def _why_unfinished(self) -> str:
-        """Return which requests are left to batches,
-        which may take a day; empty if none.
-        """
+        """Return which requests are left to batches, which may take a day."""
         if not self.batched:
             return ""
         files = ", ".join(sorted(map(str, set(self.batched.values()))))
@@ -346,9 +332,7 @@ class Session:
 
 
 def _run_of(fresh: bool | float) -> int:
-    """Return the number of the run that `fresh` begins or goes on with;
-    0 if it does neither.
-    """
+    """Return the number of the run that `fresh` begins or goes on with; 0: neither."""
     if isinstance(fresh, bool | np.bool_):
         return new_run() if fresh else 0
     number = fresh if isinstance(fresh, int | float | np.number) else -1

@@ -69,8 +69,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
 
 
 def walk(requests: Requests) -> IntArray:
-    """Order requests as a walk over shared prefixes,
-    from their columns: no prompt is rendered.
+    """Order requests as a walk over shared prefixes, from their columns alone.
 
     Parameters
     ----------
@@ -132,9 +131,7 @@ def _rank(column: pd.Series) -> IntArray:
 
 @dataclass
 class Limit:
-    """Counts the distinct nodes of a trie while one walks over it,
-    holding one prompt at a time.
-    """
+    """Counts a trie's distinct nodes along one walk, with one prompt in memory."""
 
     # nodes of their trie; too many if the prompts do not come as a walk
     distinct: int = 0

@@ -90,21 +90,15 @@ BEGIN DELETE FROM leases WHERE key = NEW.key; END
 
 
 class StoreError(RuntimeError):
-    """The store cannot be used; the message gives the reason and the remedy.
-    Nothing is deleted.
-    """
+    """The store cannot be used; says why and what to do. Nothing is deleted."""
 
 
 class DamagedStore(StoreError):
-    """The file cannot be used as it is;
-    `rubricnb.engines.rescue.mend` saves its answers.
-    """
+    """The file is damaged; `rubricnb.engines.rescue.mend` saves its answers."""
 
 
 def checksum(row: Row) -> int:
-    """Return the CRC-32 of a row as JSON;
-    one with neither model nor run is as before these.
-    """
+    """Return the CRC-32 of a row as JSON, without a model or run that it lacks."""
     covered = (
         row
         if any(part is not None for part in row[-len(_LATER) :])
@@ -231,8 +225,7 @@ class Store:
         return len(intact)
 
     def answered(self, keys: Sequence[str], run: int = 0) -> set[str]:
-        """Return the keys that have an answer;
-        failed requests do not count as answered.
+        """Return the keys that have an answer; failed requests do not count.
 
         Parameters
         ----------
@@ -247,8 +240,7 @@ class Store:
         return {key for (key,) in self._all(known, _listed(keys), run)}
 
     def put(self, key: str, judge: str, reply: Reply, run: int = 0) -> None:
-        """Store a reply in place of an older one;
-        its key is no longer left to a batch file.
+        """Store a reply in place of an older one, and take its key from batch files.
 
         A failed request replaces no answer: that one was paid for, and is still true.
         When this returns, no crash of the process can lose it; a power cut soon after
@@ -284,9 +276,7 @@ class Store:
                 self._db.execute(_PUT, (*row, checksum(row)))
 
     def put_saved(self, rows: Iterable[Row], batches: Iterable[Row]) -> None:
-        """Keep what was read from a damaged store:
-        rows with the right checksum, and batches.
-        """
+        """Keep what a damaged store still had: rows with a right checksum, batches."""
         with self._transaction():
             intact = (row for row in rows if row[-1] == checksum(row[:-1]))
             self._db.executemany(_PUT, intact)
@@ -296,8 +286,7 @@ class Store:
     def alone_with(
         self, judge: Engine, gives_up: Callable[[], object] = lambda: False
     ) -> Iterator[bool]:
-        """Wait until no other run asks a judge through this store,
-        then keep others from it.
+        """Wait until no other run asks a judge through this store; keep others out.
 
         Until then, wait: one line says for whom. Nothing is asked twice if what is
         missing is looked up after this.
@@ -330,8 +319,7 @@ class Store:
             yield held is not None
 
     def run_begun(self, name: str, seconds: float) -> int:
-        """Return the number of a run that was begun under a name;
-        a new one where it is too old.
+        """Return the number of a run that was begun under a name, or of a new one.
 
         The clock says only when a run has become too old to go on with, and not which
         answers are its own: a clock that is set back loses none of them.
@@ -356,9 +344,7 @@ class Store:
             return number
 
     def hand_over(self, key: str, file: Path) -> None:
-        """Leave a key to a batch file,
-        until its answer is `put` or the file is gone.
-        """
+        """Leave a key to a batch file until its answer is `put` or the file is gone."""
         self._all(_LEASE, key, f"{_BATCH}{file.resolve()}")
 
     def in_batches(self, keys: Sequence[str]) -> dict[str, Path]:
@@ -456,29 +442,22 @@ class Store:
 
 
 def new_run() -> int:
-    """Return a number for a run that asks everything again:
-    drawn, as clocks may be set back.
-    """
+    """Return a number for a run that asks everything again: drawn, not a clock's."""
     return 2 + secrets.randbelow(LAST_RUN - 2)  # not 1, which is True
 
 
 def open_store(store: Store | str | Path | None) -> AbstractContextManager[Store]:
-    """Open the store of a path, and close it in the end;
-    one that is given stays open.
-    """
+    """Open the store of a path, and close it in the end; a given one stays open."""
     return nullcontext(store) if isinstance(store, Store) else Store(store)
 
 
 def open_file(path: Path) -> Path:
-    """Return the file that is locked as long as the store
-    of a resolved path is open.
-    """
+    """Return the file that is locked while the store of a resolved path is open."""
     return Path(f"{path}-open")
 
 
 def lock(file: Path, begin: str) -> sqlite3.Connection | None:
-    """Lock a file until the connection is closed or its process ends;
-    None if others lock it.
+    """Lock a file until the connection or process ends; None if others lock it.
 
     The lock is SQLite's own, so it works wherever the store does. ``BEGIN`` shares it.
     """
@@ -607,9 +586,7 @@ def _thaw(probabilities: str | None) -> tuple[tuple[float, ...], ...] | None:
 
 
 def _freeze_remarks(reply: Reply) -> str | None:
-    """Return what a server says about a good answer;
-    it is kept where a failed one has its error.
-    """
+    """Return what a server says about a good answer, kept in the place of an error."""
     if not any(reply.notes) and not any(reply.label_masses):
         return None
     return json.dumps([reply.notes, reply.label_masses])

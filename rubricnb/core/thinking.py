@@ -15,9 +15,7 @@ _REASONS = re.compile(
 
 
 def thinks(request: Request, model: str) -> bool:
-    """Say whether a model thinks before it answers a request:
-    it is asked to, or always does.
-    """
+    """Say whether a model thinks before it answers: on request, or always."""
     asked = request.effort != "default" or request.thinking == "on"
     return asked or bool(_REASONS.search(model.rsplit("/", 1)[-1].lower()))
 

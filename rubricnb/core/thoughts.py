@@ -43,8 +43,7 @@ _BEGUN = re.compile(rf"(<{_TAGS}>|\[THINK\]|◁think▷|<unused94>)\s*\Z", re.IG
 
 
 def opened_thought(prompt: str) -> str:
-    """Return the mark of a thought that a prompt has begun at its end;
-    empty if it has not.
+    """Return the mark of a thought that a prompt has begun at its end, or nothing.
 
     Examples
     --------

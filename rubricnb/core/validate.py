@@ -133,8 +133,7 @@ def check_text(values: pd.Series, frame: str) -> None:
 def ids(
     dataset: str, cluster: str, text: str = "", criterion: str = ""
 ) -> dict[str, object]:
-    """Return an item's ids: `text` names one of the responses to a prompt,
-    which then compete.
+    """Return an item's ids; `text` names one of a prompt's competing responses.
 
     Examples
     --------
@@ -153,9 +152,7 @@ def ids(
 
 
 def check_known(values: pd.Series, known: Iterable[str], what: str) -> None:
-    """Raise a ValueError that names the first rows
-    whose rubric is not among those known.
-    """
+    """Raise a ValueError that names the first rows with an unknown rubric."""
     known = list(dict.fromkeys(map(str, known)))
     unknown = ~values.astype("str").isin(known)
     if unknown.any():

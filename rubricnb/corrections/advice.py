@@ -162,9 +162,7 @@ def _row(
 
 
 class _People(NamedTuple):
-    """Correlation of the rated texts' scores with the ratings,
-    or the reason why it is unknown.
-    """
+    """Correlation of the rated texts' scores with their ratings, or why unknown."""
 
     r: float = np.nan
     r_ends: tuple[float, float] = (np.nan, np.nan)
@@ -247,8 +245,7 @@ def _judge(budget: Rows, people: _People) -> tuple[_Row, bool]:
 
 
 def _share_of_texts(budget: Rows) -> tuple[float, tuple[float, float]]:
-    """Share of a read's variance that lies between texts,
-    and its interval over clusters.
+    """Share of a read's variance between texts, with its interval over clusters.
 
     NaN where no text was read twice: then noise is part of what looks like texts.
     """
@@ -417,9 +414,7 @@ def _labels(
 def gain_interval(
     gain: float, r: float, r_ends: tuple[float, float]
 ) -> tuple[float, float]:
-    """Interval of a gain of labels with a judge,
-    which grows as 1 / (1 − r²), from that of r.
-    """
+    """Interval of a gain of labels with a judge, which grows as 1 / (1 − r²)."""
     ends = np.square(r_ends)
     least = 0.0 if r_ends[0] < 0 < r_ends[1] else ends.min()
     low, high = gain * (1 - r**2) / (1 - np.array([least, ends.max()]))

@@ -40,8 +40,7 @@ _OF_PLANS = ("few_clusters", "few_clusters_alike", "no_interval.not_crossed")
 def error_budget(
     judgments: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Split the variance of a score by its sources: texts,
-    re-reading, order, form, judge, rater.
+    """Split a score's variance: texts, re-reading, order, form, judge, rater.
 
     Parameters
     ----------
@@ -128,9 +127,7 @@ def _rows_of(budget: pd.DataFrame) -> Rows:
 
 
 def _asked(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Leave out copies: reads of a text that share the key
-    of everything that changes an answer.
-    """
+    """Leave out copies: a text's reads with one key of all that changes answers."""
     if "key" not in judgments or judgments["key"].nunique() < 2:
         return judgments
     names = [
@@ -199,8 +196,7 @@ def _budget(
 
 
 def _kept_row(variance: FloatArray, share: FloatArray) -> dict[str, Any]:
-    """The numbers of a source, from its variance and its share:
-    of all, then without each cluster.
+    """A source's numbers, from its variance and share: of all, without each cluster.
 
     ``left`` keeps the variances, for `design_for`.
     """
@@ -218,9 +214,7 @@ def _kept_row(variance: FloatArray, share: FloatArray) -> dict[str, Any]:
 def _why_no_interval(
     row: dict[str, Any], estimates: FloatArray, shares: FloatArray
 ) -> Iterator[Reason]:
-    """Yield why a source has no interval,
-    from what is known without each of the clusters.
-    """
+    """Yield why a source has no interval, from what is known without each cluster."""
     n = len(estimates)
     if n < 2:
         return
@@ -283,8 +277,7 @@ def design_for(
     difference: float,
     price: Mapping[str, float] = CALLS,
 ) -> pd.DataFrame:
-    """Say how many prompts each way of asking needs to detect a difference,
-    and what it costs.
+    """Say how many prompts each way of asking needs to detect a difference; its cost.
 
     Parameters
     ----------
@@ -399,7 +392,9 @@ def designs(
 
 
 class _Plan(NamedTuple):
-    """A way of asking: levels of each facet and reads of the same, calls about a text;
+    """A way of asking: levels of each facet, calls for a text, and variance parts.
+
+    A way of asking: levels of each facet and reads of the same, calls about a text;
     what n prompts divide of the variance of a difference and what they do not, of all
     and without each cluster; and the number of prompts.
     """
@@ -445,9 +440,7 @@ def _cost(calls: float, prompts: float, price: Mapping[str, float]) -> float:
 
 
 def _not_shown(budget: Rows, sources: list[str]) -> dict[str, tuple[float, float]]:
-    """Preferences of a form, order or judge for a candidate that may be 0,
-    and their intervals.
-    """
+    """Preferences of a form, order or judge that may be 0, and their intervals."""
     return {
         row["source"]: (row["low"], row["high"])
         for row in budget
@@ -467,9 +460,7 @@ def _left_undetected(
 
 
 def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
-    """Sources of one group, and in a row each: its variance,
-    then without each cluster if kept.
-    """
+    """Sources of one group, a row each: the variance, then without each cluster."""
     return left_out(_rows_of(budget))
 
 
@@ -487,8 +478,7 @@ def left_out(budget: Rows) -> tuple[list[str], FloatArray]:
 def variance_of_difference(
     sources: list[str], variances: FloatArray, k: Mapping[str, int], calls: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Variance of the difference of two candidates:
-    what n prompts divide, and what they do not.
+    """Variance of two candidates' difference: what n prompts divide, and the rest.
 
     What both share, prompts and the shift of a form, cancels from their difference.
     """
@@ -512,9 +502,7 @@ def _ratios(variance: FloatArray) -> tuple[float, float]:
 
 
 def _prompts(one: float, floor: float, difference: float) -> float:
-    """Smallest number of prompts whose t test detects the difference;
-    inf if none does.
-    """
+    """Smallest number of prompts whose t test detects the difference; inf: none."""
     if np.isnan(one):
         return float("nan")
 

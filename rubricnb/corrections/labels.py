@@ -1,6 +1,4 @@
-"""Human labels and a judge: estimates from a few labels
-when a judge has scored every text.
-"""
+"""Human labels and a judge: estimates from few labels and many scores."""
 
 from __future__ import annotations
 
@@ -70,8 +68,7 @@ class Sampling(NamedTuple):
 def mean_with_labels(
     judgments: pd.DataFrame, labels: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Estimate the mean human rating of all judged texts
-    from the few that people have rated.
+    """Estimate the mean human rating of all judged texts from the few rated ones.
 
     The judge's scores of all texts correct the mean of the labelled ones, as far as the
     two agree: survey sampling's regression estimator. A biased judge does no harm, and
@@ -226,9 +223,7 @@ def _why_few(
     unit: str,
     scores: Sequence[FloatArray],
 ) -> Reasons:
-    """Return why an interval is doubtful: few labels,
-    or few units with most of the variance.
-    """
+    """Return why an interval is doubtful: few labels, or few units that vary most."""
     named = "labels" if unit == "labels" else f"labelled {unit}"
     if unit == "clusters":
         cluster = items["cluster"].to_numpy()[labelled]
@@ -253,9 +248,7 @@ def _scored(
 
 
 def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
-    """Tell how labels look drawn: mostly whole clusters or texts,
-    one of each cluster, or items.
-    """
+    """Tell how labels look drawn: whole clusters or texts, one of each, or items."""
     units = {"clusters": items["cluster"].to_numpy(), "texts": _texts(items)}
     for name, of in units.items():
         if of is not None and labelled.any() and _mostly_whole(of, labelled):
@@ -271,9 +264,7 @@ def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
 
 
 def _mostly_whole(of: IntArray, labelled: NDArray[np.bool_]) -> bool:
-    """Whether labelled items lie nearer to whole units
-    of several items than to a random draw.
-    """
+    """Whether labelled items lie nearer to whole units than to a random draw."""
     size, taken = (
         binned(of),
         binned(of[labelled], minlength=int(of.max()) + 1),
@@ -286,9 +277,7 @@ def _mostly_whole(of: IntArray, labelled: NDArray[np.bool_]) -> bool:
 
 
 def _texts(items: pd.DataFrame) -> IntArray | None:
-    """Number each item's text, which several criteria may judge;
-    None where that is not known.
-    """
+    """Number each item's text, which several criteria may judge; None: unknown."""
     if "criterion" not in items or items["criterion"].nunique() < 2:
         return np.arange(len(items))
     ways = (
@@ -387,8 +376,7 @@ def _levels(
     known: NDArray[np.bool_],
     single: float,
 ) -> tuple[list[str], list[IntArray], FloatArray]:
-    """Units that labels share more than a random draw would,
-    largest first, down to the labels.
+    """Units that labels share more than a random draw would, largest first.
 
     Returns their names, the unit of each `known` item, and what a variance of 1 between
     them adds to the variance of the mean; `single`: what it adds between labels.
@@ -424,9 +412,7 @@ def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:
 
 
 def _around(value: float, found: Sampling, labelled: NDArray[np.bool_]) -> Estimate:
-    """t interval; the estimate itself where all is known,
-    and none where nothing varies.
-    """
+    """t interval; the estimate itself where all is known, none where nothing varies."""
     if labelled.all():
         return Estimate(value, value, value, se=0.0)
     return t_estimate(value, float(np.sqrt(found.variance)), found.df)
@@ -435,9 +421,7 @@ def _around(value: float, found: Sampling, labelled: NDArray[np.bool_]) -> Estim
 def _looks_chosen(
     items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]
 ) -> Reasons:
-    """Return a warning if the labelled texts differ
-    from the others by more than chance.
-    """
+    """Return a warning if labelled texts differ from the others by more than chance."""
     off = score[labelled].mean() - score.mean()
     variance = sampling_variance(items, labelled, score - score.mean()).variance
     if not variance > 0 or abs(off) <= CHOSEN * np.sqrt(variance):
@@ -453,8 +437,7 @@ def labels_needed(
     by: By = None,
     value: Value = "score",
 ) -> pd.DataFrame:
-    """Say how many labels give the mean an interval of this half-width,
-    with the judge and alone.
+    """Say how many labels give an interval of this half-width, with and without judge.
 
     Parameters
     ----------
@@ -545,8 +528,7 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, 
 def label_variance(
     items: pd.DataFrame, labelled: NDArray[np.bool_], error: FloatArray, lost: int = 0
 ) -> Sampling:
-    """Variance that one label adds, to plan with:
-    that of a mean of n labels is 1/n − 1/N of it.
+    """Variance that one label adds; a mean of n labels has 1/n − 1/N of it.
 
     For labels that go on to be drawn as these were; parameters as in
     `sampling_variance`.
@@ -560,9 +542,7 @@ def label_variance(
 
 
 def _size(found: Sampling, n: int, total: int, half_width: float, lost: int) -> int:
-    """Smallest draw whose expected half-width is small enough;
-    `found` is of n labels.
-    """
+    """Smallest draw with an expected half-width that is small enough."""
     sizes = np.arange(lost + 2, total + 1, dtype=np.float64)
     # The regression's own distance from the mean
     # of all texts costs 1/(n - 3) on average.
@@ -577,8 +557,7 @@ def _size(found: Sampling, n: int, total: int, half_width: float, lost: int) -> 
 def systems_with_labels(
     judgments: pd.DataFrame, labels: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Estimate each system's mean rating from a few labels
-    and the judge's scores of everything.
+    """Estimate each system's mean rating from few labels and the judge's scores.
 
     Each system's own labels are drawn towards the line that best predicts them from the
     judge's means of the systems, the more the noisier they are.
@@ -765,8 +744,7 @@ def _off_diagonal(square: FloatArray) -> float:
 def _composite(
     own: FloatArray, judge: FloatArray, v: FloatArray
 ) -> tuple[dict[str, Any], FloatArray]:
-    """Weigh each system's own estimate, of variance v,
-    against the line through all of them.
+    """Weigh each system's own estimate, of variance v, against a line through all.
 
     A system that lies off the line through the others keeps its own estimate, and no
     other is drawn away from its own by more than a standard error: the judge may favour
@@ -837,9 +815,7 @@ def _line_without_outliers(own: FloatArray, judge: FloatArray) -> _Line:
 def _line(
     own: FloatArray, judge: FloatArray, fitted: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray, int]:
-    """The line of `own` on `judge` through the fitted systems:
-    values, leverages, df.
-    """
+    """The line of `own` on `judge` through fitted systems: values, leverages, df."""
     n, away = int(fitted.sum()), judge - judge[fitted].mean()
     spread = float(away[fitted] @ away[fitted])
     if spread <= 1e-12 * n:  # one mean, up to rounding: no slope

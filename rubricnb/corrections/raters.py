@@ -1,6 +1,4 @@
-"""May a judge replace people? The alternative annotator test,
-bias, and the ranking of systems.
-"""
+"""May a judge replace people? Alternative annotator test, bias, system rankings."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ def alternative_annotator(
     by: By = None,
     value: Value = "score",
 ) -> pd.DataFrame:
-    """Test whether a judge agrees with the annotators at least
-    as well as one of them does.
+    """Test whether a judge agrees with the annotators at least as well as one of them.
 
     Each annotator is left out in turn: on every item, is the judge or the left-out
     annotator nearer to the remaining ones? A tie counts for both.
@@ -146,9 +143,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
 
 
 def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Per item and left-out annotator,
-    1 where judge and where annotator is at least as near.
-    """
+    """For each item and left-out annotator: is the judge, or the annotator, as near?"""
     judge, annotator = np.full(ratings.shape, np.nan), np.full(ratings.shape, np.nan)
     for j in range(ratings.shape[1]):
         others = np.delete(ratings, j, axis=1)
@@ -160,8 +155,7 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> float:
-    """One-sided p of "the mean is epsilon or
-    more", by t over clusters, or over items as published.
+    """One-sided p of "the mean is epsilon or more", by t over clusters or items.
 
     Where all clusters are alike: the largest probability of that if the mean is
     epsilon.
@@ -187,8 +181,7 @@ def _mean_share(sums: FloatArray) -> FloatArray:
 def judge_bias(
     judgments: pd.DataFrame, items: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Measure how far a judge's scores lie above people's,
-    and whether it stretches the scale.
+    """Measure how far a judge's scores lie above people's, and stretch the scale.
 
     Parameters
     ----------
@@ -280,8 +273,7 @@ def _slope(sums: FloatArray) -> FloatArray:
 def system_agreement(
     judgments: pd.DataFrame, items: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Correlate the ranking of the systems by the judge's means
-    with the ranking by people's.
+    """Correlate the systems' ranking by the judge's means with that by people's.
 
     Parameters
     ----------
@@ -440,9 +432,7 @@ def system_shift(
 def shift_of_systems(
     system: Any, before: FloatArray, after: FloatArray, why: Reasons = ()
 ) -> dict[str, Any]:
-    """The row of `system_shift`, from the system of each item
-    and its two scores (NaN: none).
-    """
+    """The row of `system_shift`, from each item's system and two scores (NaN: none)."""
     lost = lost_scores(before, after, ("the first judge", "the second")) + why
     used = ~np.isnan(before + after) & pd.notna(system)
     code, names = pd.factorize(np.asarray(system)[used])
@@ -471,9 +461,7 @@ def shift_of_systems(
 
 
 def _tau(sums: FloatArray) -> FloatArray:
-    """Kendall's τ-b of the systems' means, from (…, systems,
-    3) counts, scores and ratings.
-    """
+    """Kendall's τ-b of systems' means, from (…, systems, 3) counts, scores, ratings."""
     count, *totals = np.moveaxis(sums, -1, 0)
     means = (
         np.where(count > 0, total / np.maximum(count, 1), np.nan) for total in totals

@@ -1,5 +1,4 @@
-"""Batch files: half the price at OpenAI, and no connection to hold;
-also for ``vllm run-batch``.
+"""Batch files: half the price at OpenAI, no connection; also ``vllm run-batch``.
 
 One line per distinct request, named by its key. What comes back goes into the store, so
 that `run` finds every answer there and asks only for what is missing.
@@ -128,8 +127,7 @@ def import_batch(
     store: Store | str | Path | None = None,
     release: bool = False,
 ) -> dict[str, int]:
-    """Read the output and error files of a batch into the store;
-    `run` then finds the answers.
+    """Read the output and error files of a batch into the store, where `run` looks.
 
     Files may be partial, come in any order and be read again. A failed request is kept
     as one and asked by the next `run`. What an exported file asked and none of `paths`
@@ -309,9 +307,7 @@ def _line(judge: Any, request: Request) -> dict[str, Any]:
 def _lines(
     paths: Sequence[str | Path], judge: Any
 ) -> tuple[dict[str, dict[str, Any]], str]:
-    """Return each key's line in the files, an answer before an error;
-    and a file that is cut.
-    """
+    """Return each key's line in the files, answers first; and a file that is cut."""
     found: dict[str, dict[str, Any]] = {}
     cut = ""
     for path in map(Path, paths):

@@ -1,6 +1,4 @@
-"""Calls to one endpoint, with the ``openai`` client or without: one host, bounded
-responses.
-"""
+"""Calls to one endpoint, with or without ``openai``: one host, bounded responses."""
 
 from __future__ import annotations
 

@@ -70,9 +70,7 @@ class Refused(Exception):
 
     @property
     def is_out_of_budget(self) -> bool:
-        """Whether the account has no money left,
-        in the code or in the words of LiteLLM.
-        """
+        """Whether the account has no money left, by code or in LiteLLM's words."""
         return (
             self.code in _PERMANENT
             or "budget has been exceeded" in self.message.lower()
@@ -118,9 +116,7 @@ class Unreachable(Exception):
 
 
 class Unreadable(ValueError):
-    """A response in an unknown form, which may have been paid for;
-    `raw` is its text.
-    """
+    """A response in an unknown form, perhaps paid for; `raw` is its text."""
 
     def __init__(self, why: str, raw: str) -> None:
         super().__init__(f"{why}: {raw[:200] or 'an empty body'}")
@@ -135,9 +131,7 @@ class Answer(NamedTuple):
 
 
 async def aside(size: int, function: Callable[..., _T], *arguments: Any) -> _T:
-    """Call a function on an answer; of a large one in a thread,
-    so that other calls go on.
-    """
+    """Call a function on an answer; of a large one in a thread, so others go on."""
     if size < _LARGE_BYTES:
         return function(*arguments)
     return await asyncio.to_thread(function, *arguments)
@@ -237,9 +231,7 @@ class Doubt:
 
 
 class Pace:
-    """Spaces calls: at most so many a minute,
-    and none while the endpoint asks for a pause.
-    """
+    """Spaces calls: so many a minute, and none while the endpoint asks for a pause."""
 
     def __init__(self, per_minute: float | None) -> None:
         self._space = 60 / per_minute if per_minute else 0.0
@@ -275,9 +267,7 @@ def way_out(problem: Exception) -> str:
 
 
 def text_of(content: Any) -> str | None:
-    """Return the text of a message's content, which may have parts;
-    None if it has no text.
-    """
+    """Return the text of a message's content, which may have parts; None: no text."""
     if isinstance(content, list) and all(isinstance(part, dict) for part in content):
         content = "".join(
             str(p.get("text", "")) for p in content if p.get("type") == "text"

@@ -40,8 +40,7 @@ def decide(
     store: Store | str | Path | None = None,
     budget: Budget | None = None,
 ) -> pd.DataFrame:
-    """Decide for each item whether its score reaches a cut,
-    by a vote of as few reads as needed.
+    """Decide whether each item's score reaches a cut, with as few reads as needed.
 
     The reads of an item come in an order drawn for it. Each is a vote for or against;
     asking ends once one side leads by `lead` votes, or the rest of the `most` reads

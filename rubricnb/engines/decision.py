@@ -58,8 +58,7 @@ _VARIES = re.compile(
 
 
 class DecisionJudge(Endpoint):
-    """A decision model: each prompt becomes one typed question
-    with the rubric's levels.
+    """A decision model: each prompt becomes one question with the rubric's levels.
 
     Its probabilities are *closed*: they are about the levels alone and sum to 1, so
     they cannot show that the model would rather have said something else. `label_mass`
@@ -179,9 +178,7 @@ class DecisionJudge(Endpoint):
 
     @property
     def input_price(self) -> float | None:
-        """US dollars per million input tokens;
-        None if they are not known. Output is free.
-        """
+        """US dollars per million input tokens; None if unknown. Output is free."""
         known = (
             dollars
             for (host, name), dollars in _PRICES.items()
@@ -281,8 +278,10 @@ class _Call(Call):
         )
 
     def _slot(self, answer: dict[str, Any], remark: _Remark) -> tuple[float, ...]:
-        """Return the probability of each level, by position;
-        nothing if the question is refused, and zeros if the server read no answer.
+        """Return each level's probability: none if refused, zeros if nothing was read.
+
+        Return the probability of each level, by position; nothing if the question is
+        refused, and zeros if the server read no answer.
 
         Servers say so in their own words, so an answer is not read either where a
         note about it accompanies probabilities that are all equal.
@@ -371,9 +370,7 @@ def _mean_mass(given: Any) -> float | None:
 def _in_order(
     answers: Any, names: Sequence[str] | None, count: int
 ) -> list[dict[str, Any]]:
-    """Return one answer for each question, in the order of the questions;
-    `names`: System One's.
-    """
+    """Return one answer for each question, in their order; `names`: System One's."""
     if names is not None and isinstance(answers, dict):
         answers = [answers.get(name) for name in names]
     if not isinstance(answers, list) or len(answers) != count:
@@ -427,9 +424,7 @@ def _check_order(
 
 
 def _check_numbers(given: Any, sent: list[str]) -> None:
-    """Stop if the numbers of the levels are not the positions
-    at which they were sent.
-    """
+    """Stop if the levels' numbers are not the positions at which they were sent."""
     numbers = {str(one["label"]): one.get("value") for one in given}
     if any(numbers[name] not in (None, position) for position, name in enumerate(sent)):
         came = sorted(sent, key=lambda name: numbers[name])
@@ -437,9 +432,7 @@ def _check_numbers(given: Any, sent: list[str]) -> None:
 
 
 def _check_legend(legend: Any, request: Request) -> None:
-    """Stop if the levels that a server repeats are
-    in another order than they were sent.
-    """
+    """Stop if a server repeats the levels in another order than they were sent."""
     if not isinstance(legend, dict):
         return
     (message,) = request.messages

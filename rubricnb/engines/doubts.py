@@ -13,8 +13,7 @@ _NOTES = 3  # that are named, the commonest first
 
 
 def server_doubts(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
-    """Return what makes the answers of a decision model doubtful:
-    its server's notes, equal probabilities, and texts that it cut.
+    """Return what makes the answers of a decision model doubtful, one by one.
 
     Parameters
     ----------

@@ -115,9 +115,7 @@ class EmbeddedJudge(OpenAIJudge):
         return self._engine.key
 
     def tokens(self, request: Request) -> list[int]:
-        """Return the token ids of a request's first prompt:
-        what sharing is counted by.
-        """
+        """Return the token ids of a request's first prompt, which sharing counts."""
         _, body = self.first_call(request)
         if messages := body.get("messages"):
             body = self._engine.send("/apply-template", messages=messages)
@@ -231,9 +229,7 @@ class _Engine:
         self.send("/slots")
 
     def send(self, path: str, **body: Any) -> Any:
-        """Ask for `path`, or post `body` to it;
-        returns what the server says in JSON.
-        """
+        """Ask for `path`, or post `body` to it; return what the server says in JSON."""
         answer = self._client.post(path, json=body) if body else self._client.get(path)
         return answer.raise_for_status().json()
 

@@ -1,6 +1,4 @@
-"""What judges behind an endpoint share: keys, pace, retries,
-patience, and when to give up.
-"""
+"""What judges behind an endpoint share: keys, pace, retries, patience, an end."""
 
 from __future__ import annotations
 
@@ -160,8 +158,7 @@ class Endpoint:
             raise trouble
 
     def first_call(self, request: Request) -> tuple[str, dict[str, Any]]:
-        """Return path and body of the call that a request begins with:
-        a line of a batch file.
+        """Return path and body of a request's first call: a line of a batch file.
 
         Examples
         --------
@@ -177,9 +174,7 @@ class Endpoint:
         return step
 
     def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
-        """Read the response to `first_call`;
-        None if the request takes a further call.
-        """
+        """Read the response to `first_call`; None if a further call is needed."""
         call = self.call(request)
         call.next(None)
         try:
@@ -194,9 +189,7 @@ class Endpoint:
         raise NotImplementedError
 
     def way_out_of(self, problem: Refused) -> str:
-        """Return what to do about a refusal that only this kind of judge knows;
-        mostly nothing.
-        """
+        """Return what to do about a refusal that only this kind knows, or nothing."""
         return ""
 
     def redact(self, text: str) -> str:
@@ -213,9 +206,7 @@ class Endpoint:
             self._loop = None
 
     def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
-        """Wait for some calls to finish;
-        return none after too long without a good answer.
-        """
+        """Wait for some calls to finish; return none if no good answer comes."""
         while True:
             done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
             if done or self._patience_left() <= 0:
@@ -313,9 +304,7 @@ class Endpoint:
         self._doubt.forget()
 
     def _must_stop(self, problem: Exception) -> bool:
-        """Whether to stop: every request would fail,
-        or none was answered for too long.
-        """
+        """Whether to stop: all requests would fail, or none was answered in time."""
         if self._patience_left() < 0:
             return True
         works = self._works
@@ -378,9 +367,7 @@ class Endpoint:
         return f"{self.identity} has not answered for {minutes}{last}"
 
     def _error_text(self, problem: Exception) -> str:
-        """Return an endpoint's error message without the key,
-        on one line that does nothing.
-        """
+        """Return an endpoint's error message on one harmless line, without the key."""
         return one_line(re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem))))[
             :_SAID
         ]
@@ -391,9 +378,7 @@ class Unusable(ValueError):
 
 
 class Call:
-    """One request under way: builds the bodies of its calls,
-    and sums up their tokens.
-    """
+    """One request under way: makes the bodies of its calls, and adds their tokens."""
 
     def __init__(self, judge: Endpoint, request: Request) -> None:
         self.judge, self.request = judge, request
@@ -406,24 +391,18 @@ class Call:
     def next(
         self, response: dict[str, Any] | None
     ) -> tuple[str, dict[str, Any]] | Reply:
-        """Take the response to the last call (None: none);
-        return the next call, or the reply.
-        """
+        """Take the response to the last call; return the next call, or the reply."""
         try:
             return next(self._calls) if response is None else self._calls.send(response)
         except StopIteration as done:
             return cast(Reply, done.value)
 
     def answer(self) -> Calls:
-        """Yield path and body of each call that the readout takes;
-        returns the reply.
-        """
+        """Yield path and body of each call that the readout takes; return the reply."""
         raise NotImplementedError
 
     def failed(self, problem: Exception) -> Reply:
-        """Return the reply of a failed request; keep what arrived,
-        as it may have been paid for.
-        """
+        """Return a failed request's reply with what arrived: it may be paid for."""
         raw = problem.raw if isinstance(problem, Unreadable) else ""
         if self.last:
             raw = json.dumps(self.last, ensure_ascii=False)
@@ -445,9 +424,7 @@ class Call:
         return Reply(number, text, finish, probabilities, **told)
 
     def _check_model(self, response: dict[str, Any]) -> None:
-        """Keep the name of the model that answered;
-        refuse another than was asked for.
-        """
+        """Keep the name of the model that answered; refuse another than was asked."""
         answered = response.get("model")
         if not answered:
             return

@@ -86,9 +86,7 @@ def _row(dataset: str, number: int, candidate: str, criterion: str) -> dict[str,
 
 
 def _drawn_ratings(items: pd.DataFrame) -> FloatArray:
-    """Ratings as of three people: normal around 3,
-    half of their variance shared in a text.
-    """
+    """Ratings as of three people: normal around 3, half their variance in the text."""
     text, item = (
         ndtri(uniform(hash64(items[name]))) for name in ("text_id", "item_id")
     )

@@ -67,8 +67,7 @@ class FunctionJudge:
         self._failures = 0
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Call the function for every request;
-        stop if none of the first calls comes to an end.
+        """Call the function for every request; stop if none of the first calls ends.
 
         What is under way then is still waited for.
         """
@@ -131,9 +130,7 @@ class FunctionJudge:
         return Reply(request.request_id, text, seconds=time.perf_counter() - start)
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        """Start an event loop in its own thread,
-        since the caller's may be running (Jupyter).
-        """
+        """Start an event loop in its own thread, as the caller's may be running."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(

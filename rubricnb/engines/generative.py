@@ -1,5 +1,4 @@
-r"""Simulated judges: numbers drawn from one explicit model,
-with every bias planted and known.
+r"""Simulated judges: numbers drawn from one explicit model with planted biases.
 
 They show what an estimator does when the truth is known; they say nothing about any
 real judge, also where a profile was fitted to a published table.
@@ -70,9 +69,7 @@ _CHUNK = 1 << 16  # reads computed at once: bounds the memory, changes no number
 
 @dataclass(frozen=True)
 class Batch:
-    """One read per row, in the arrays the model needs;
-    `table` holds the distinct orderings.
-    """
+    """One read per row, in the arrays of the model; `table`: distinct orderings."""
 
     table: tuple[str, ...]
     ordering: IntArray  # row of the table
@@ -101,9 +98,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Answers:
-    """One answer per row: position from 0, score,
-    P by position (no columns without logprobs).
-    """
+    """One answer per row: position from 0, score, P by position with logprobs."""
 
     position: IntArray
     score: FloatArray
@@ -142,9 +137,7 @@ def answer(profile: Profile, seed: int, batch: Batch, logprobs: BoolArray) -> An
 
 @dataclass(frozen=True)
 class Tables:
-    """What depends on the ordering alone,
-    one row per distinct ordering of n options.
-    """
+    """What depends on the ordering alone, a row for each distinct one of n options."""
 
     hashes: UInt64Array
     score: IntArray | FloatArray  # s at position 1..n
@@ -230,9 +223,7 @@ def _latent(
 def _choose(
     profile: Profile, seed: int, batch: Batch, logits: FloatArray, logprobs: BoolArray
 ) -> IntArray:
-    """The position chosen, from 0: the largest logit,
-    or one drawn at the read's temperature.
-    """
+    """The chosen position, from 0: the largest logit, or one drawn at a temperature."""
     position = logits.argmax(axis=1)
     drawn = np.flatnonzero((batch.temperature > 0) & ~logprobs)
     if len(drawn):

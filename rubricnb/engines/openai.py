@@ -1,6 +1,4 @@
-"""Judges behind an OpenAI-compatible endpoint: OpenAI,
-OpenRouter, vLLM, llama.cpp's server.
-"""
+"""Judges behind an endpoint like OpenAI's: OpenRouter, vLLM, llama.cpp's server."""
 
 from __future__ import annotations
 
@@ -205,16 +203,12 @@ class OpenAIJudge(Endpoint):
 
     @property
     def deterministic(self) -> bool:
-        """Whether greedy answers repeat: a hosted endpoint's do not,
-        your own server's do.
-        """
+        """Whether greedy answers repeat: your own server's do, a host's do not."""
         return self.dialect.continues
 
     @property
     def holds_lengths(self) -> bool:
-        """Whether a ``json`` answer keeps to `maxLength`:
-        hosts' strict schemas do not know it.
-        """
+        """Whether a ``json`` answer keeps to `maxLength`, which hosts do not know."""
         return self._server not in _HOSTED.values()
 
     @property
@@ -277,9 +271,7 @@ class _Call(Call):
     judge: OpenAIJudge
 
     def answer(self) -> Calls:
-        """Yield path and body of each call that the readout takes;
-        returns the reply.
-        """
+        """Yield path and body of each call that the readout takes; return the reply."""
         readout = self.request.readout
         if readout in ("score", "logprobs") and self.judge.dialect.continues:
             return (yield from self._labels())
@@ -469,8 +461,7 @@ class _Call(Call):
 
 
 def finish_of(reason: Any) -> Finish:
-    """Return how an answer ended, from the reason
-    that an endpoint gives in its own words.
+    """Return how an answer ended, from the endpoint's own word for the reason.
 
     Examples
     --------
@@ -595,9 +586,7 @@ def _steps(logprobs: Any) -> list[Step]:
 
 
 def _token_probabilities(alternatives: list[dict[str, Any]]) -> dict[str, float]:
-    """Probability by text; a token that is part of a character
-    is shown as another one's text.
-    """
+    """Probability by text; a part of a character is shown as another token's text."""
     chances: dict[str, float] = {}
     for one in alternatives:
         text, spelt = one["token"], one.get("bytes")
@@ -616,8 +605,6 @@ def _checked(chances: dict[str, float]) -> dict[str, float]:
 
 
 def _completion_tokens(usage: dict[str, Any]) -> int:
-    """Count all paid tokens of an answer;
-    xAI and Google count thoughts only in the total.
-    """
+    """Count all paid tokens of an answer; xAI and Google add thoughts to the total."""
     beside = count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens")
     return max(count_of(usage, "completion_tokens"), beside)

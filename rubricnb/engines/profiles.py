@@ -1,6 +1,4 @@
-"""Profiles: the parameters of simulated judges,
-planted by hand or fitted to a published table.
-"""
+"""Parameters of simulated judges, planted by hand or fitted to a printed table."""
 
 from __future__ import annotations
 
@@ -24,8 +22,7 @@ Rates: TypeAlias = tuple[tuple[str, Share], ...]
 
 @dataclass(frozen=True)
 class Profile:
-    """The parameters of one simulated judge;
-    `rubricnb.engines.generative` has the model.
+    """One simulated judge's parameters; `rubricnb.engines.generative` has the model.
 
     Attributes
     ----------

@@ -25,8 +25,7 @@ _SHOWN = frozenset(
 
 @dataclass(frozen=True)
 class TypedQuestion:
-    """One question about a text, or one for each criterion;
-    stands where `OwnTemplate` does.
+    """One question about a text, or one for each criterion, as `OwnTemplate` has it.
 
     Attributes
     ----------
@@ -76,8 +75,7 @@ class TypedQuestion:
         return hashlib.sha256(self.source.encode()).hexdigest()
 
     def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
-        """Return nothing for the system,
-        and the body of the call without its model, as JSON.
+        """Return nothing for the system, and the call's body without model, as JSON.
 
         The neutral edits add a line break after the response ("blank line") and a blank
         after each level ("colon") and after the instructions ("trailing space"), or

@@ -215,9 +215,7 @@ class _Block:
 
 
 class _Actor:
-    """A judge that is opened on first use; its errors are sent as text,
-    not as tracebacks.
-    """
+    """A judge that is opened on first use; its errors are sent as text."""
 
     def __init__(self, spec: str, options: dict[str, Any]) -> None:
         self.open = cache(partial(open_judge, spec, **options))
@@ -276,9 +274,7 @@ def _died(died: Exception) -> str:
 
 
 def _connect() -> tuple[Any, bool]:
-    """Connect to a cluster, or start one here; return Ray,
-    and whether it is ours to stop.
-    """
+    """Connect to a cluster, or start one; return Ray and whether it is ours."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     address = os.environ.get("RAY_ADDRESS") or "local"

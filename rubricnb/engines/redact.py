@@ -39,8 +39,7 @@ _LONGEST_CLEANED = 2**20
 
 
 def redact(text: str, key: str | None) -> str:
-    """Return a text without a key,
-    and without those that the environment has for hosts.
+    """Return a text without a key, and without those that the environment has.
 
     A key is found as it is, with its characters escaped (``\\u0041``, ``\\101``,
     ``\\N{DIGIT ONE}``, ``%41``, ``&#65;``, ``&lowbar;``), in other letters that stand
@@ -103,9 +102,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _end_of_escapes(text: str, mark: int, end: int) -> int:
-    """Return the first place from `end` on that lies within no escape,
-    read from a mark on.
-    """
+    """Return the first place from `end` on that lies in no escape."""
     while mark < end:
         found = _ESCAPE.search(text, mark, end + _LONGEST_ESCAPE)
         if found is None or found.start() >= end:

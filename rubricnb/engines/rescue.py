@@ -1,6 +1,4 @@
-"""Repair of a damaged store: rows with the right checksum
-are copied into a new file.
-"""
+"""Repair of a damaged store: intact rows are copied into a new file."""
 
 from __future__ import annotations
 
@@ -33,8 +31,7 @@ _PARTS = ["", *(f"{number:03x}" for number in range(1, 4096)), "g"]
 
 
 def mend(path: Path) -> str:
-    """Check a store; if it is damaged,
-    replace it by a new file with its intact answers.
+    """Check a store; replace a damaged one by a new file with its intact answers.
 
     Returns
     -------

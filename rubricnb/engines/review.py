@@ -1,5 +1,4 @@
-"""Reference answers of a wanted score: one judge writes,
-another reviews (arXiv:2506.22316, §3.3).
+"""Reference answers of a wanted score: a judge writes, another reviews them.
 
 The paper's pipeline: a response model writes an answer that should deserve score k, a
 review model scores it, and this goes on until the review gives k; the two models
@@ -231,9 +230,7 @@ class _Prompts:
         )
 
     def reviews(self, written: pd.DataFrame) -> Iterator[Requests]:
-        """Plan the reviews of texts, each under its whole rubric:
-        a plan for each size of these.
-        """
+        """Plan the reviews of texts under their whole rubrics, a plan for each size."""
         # A simulated reviewer does not read: to it,
         # the writer has hit the target exactly.
         items = self.items.loc[written["item_id"]].assign(

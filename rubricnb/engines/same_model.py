@@ -45,9 +45,7 @@ def same_model(asked: str, answered: str) -> bool:
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """Split a name from its tag, as in qwen2.5:7b;
-    OpenRouter's tags say how, not what.
-    """
+    """Split a name from its tag, as qwen2.5:7b; OpenRouter's tags say how, not what."""
     name, _, tag = name.partition(":")
     return name, "" if tag in (
         "free",

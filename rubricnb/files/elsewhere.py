@@ -1,6 +1,4 @@
-"""Judgments from elsewhere: a table of scores becomes a frame
-that the statistics read.
-"""
+"""Judgments from elsewhere: a table of scores becomes a frame for statistics."""
 
 from __future__ import annotations
 
@@ -424,9 +422,7 @@ def _with_ratings(
     scales: tuple[IntArray, list[Levels]],
     reading: Reading,
 ) -> Items:
-    """Read the ratings that came with the table;
-    those of loaded items have been read already.
-    """
+    """Read the ratings that came with the table; loaded items' are known already."""
     rubrics = getattr(items, "rubrics", None)
     read_already = () if rubrics is None or items is None else items.columns
     raw = [
@@ -452,8 +448,7 @@ def _with_ratings(
 def _without_foreign_ratings(
     rated: Items, which: IntArray, levels: Sequence[Levels]
 ) -> Items:
-    """Leave criteria unrated whose scale does not hold the one rating
-    that a text has for all.
+    """Leave a criterion unrated if its scale lacks a text's one rating for all.
 
     A log may give a text one rating and several scores on different scales: the rating
     is on the scale of one of them.
@@ -482,9 +477,7 @@ def _without_foreign_ratings(
 
 
 def _parsed_scores(frame: pd.DataFrame, parser: Any) -> pd.Series:
-    """Return what a parser finds in each answer,
-    by the row's criterion where it names several.
-    """
+    """Return what a parser finds in each answer, by the row's criterion if several."""
     how = parser_of(parser)
     names = (
         frame["criterion"].astype("str") if "criterion" in frame else [""] * len(frame)
@@ -602,9 +595,7 @@ def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 
 
 def _is_a_prompt_each(frame: pd.DataFrame) -> bool:
-    """Whether no two items share a form of the prompt:
-    it is then the text of a filled-in one.
-    """
+    """Whether no two items share a form of the prompt: it is filled-in text then."""
     by = next((c for c in ("item_id", "text_id") if c in frame), None)
     if by is None or "template" not in frame:
         return False
@@ -637,9 +628,7 @@ def _names(values: pd.Series) -> pd.Series:
 def _matched(
     frame: pd.DataFrame, items: pd.DataFrame | None
 ) -> tuple[pd.DataFrame, Items, IntArray]:
-    """Match rows with items: return the matched rows, the items,
-    and each row's index in them.
-    """
+    """Match rows with items: return matched rows, items, and each row's index."""
     by = "item_id" if "item_id" in frame else "text_id"
     keys = [
         c
@@ -751,9 +740,7 @@ def _item_keys(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
 def _scales(
     rated: Items, scale: Scale | Mapping[str, Scale] | None, items: pd.DataFrame | None
 ) -> tuple[IntArray, list[FloatArray]]:
-    """Which scale each item has, and the scales: their scores,
-    or the ends of a continuous one.
-    """
+    """Each item's scale, and the scales: their scores, or the ends of a range."""
     if scale is not None and not _is_scale(scale):
         raise ValueError(
             f"scale is {scale!r}; give (lowest, highest), such as (1, 5), or a "
@@ -968,8 +955,7 @@ def _name_lost_criteria(
 def _refuse_shares(
     written: pd.Series, score: FloatArray, low: FloatArray, high: FloatArray
 ) -> None:
-    """Refuse scores that are all shares of 1 where the scale begins at 1;
-    else print a line.
+    """Refuse scores that are shares of 1 where the scale begins at 1, or say so.
 
     A share of 1 is the best score, and would be read as the worst.
     """
@@ -1002,9 +988,7 @@ def _refuse_shares(
 def _read_levels(
     frame: pd.DataFrame, which: IntArray, levels: Sequence[Levels]
 ) -> None:
-    """Name levels by their scores in the columns of conditions
-    that name them by their labels.
-    """
+    """Name levels by their scores in conditions' columns that name them by labels."""
     for name in frame.columns.intersection(["ordering", "reference_score", "exemplar"]):
         code, texts = distinct(frame[name])
         place, pairs = pd.factorize(code * len(levels) + which)
@@ -1027,9 +1011,7 @@ def _read_levels(
 
 
 def _by_scores(levels: str, labels: Mapping[str, float]) -> str:
-    """Return levels such as ``B-A-C`` by their scores;
-    as they are if one is no label.
-    """
+    """Return levels such as ``B-A-C`` by their scores; unchanged if one is unknown."""
     parts = [labels.get(part.strip().casefold()) for part in levels.split("-")]
     return levels if None in parts else "-".join(map(as_text, parts))
 
@@ -1079,9 +1061,7 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
 
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
-    """Infer the design of each judge and condition:
-    that of its most frequent set of orderings.
-    """
+    """Infer each judge's and condition's design from its commonest set of orderings."""
     design = np.full(len(frame), "fixed", dtype=object)
     rows = np.flatnonzero(frame["ordering"].notna())
     if len(rows) == 0:

@@ -1,5 +1,4 @@
-"""Fetch a file of a dataset from its source,
-at a pinned commit and with a known SHA-256.
+"""Fetch a dataset's file from its source, at a pinned commit, by its SHA-256.
 
 The texts are never part of this package: each reader fetches them from where their
 authors put them. ``RUBRICNB_MIRROR`` names a folder or a URL with the same tree
@@ -26,9 +25,7 @@ _MIRROR_HELP = (
 
 
 def pinned(folder: str, ending: str = "") -> dict[str, Path]:
-    """Fetch a folder's files of ``files.csv``, eight at once:
-    path within it → local file.
-    """
+    """Fetch a folder's files of ``files.csv``, eight at once: path → local file."""
     files = _files()
     files = files[files.index.str.startswith(folder) & files.index.str.endswith(ending)]
     with ThreadPoolExecutor(8) as pool:
@@ -89,8 +86,7 @@ def fetch(path: str, sha256: str | None = None) -> Path:
 
 
 def cache() -> Path:
-    """Return the folder in which downloads are kept:
-    ``RUBRICNB_CACHE`` or the system's own.
+    """Return the folder of downloads: ``RUBRICNB_CACHE`` or the system's own.
 
     Examples
     --------
@@ -128,9 +124,7 @@ def _from_folder(mirror: Path, path: str, sha256: str) -> Path:
 
 
 def _download(url: str, file: Path, sha256: str) -> None:
-    """Download a file unless it is there with the right hash;
-    delete it if its hash is wrong.
-    """
+    """Download a file unless it is there; delete it if its hash is wrong."""
     import pooch
 
     # pooch reports to stderr, and a line on stderr would fail the build of the book.

@@ -222,9 +222,7 @@ def _autorubric(items: list[Row]) -> Iterator[Row]:
 
 
 def parsed(text: str, path: Path, line: int = 1) -> Any:
-    """Parse one JSON document that begins at this line of a file;
-    nothing if it is blank.
-    """
+    """Parse one JSON document that begins at this line; nothing if it is blank."""
     try:
         return json.loads(text) if text.strip() else None
     except (json.JSONDecodeError, RecursionError) as error:

@@ -1,6 +1,4 @@
-"""Files that a command writes: compared with what it reads,
-and tried before the work.
-"""
+"""Files that a command writes: no input among them, and tried before the work."""
 
 from __future__ import annotations
 

@@ -259,9 +259,7 @@ def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
 def _by_criterion(
     table: pd.DataFrame, rubrics: pd.DataFrame, file: str
 ) -> pd.DataFrame:
-    """Give each row its criterion, rubric and rating;
-    a row with several becomes several rows.
-    """
+    """Give each row its criterion, rubric and rating; split rows that have several."""
     known = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
     ratings = [c for c in table if c.startswith("human_") and c != "human_ratings"]
     for column in ratings:
@@ -302,9 +300,7 @@ def _by_criterion(
 def _with_references_by_score(
     items: pd.DataFrame, labels: Mapping[str, Mapping[str, float]], file: str
 ) -> pd.DataFrame:
-    """Name the columns ``reference_LABEL`` by the score of the level,
-    which differs by rubric.
-    """
+    """Name the columns ``reference_LABEL`` by the level's score in each rubric."""
     columns = [c for c in items if re.fullmatch(r"reference_.+", str(c))]
     rubric = items["rubric_id"].astype("str")
     renamed: dict[str, str] = {}
@@ -343,9 +339,7 @@ def _reference_name(score: float | None, column: str) -> str:
 
 
 def _name_raters(table: pd.DataFrame, file: str) -> None:
-    """Say which columns look like one rater's ratings each,
-    where no column is a rating.
-    """
+    """Say which columns look like one rater's ratings, if none is a rating."""
     names = [
         c
         for c in table
@@ -360,9 +354,7 @@ def _name_raters(table: pd.DataFrame, file: str) -> None:
 
 
 def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.DataFrame:
-    """Fill the ids; `per_criterion` says that a row of the file
-    is one text under one criterion.
-    """
+    """Fill the ids; `per_criterion`: a row is one text under one criterion."""
     # A space at the end of a prompt does not make it another one.
     bare = items.assign(
         **{c: items[c].str.strip() for c in ("instruction", "response")}

@@ -132,8 +132,7 @@ def in_rows(
 def read_ratings(
     items: pd.DataFrame, which: IntArray, levels: Sequence[Levels], reading: Reading
 ) -> pd.DataFrame:
-    """Read mean and single ratings;
-    the mean is that of the single ones where it is not given.
+    """Read mean and single ratings; a mean that is not given is that of the single.
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""Rows of a log that repeat an item: further reads,
-ratings by several people, or other things.
+"""Rows of a log that repeat an item: further reads, several raters, or others.
 
 Rows under one judge, item and prompt are further reads only if nothing else tells them
 apart: a column that nobody mapped may name another text, judge or experiment.
@@ -94,9 +93,7 @@ def number_reads(frame: pd.DataFrame, item_id: pd.Series) -> NDArray[np.int16]:
 
 
 def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Join rows that repeat a score for each person who rated the text;
-    a line says so.
-    """
+    """Join rows that repeat a score for each person who rated; a line says so."""
     if "human" not in frame or "human_ratings" in frame:
         return frame
     people = [c for c in frame if names_people(str(c)) and c not in _KNOWN]
@@ -132,9 +129,7 @@ def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 def _tell_apart(
     frame: pd.DataFrame, item_id: pd.Series, cell: IntArray, twice: NDArray[np.bool_]
 ) -> tuple[pd.Series | None, list[str]]:
-    """Find what tells repeated rows apart: the labels of reads,
-    and the columns that differ.
-    """
+    """Find what tells repeated rows apart: labels of reads, differing columns."""
     rows = np.flatnonzero(twice)
     cells = cell[rows]
     unmapped = [
@@ -218,9 +213,7 @@ _RECORD_NAMES = ("id", "uuid", "key", "index")
 def _is_another_thing(
     name: str, cells: IntArray, code: IntArray, score: IntArray
 ) -> bool:
-    """Whether a column tells repeated rows apart,
-    and is not what a judge writes with a read.
-    """
+    """Whether a column tells repeated rows apart, and is not written by a judge."""
     if _OF_A_READ.search(name):
         return False
     if _is_apart(cells, code):
@@ -230,9 +223,7 @@ def _is_another_thing(
 
 
 def _is_crossed(cells: IntArray, code: IntArray) -> bool:
-    """Whether every value comes equally often in every cell (two models,
-    each read twice).
-    """
+    """Whether each value comes equally often in each cell (two models, two reads)."""
     n_cells, n_values = len(np.unique(cells)), len(np.unique(code))
     _, counts = np.unique(cells * (code.max() + 1) + code, return_counts=True)
     return (

@@ -145,9 +145,7 @@ def _filled_down(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Give every level its score; keep labels and weights
-    that say more than the default.
-    """
+    """Give each level its score; keep labels and weights that say more."""
     labels = (
         levels.get("label", levels["score"]).replace("", np.nan).fillna(levels["score"])
     )
@@ -284,9 +282,7 @@ def _kind(value: object) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML where yes and no are words, and that refuses a key given twice,
-    which drops a level.
-    """
+    """YAML where yes and no are words, and a key given twice is refused."""
 
     def construct_mapping(
         self, node: yaml.MappingNode, deep: bool = False

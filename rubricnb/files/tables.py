@@ -133,8 +133,7 @@ def name_columns(
     renamed: Mapping[str, str] | None = None,
     reading: Reading | None = None,
 ) -> pd.DataFrame:
-    """Give a table's columns our names: those of `columns`,
-    or what they are in lower case.
+    """Give a table's columns our names: those of `columns`, or in lower case.
 
     Parameters
     ----------
@@ -218,8 +217,7 @@ def _folded(column: str) -> str:
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """Read a table or a log: a CSV all as text, other files as they are typed;
-    row 1 is the first one.
+    """Read a table or a log: a CSV as text, other files as they are typed; from row 1.
 
     ``attrs["separator"]`` says what separates its values.
     """
@@ -289,8 +287,7 @@ def are_gaps(cells: pd.Series) -> pd.Series:
 
 
 def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
-    """Return the raw rows of a file, a log, a frame or a list, the name of that,
-    and what separates values.
+    """Return the raw rows of a file, log, frame or list, its name and separator.
 
     ``attrs`` has the ``scale`` and the ``words`` of a tool's log.
 
@@ -324,9 +321,7 @@ def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
 
 
 def without_other_rows(table: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Leave out rows that are no row of a table: further headers,
-    and averages at the end.
-    """
+    """Leave out rows that belong to no table: further headers, averages at the end."""
     return _without_summary(_without_headers(table, what), what)
 
 
@@ -352,9 +347,7 @@ def _without_headers(table: pd.DataFrame, what: str) -> pd.DataFrame:
 
 
 def _without_summary(table: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Leave out rows at the end that hold the mean or sum of the others;
-    a line says so.
-    """
+    """Leave out rows at the end that sum up the others; a line says so."""
     if len(table) > 2 and _summary_word(table.iloc[0]) == _MOST_POINTS:
         row = table.index[0]
         print(f"{what}: row {row} ({_MOST_POINTS!r}) is no text and is left out")
@@ -472,8 +465,7 @@ def refuse_half_characters(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file, once its head and its texts say
-    that the table fits into the memory.
+    """Read a Parquet file, once its head and texts say that it fits into memory.
 
     A few kilobytes of it may stand for gigabytes: texts are repeated by number.
     """
@@ -575,9 +567,7 @@ def _cells(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def _separator(text: str) -> str:
-    """Return the mark that gives most rows as many cells as the header has,
-    and several of them.
-    """
+    """Return the mark that gives most rows as many cells as the header has."""
 
     def fit(mark: str) -> tuple[float, int]:
         try:

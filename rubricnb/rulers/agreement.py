@@ -1,6 +1,4 @@
-"""Statistics of graded scores: agreement with people after calibration,
-stability, verification.
-"""
+"""Statistics of graded scores: calibrated agreement, stability, verification."""
 
 from __future__ import annotations
 
@@ -230,8 +228,7 @@ def label_agreement(
 def whole_texts(
     scores: pd.DataFrame, items: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Score and rate texts as wholes:
-    one row per text and read instead of one per criterion.
+    """Score and rate texts as wholes: one row per text and read, not per criterion.
 
     Parameters
     ----------
@@ -308,8 +305,7 @@ def label_contrast(
     n_draws: int = _N_DRAWS,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Compare two methods, variants or calibrations
-    by their kappa on the same test items.
+    """Compare two methods, variants or calibrations by kappa on the same test items.
 
     Parameters
     ----------
@@ -395,8 +391,7 @@ def label_contrast(
 def extreme(
     table: pd.DataFrame, name: str, largest: bool = False
 ) -> tuple[float, float, float]:
-    """Return the smallest (largest) of several estimates,
-    with an interval for a claim about all.
+    """Return the smallest (largest) of several estimates, its interval for all.
 
     The row with the smallest estimate would not do: another one may reach lower. "All
     are at least x" holds if the lower end of each does, so the lower end is the lowest
@@ -457,8 +452,7 @@ def extreme(
 def invariance(
     scores: pd.DataFrame, by: str | Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Stochastic invariance: how much a score varies
-    when the same question is asked again.
+    """Stochastic invariance: how much a score varies when one asks again.
 
     Parameters
     ----------
@@ -522,8 +516,7 @@ def invariance(
 def verification(
     evidence: pd.DataFrame, by: str | Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Return the share of quotes by the result of their verification,
-    with intervals over clusters.
+    """Return shares of quotes by verification, with intervals over clusters.
 
     Parameters
     ----------
@@ -602,8 +595,7 @@ def _measure_draws(
     seed: int,
     trained_on: _Set | None = None,
 ) -> tuple[list[list[_Measured]], list[int], Reason | None]:
-    """Measure the labels of the sides on the test items of every draw,
-    all the same items.
+    """Measure the sides' labels on the test items of every draw, the same for all.
 
     Returns measures by draw and side, the sizes of the draws, and why it broke off, if
     it did.
@@ -702,9 +694,7 @@ def _scale(row: pd.Series) -> FloatArray:
 
 
 def _rater_by_rater(ratings: pd.Series, n_summed: int) -> tuple[float, ...]:
-    """Each rater's mean over the criteria of a text;
-    empty if they are not the same number.
-    """
+    """Each rater's mean over a text's criteria; empty if their numbers differ."""
     by_criterion = [
         tuple(by_rater) if isinstance(by_rater, tuple | list | np.ndarray) else ()
         for by_rater in ratings
@@ -717,9 +707,7 @@ def _rater_by_rater(ratings: pd.Series, n_summed: int) -> tuple[float, ...]:
 def _draw_calibration_items(
     rated_set: _Set, n_calibration: int, seed: int, draw: int = 0
 ) -> NDArray[np.bool_]:
-    """Calibration items: whole clusters, every k-th along their mean label,
-    a random start.
-    """
+    """Calibration items: whole clusters, every k-th by mean label, a random start."""
     n_wanted = min(n_calibration, len(rated_set.human) // 2)
     n_clusters = int(rated_set.cluster.max()) + 1
     cluster_size = binned(rated_set.cluster, minlength=n_clusters)
@@ -746,9 +734,7 @@ def _predict(
     is_calibration: NDArray[np.bool_],
     trained_on: _Set | None = None,
 ) -> FloatArray:
-    """A label per item, learnt from items of this set (which then have none)
-    or of another.
-    """
+    """A label per item, learnt from others of this set or from another set."""
     if kind == "none":
         return nearest_label(rated_set.score, rated_set.scale)
     calibrator = IsotonicCalibrator() if kind == "isotonic" else Calibrator()
@@ -797,9 +783,7 @@ def _select_side(
 
 
 def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
-    """Refuse mixed conditions, since the reads
-    of an item would be averaged over them.
-    """
+    """Refuse mixed conditions, over which an item's reads would be averaged."""
     for column in _CONDITIONS:
         if column in scores and len(values := scores[column].unique()) > 1:
             raise ValueError(
@@ -809,8 +793,7 @@ def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
 
 
 def _estimate_over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
-    """Mean over draws of a measure (or of a difference),
-    with the interval of one calibration.
+    """Mean of a measure over draws, with the interval of one calibration.
 
     Its variance is that over clusters and that between draws; of ρ on Fisher's z scale.
     """
@@ -855,9 +838,7 @@ def _sd_of_draws(draws: list[float]) -> float:
 def _measured(
     label: FloatArray, human: FloatArray, cluster: IntArray, scale: FloatArray
 ) -> dict[str, FloatArray]:
-    """Every measure on one test set, then without each of its clusters:
-    shape (1 + clusters,).
-    """
+    """Every measure on one test set, and without each cluster: (1 + clusters,)."""
     if not len(label):
         return dict.fromkeys(_MEASURES, np.full(1, np.nan))
     cluster = np.asarray(np.unique(cluster, return_inverse=True)[1])

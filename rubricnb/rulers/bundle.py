@@ -76,9 +76,7 @@ class Trait:
 
 @dataclass(frozen=True)
 class CheckItem:
-    """One checklist item: `id` (``C01``, …), the `trait` (its id)
-    it belongs to, and its `text`.
-    """
+    """One checklist item: its `id` (``C01``, …), its `trait`'s id, its `text`."""
 
     __pydantic_config__: ClassVar = _NO_OTHER_FIELDS
     id: Text
@@ -168,9 +166,7 @@ class Bundle:
 
     @cached_property
     def lock(self) -> str:
-        """SHA-256 of everything that a judge reads or is constrained by;
-        64 hexadecimal digits.
-        """
+        """SHA-256 of all that a judge reads or must keep to; 64 hexadecimal digits."""
         return _sha256(self.locked())
 
     def locked(self) -> dict[str, Any]:
@@ -213,8 +209,7 @@ class Bundle:
     def arranged(
         self, levels: Iterable[int] | None = None, criteria: Iterable[int] | None = None
     ) -> Bundle:
-        """Return the bundle with its levels or its traits in another order;
-        it has its own lock.
+        """Return the bundle with levels or traits in another order and a new lock.
 
         Parameters
         ----------
@@ -289,9 +284,7 @@ class Bundle:
         return replace(flipped, variant=variant)
 
     def _paraphrased(self) -> Bundle:
-        """The bundle that words the same traits differently:
-        the file beside this one.
-        """
+        """The bundle that words the same traits differently: the file beside it."""
         other = load_bundle(self._paraphrase)
         ours, theirs = ([t.name for t in bundle.traits] for bundle in (self, other))
         if theirs != ours:
@@ -308,8 +301,7 @@ class Bundle:
 
 
 def rewritten(levels: Levels, variant: str) -> Levels:
-    """Write levels as a placebo variant does:
-    other white space and full stops, the same words.
+    """Write levels as a placebo variant does: other white space, the same words.
 
     Examples
     --------
@@ -381,8 +373,7 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
 
 
 def answer_schema(bundle: Bundle) -> dict[str, Any]:
-    """Return the JSON schema of a judge's answer:
-    it depends on the bundle, not on the text.
+    """Return the JSON schema of a judge's answer, which the bundle decides.
 
     Every checklist item is decided exactly once in {0, 1, 2}; every trait has exactly m
     quotes with the unit they come from, and says why not one score more and why not one
@@ -418,8 +409,7 @@ def answer_schema(bundle: Bundle) -> dict[str, Any]:
 
 
 def answer_tokens(bundle: Bundle) -> int:
-    """Return how many tokens an answer may have: what the schema allows,
-    at one character each.
+    """Return how many tokens an answer may have, at one for each character.
 
     Examples
     --------
@@ -477,8 +467,7 @@ def first_problem(content: Any, schema: dict[str, Any]) -> str:
 
 
 def canonical(content: Any) -> str:
-    """Return the one text of a JSON document that is hashed:
-    no spaces, keys in their order.
+    """Return a JSON document's one text to be hashed: no spaces, keys in order.
 
     The order of keys is kept, since it is the order in which the judge reads them.
 
@@ -595,9 +584,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _pretty(content: Any) -> str:
-    """Return indented JSON, with innermost lists and objects on one line,
-    for review and diffs.
-    """
+    """Return indented JSON with innermost lists on one line, for review and diffs."""
     if isinstance(content, str):
         return content
     text = json.dumps(content, ensure_ascii=False, indent=1)

@@ -1,6 +1,4 @@
-"""Phase III: from a judge's traits to the labels people use,
-without leakage and with ties.
-"""
+"""Phase III: from a judge's traits to people's labels, without leakage."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ _ALPHAS = tuple(map(float, np.logspace(-2, 4, 25)))
 
 
 class _LabelMap(BaseEstimator):
-    """Common part of both calibrators: checks,
-    and the names of the calibration items.
-    """
+    """Common part of both calibrators: checks, and the calibration items' names."""
 
     def fit(self, X: ArrayLike | pd.DataFrame, y: ArrayLike) -> Self:
         """Fit on calibration items.
@@ -106,8 +102,7 @@ class _LabelMap(BaseEstimator):
 
 
 class Calibrator(_LabelMap):
-    """RULERS' calibration: ridge regression,
-    then a map of quantiles onto the labels people use.
+    """RULERS' calibration: ridge regression, then a map of quantiles onto labels.
 
     The latent score z is a ridge regression of the labels on the standardised features,
     with α chosen once, by leave-one-out error on all calibration items. F_model is the
@@ -183,8 +178,7 @@ class Calibrator(_LabelMap):
 
 
 class IsotonicCalibrator(_LabelMap):
-    """The baselines' calibration: isotonic regression of the labels
-    on the mean score, rounded.
+    """The baselines' calibration: isotonic regression of labels on the mean score.
 
     Notes
     -----
@@ -209,8 +203,7 @@ class IsotonicCalibrator(_LabelMap):
 
 
 def nearest_label(values: ArrayLike, labels: ArrayLike) -> FloatArray:
-    """Return the nearest label to each value,
-    the upper one of two equally near; NaN for NaN.
+    """Return the label nearest to each value, the upper one of two; NaN for NaN.
 
     Examples
     --------
@@ -227,8 +220,7 @@ def nearest_label(values: ArrayLike, labels: ArrayLike) -> FloatArray:
 def _leave_one_out(
     u: FloatArray, s: FloatArray, y: FloatArray, alphas: FloatArray
 ) -> FloatArray:
-    """(z_i − h_ii y_i)/(1 − h_ii):
-    what ridge predicts for each item from all the others.
+    """(z_i − h_ii y_i)/(1 − h_ii): what ridge predicts for an item from the others.
 
     Shape (penalties, items).
     """
@@ -245,9 +237,7 @@ def _matrix(X: ArrayLike | pd.DataFrame) -> FloatArray:
 
 
 def _ids(X: ArrayLike | pd.DataFrame) -> NDArray[np.uint64]:
-    """Hashes of the items' names; none for arrays and frames
-    that merely number their rows.
-    """
+    """Hashes of the items' names; none for arrays, and frames that are numbered."""
     if isinstance(X, pd.DataFrame) and not isinstance(X.index, pd.RangeIndex):
         return hash64(X.index)
     return np.array([], dtype=np.uint64)

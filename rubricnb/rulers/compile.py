@@ -1,6 +1,4 @@
-"""Phase I: from a natural-language rubric to a bundle,
-by a judge under a JSON schema.
-"""
+"""Phase I: from a rubric in words to a bundle, by a judge under a JSON schema."""
 
 from __future__ import annotations
 
@@ -219,9 +217,7 @@ class Compilation:
         return [f"C{number:02d}" for number in range(1, self.n_items + 1)]
 
     def request(self, text: str = "", **options: Any) -> Request:
-        """Return the request; `text`: what is to be scored,
-        for a judge that reads both at once.
-        """
+        """Return the request; `text`: what is scored, if a judge reads both."""
         prompt = fill(
             "rulers_compile",
             **self.facts | {"anchors": scored(self.facts["anchors"])},
@@ -234,9 +230,7 @@ class Compilation:
         return json_request(prompt, self.schema(), tokens, **options)
 
     def schema(self) -> dict[str, Any]:
-        """Return the schema of the judge's answer:
-        exactly N traits and M checklist items.
-        """
+        """Return the schema of the answer: exactly N traits and M checklist items."""
         text = {"type": "string", "minLength": 1, "maxLength": _TEXT_CHARACTERS}
         item = record(
             {"trait": {"type": "string", "enum": list(self.traits)}, "text": text}
@@ -292,8 +286,7 @@ class Compilation:
 def criteria_of(
     rubric: pd.DataFrame, variant: str = "standard", order: Sequence[int] = ()
 ) -> Criteria:
-    """Return criterion → (definition, levels in the order shown;
-    default: the best first).
+    """Return criterion → (definition, levels in the order shown, or best first).
 
     Raises
     ------
@@ -379,8 +372,7 @@ def json_request(
 
 
 def stating_lengths(requests: Sequence[Request], judge: Judge) -> list[Request]:
-    """State the longest strings of an answer,
-    where a judge's engine cannot hold it to them.
+    """State an answer's longest strings, where an engine cannot hold it to them.
 
     Examples
     --------
@@ -416,9 +408,7 @@ def _length_limits(schema: dict[str, Any], name: str = "") -> dict[str, int]:
 
 
 class Unreadable(ValueError):
-    """A reply that does not hold the document that was asked for;
-    ``status`` as in judgments.
-    """
+    """A reply without the document that was asked for; ``status`` as in judgments."""
 
     def __init__(self, reply: Reply, problem: str) -> None:
         super().__init__(problem)

@@ -49,8 +49,7 @@ class Quote(NamedTuple):
 
 
 def split_units(text: str, into: Segmentation = "sentences") -> tuple[str, ...]:
-    r"""Split a text into the units that can be cited: all of it,
-    nothing changed but outer space.
+    r"""Split a text into the units that can be cited; only outer space is lost.
 
     Parameters
     ----------
@@ -137,8 +136,7 @@ def verify_quotes(
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text of at most `most` characters;
-    cut between words, where there are any.
+    """Return a text of at most `most` characters, cut between words if possible.
 
     Examples
     --------
@@ -150,8 +148,7 @@ def cut(text: str, most: int) -> str:
 
 
 def count_valid(quotes: Iterable[Quote]) -> int:
-    """Count the evidence: different verified quotes.
-    Evidence is a set, so a repeat adds nothing.
+    """Count the evidence: different verified quotes, each of them once.
 
     Examples
     --------
@@ -162,8 +159,7 @@ def count_valid(quotes: Iterable[Quote]) -> int:
 
 
 def fold(text: str) -> str:
-    r"""Return the form in which quotes are compared: NFKC,
-    plain quotes and dashes, single spaces.
+    r"""Return how quotes are compared: NFKC, plain quotes and dashes, single spaces.
 
     Examples
     --------

@@ -134,9 +134,7 @@ def recorded_gradings() -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Reading:
-    """How texts are read: the rubric, the orders of its levels,
-    and the number of reads.
-    """
+    """How texts are read: the rubric, the orders of its levels, number of reads."""
 
     bundle: Bundle
     design: Design | None = None
@@ -155,9 +153,7 @@ class Reading:
         }
 
     def of(self, text_id: str) -> Iterator[tuple[int, tuple[int, ...], int]]:
-        """Yield how a text is read: the number of an ordering,
-        the levels in it, the replicate.
-        """
+        """Yield how a text is read: an ordering's number, its levels, the replicate."""
         bundle_order = tuple(score for score, _ in self.bundle.traits[0].levels)
         offset = self.bundle.scale[0] - 1  # a design orders the options 1, 2, …
         orders = (
@@ -237,9 +233,7 @@ def with_categories(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _has_locks_of(scores: pd.DataFrame, bundle: Bundle) -> bool:
-    """Tell whether RULERS' scores of the same variant
-    and units have locks of this bundle.
-    """
+    """Tell whether RULERS' scores of one variant and unit have this bundle's locks."""
     is_same_rubric = (scores["variant"] == bundle.variant) & (
         scores["units"] == bundle.units
     )

@@ -56,8 +56,7 @@ def grade(
     fresh: bool = False,
     budget: Budget | None = None,
 ) -> Grades:
-    """Score texts against a rubric by one or more methods;
-    use recorded scores where they exist.
+    """Score texts against a rubric by some methods; recorded scores come first.
 
     Parameters
     ----------
@@ -329,9 +328,7 @@ def _feature_names(bundle: Bundle, outcome: Outcome) -> list[str]:
 
 
 def _score_of(scores: Mapping[str, int], criterion: str) -> float:
-    """Return the score of the trait named like the criterion,
-    else the mean of the traits.
-    """
+    """Return the score of the trait named like the criterion, or the traits' mean."""
     if not scores:
         return float("nan")
     return float(scores.get(criterion, sum(scores.values()) / len(scores)))

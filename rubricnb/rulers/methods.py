@@ -1,6 +1,4 @@
-"""Phase II and the baselines: what each method asks about a text,
-and how it reads the answer.
-"""
+"""Phase II and the baselines: what each method asks, and how it reads answers."""
 
 from __future__ import annotations
 
@@ -172,8 +170,7 @@ def rulers(case: Case) -> Steps:
 
 
 def unlocked(case: Case) -> Steps:
-    """Execute a bundle that is compiled again for every text (§4.6:
-    "runtime interpretation").
+    """Execute a bundle compiled anew for every text (§4.6: "runtime interpretation").
 
     The judge that compiles sees the text, as one does that reads rubric and text at
     once.
@@ -192,9 +189,7 @@ def unlocked(case: Case) -> Steps:
 
 
 def holistic(case: Case) -> Steps:
-    """Direct Holistic Scoring: the whole rubric in one call,
-    a rationale first (§4.2).
-    """
+    """Direct Holistic Scoring: the rubric in one call, a rationale first (§4.2)."""
     schema = record(
         {
             "rationale": _text_schema(_RATIONALE_CHARACTERS),
@@ -246,9 +241,7 @@ def traits(case: Case) -> Steps:
 
 
 def autoscore(case: Case) -> Steps:
-    """AutoScore: one agent extracts,
-    another scores and sees only what was extracted (§4.2).
-    """
+    """AutoScore: one agent extracts, another scores what was extracted (§4.2)."""
     names = list(case.criteria)
     segments = {
         "type": "array",

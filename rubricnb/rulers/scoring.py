@@ -1,6 +1,4 @@
-"""Scores: computed from checklist decisions in exact integers,
-capped without evidence.
-"""
+"""Scores: computed from decisions in exact integers, capped without evidence."""
 
 from __future__ import annotations
 
@@ -55,8 +53,7 @@ def score(
 
 
 def gate_threshold(levels: int) -> int:
-    """Return τ: the lowest score that needs evidence,
-    the first above the middle of the scale.
+    """Return τ: the lowest score that needs evidence, above the scale's middle.
 
     Examples
     --------
@@ -67,8 +64,7 @@ def gate_threshold(levels: int) -> int:
 
 
 def is_tie(decisions: Sequence[int], levels: int) -> bool:
-    """Tell whether the mean decision lies half-way between two scores,
-    so that rounding decides.
+    """Tell whether the mean decision lies half-way between two scores.
 
     Examples
     --------

@@ -1,5 +1,4 @@
-"""A simulated grader: answers every prompt of RULERS and its baselines,
-with known weaknesses.
+"""A simulated grader: answers every prompt of RULERS, with known weaknesses.
 
 It reads what a real judge would read (the sentence bank, the traits, the checklist) and
 knows the human rating, so that everything downstream can be run, and checked, without a
@@ -108,9 +107,7 @@ class SimulatedGrader:
         """Nothing to let go of."""
 
     def _quality(self, request: Request, trait: int) -> float:
-        """Return x, the quality the grader sees in the trait
-        of this number (from 0).
-        """
+        """Return x, the quality the grader sees in the trait of this number."""
         name = request.criteria[trait]
         known = request.qualities[trait] if trait < len(request.qualities) else None
         own = self._normal(request, "quality", request.text_id, name, still=True)
@@ -221,9 +218,7 @@ class SimulatedGrader:
         return {"sent_id": cited, "quote": quote}
 
     def _normal(self, request: Request, *what: str, still: bool = False) -> float:
-        """Return a standard normal draw; part of it is redrawn if hot,
-        unless `still`.
-        """
+        """Return a standard normal draw, redrawn in part if hot and not `still`."""
         fixed = float(ndtri(self._fixed(*what)))
         if still or request.temperature == 0:
             return fixed

@@ -1,6 +1,4 @@
-"""The prompts of RULERS and of its baselines:
-templates under ``prompts/templates/rulers_*``.
-"""
+"""The prompts of RULERS and its baselines: ``prompts/templates/rulers_*``."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ def source(name: str) -> str:
 
 
 def fill(name: str, /, **values: Any) -> str:
-    """Render a template; control tokens in texts are made inert,
-    numbers and lists are not texts.
+    """Render a template; control tokens in texts are made inert.
 
     Examples
     --------

@@ -158,9 +158,7 @@ def _lengths(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
 
 
 def _cluster_share(items: pd.DataFrame, rated: str) -> float:
-    """Intraclass correlation within criteria,
-    from the mean squares between and within clusters.
-    """
+    """Intraclass correlation within criteria, from mean squares of clusters."""
     of_criterion = items.groupby("criterion", observed=True)[rated]
     value = (items[rated] - of_criterion.transform("mean")).to_numpy(dtype=np.float64)
     code, names = pd.factorize(items["cluster_id"])

@@ -74,9 +74,7 @@ def value(name: str, judge: str = "", dataset: str = "") -> float:
 
 
 def _evaluated(name: str, judge: str, dataset: str) -> Any:
-    """Evaluate an expression after those that it names,
-    with no builtins but those listed below.
-    """
+    """Evaluate an expression after those that it names, with the builtins below."""
     expressions = _expressions()
     if name not in expressions:
         raise ValueError(
@@ -122,9 +120,7 @@ def _asked(frame: pd.DataFrame, *by: str, judge: str, dataset: str) -> pd.DataFr
 
 
 def _least_squares(cells: pd.DataFrame) -> Any:
-    """Least sum of squared distances from 20 % that the printed first
-    and last position allow.
-    """
+    """Least sum of squared distances from 20 %, given the first and last position."""
     rounding = np.linspace(-0.05, 0.05, 11)
     first = cells["pos1_pct"].to_numpy()[:, None, None] - 20 + rounding[:, None]
     last = cells["pos5_pct"].to_numpy()[:, None, None] - 20 + rounding
@@ -132,9 +128,7 @@ def _least_squares(cells: pd.DataFrame) -> Any:
 
 
 def _costs(shares: pd.DataFrame) -> pd.Series:
-    """Bias Cost (×100) of each balanced order,
-    from a judge's shares: score by position.
-    """
+    """Bias Cost (×100) of each balanced order, from shares: score by position."""
     orders = balanced(5).orderings()
     away = (shares - 20).abs().to_numpy()[orders - 1, np.arange(5)]
     return pd.Series(

@@ -1,6 +1,4 @@
-"""minibench, the bundled dataset: our own texts,
-whose quality is designed, not rated.
-"""
+"""minibench, the bundled dataset: our own texts of designed quality."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ _FILE = Path(__file__).parent / "bundled" / "minibench.yml"
 
 
 def read(_: Sequence[Path]) -> list[dict[str, Any]]:
-    """List the answers to each prompt,
-    with all answers to it and to the prompt of the examples.
-    """
+    """List the answers to each prompt, with all of its answers and the examples'."""
     prompts = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["prompts"]
     return [
         {**prompt, **response, "level": level, "example": prompts[prompt is prompts[0]]}

@@ -21,8 +21,7 @@ _KEPT = (
 
 
 def pairs(items: Items) -> Items:
-    """Pair the candidates of each group,
-    so that a judge can say which response is better.
+    """Pair each group's candidates, so that a judge can say which is better.
 
     A pair is an item whose rubric has two levels, and the description of each is a
     whole response: score 1 is the first-named candidate's, score 2 the other's. So a

@@ -109,8 +109,7 @@ def paper_judges(papers: Iterable[str] | None = None) -> list[str]:
 
 
 def check_paper_judge(name: str, papers: Iterable[str]) -> str:
-    """Return the name of a judge of some papers,
-    or the empty one of a judge of the reader's own.
+    """Return a papers' judge's name, or the empty one of a reader's own judge.
 
     Raises
     ------
@@ -148,8 +147,7 @@ or 'Qwen3-32B'? ...
 
 
 def paper_items() -> pd.DataFrame:
-    """List every numbered figure, table and equation of the papers,
-    and the settings they state.
+    """List each numbered figure, table, equation and setting of the papers.
 
     Returns
     -------

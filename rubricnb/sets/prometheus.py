@@ -1,5 +1,4 @@
-"""MT-Bench, Vicuna Bench and FLASK as Prometheus ships them:
-one whole judge prompt per response.
+"""MT-Bench, Vicuna Bench and FLASK as Prometheus ships them: prompts as wholes.
 
 Kim et al. (2024) put instruction, response, reference and rubric into one string; the
 papers take their data from there. Here it is taken apart, and every part is checked by

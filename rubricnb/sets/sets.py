@@ -1,6 +1,4 @@
-"""Datasets whose records ``sets.yml`` maps to items:
-another dataset is another entry there.
-"""
+"""Datasets whose records ``sets.yml`` maps to items: one entry for each."""
 
 from __future__ import annotations
 

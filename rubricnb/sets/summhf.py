@@ -7,9 +7,7 @@ from typing import Any
 
 
 def rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Number the summaries of each post and collect their overall ratings;
-    others are left out.
-    """
+    """Number each post's summaries and collect their overall ratings alone."""
     posts: dict[str, dict[str, dict[str, Any]]] = {}
     found = []
     for row in records:

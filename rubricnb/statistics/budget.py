@@ -138,9 +138,7 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
 
 
 def _r_of_one_read(value: FloatArray, human: FloatArray) -> float:
-    """Mean over the reads of r with people,
-    each over all rated items that it scored.
-    """
+    """Mean over the reads of r with people, each over the rated items it scored."""
     scored = ~np.isnan(value) & ~np.isnan(human)[:, None]
     r = [
         correlation(infer.moments(v[kept], human[kept]).sum(axis=0))
@@ -182,9 +180,7 @@ def subsets(n_reads: int) -> tuple[FloatArray, IntArray]:
 
 
 def _grams(value: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
-    """Cross-products of (1, y, reads), summed by cluster:
-    all that r of any subset needs.
-    """
+    """Cross-products of (1, y, reads) by cluster: what r of any subset needs."""
     columns = np.column_stack([np.ones_like(y), y - y.mean(), value - value.mean()])
     order = np.argsort(cluster, kind="stable")
     bounds = np.flatnonzero(np.diff(cluster[order])) + 1
@@ -242,8 +238,7 @@ def _some_of_each(
 
 
 def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArray:
-    """r_∞ / √(1 + φ/K) with φ = variance within over variance between items,
-    through `last`.
+    """r_∞ / √(1 + φ/K) with φ = variance within over between items, through `last`.
 
     Where all items see the same orderings, shifts common to all items are taken out
     first.
@@ -262,8 +257,7 @@ def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArr
 def will_permuting_help(
     pilot: pd.DataFrame, k: int = 10, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Predict from a pilot without labels whether the mean
-    of k orders agrees better than one read.
+    """Predict from an unlabelled pilot whether the mean of k orders agrees better.
 
     Reads that waver from order to order gain by averaging; reads that repeat themselves
     do not. It is the judge's agreement with itself that is measured: one that cannot
@@ -363,9 +357,7 @@ def permuting_row(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any
 
 
 def _verdict(gain: FloatArray) -> str:
-    """Two one-sided tests at 5 %; a judge that never changed its mind
-    has no reads to average.
-    """
+    """Two one-sided tests at 5 %; a judge that never changed has nothing to average."""
     if (gain == 1).all():
         return "stop"
     low, high = infer.jackknife_t(float(gain[0]), gain[1:], VERDICT).ends
@@ -388,9 +380,7 @@ def _why_unsure(
 
 
 def _congeneric(centred: FloatArray) -> float:
-    """Covariance of the mean with what reads share,
-    over that of a single read on average.
-    """
+    """Covariance of the mean with what reads share, over a single read's."""
     sd = centred.std(axis=0, ddof=1)
     kept = centred[:, sd > 0]
     reads = kept.shape[1]

@@ -1,6 +1,4 @@
-"""Bias Cost: how far an ordering puts scores where the judge likes
-to select them (v1, §5.2).
-"""
+"""Bias Cost: how far an ordering puts scores where the judge likes them (v1, §5.2)."""
 
 from __future__ import annotations
 

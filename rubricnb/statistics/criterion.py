@@ -31,8 +31,7 @@ _STATISTICS = (
 def criterion_order(
     judgments: pd.DataFrame, by: By = None, value: Value = "score", seed: int = 0
 ) -> pd.DataFrame:
-    """Test and measure, for each criterion,
-    the effect of its position among the criteria.
+    """Test and measure the effect of each criterion's position among the criteria.
 
     Parameters
     ----------
@@ -219,9 +218,7 @@ def _criterion(
 
 
 def _reads_left_out(block: IntArray, scores: FloatArray, complete: Mask) -> Reasons:
-    """Return how many reads of complete blocks lack a score:
-    their cell has another one.
-    """
+    """Return how many reads of complete blocks lack a score that another one has."""
     n = len(complete)
     counts = [
         binned(block[known], minlength=n)
@@ -296,9 +293,7 @@ def permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, flo
 
 
 def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
-    """TOST for every two positions;
-    the largest p serves for all (intersection–union).
-    """
+    """TOST for every two positions; the largest p is for all of them."""
     total = sums.sum(axis=0) / size.sum()
     left = (sums.sum(axis=0) - sums) / (size.sum() - size)
     first, second = np.triu_indices(sums.shape[1], 1)

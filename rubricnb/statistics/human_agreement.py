@@ -1,6 +1,4 @@
-"""How well do a judge's scores agree with people's,
-and one strategy's better than another's?
-"""
+"""How well do scores agree with people's, and one strategy's better than others'?"""
 
 from __future__ import annotations
 
@@ -120,9 +118,7 @@ def row_with_people(
     row: Callable[[Reads, FloatArray], Any],
     what: str = "items",
 ) -> pd.DataFrame:
-    """Append to each group's columns the result of `row`
-    on its reads and their human ratings.
-    """
+    """Append to each group's columns the `row` of its reads and human ratings."""
     arrays.refuse_ambiguous(judgments, items, what)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: row(reads, human_of(reads, items, what))
@@ -143,18 +139,14 @@ def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArr
 def rated(
     reads: Reads, human: FloatArray
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-    """Which items have a score and a rating,
-    and the scores and the ratings of these.
-    """
+    """Which items have a score and a rating, and these scores and ratings."""
     score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
     return used, score[used], human[used]
 
 
 def unscored(reads: Reads, human: FloatArray) -> Reasons:
-    """Return how many rated items, or reads of them,
-    have no score, and how people rate these.
-    """
+    """Return how many rated items, or reads, have no score, and their ratings."""
     scored, rated = reads.parsed.any(axis=1), ~np.isnan(human)
     lost, is_both = rated & ~scored, rated & scored
     why: Reasons = ()
@@ -214,8 +206,7 @@ def correlations(
     criterion: IntArray,
     interval: Callable[[float, FloatArray], Estimate],
 ) -> dict[str, Estimate]:
-    """r, ρ and the mean over criteria of r, with intervals,
-    of the scores `x` (sides, items).
+    """r, ρ and the mean of r over criteria, with intervals; `x`: (sides, items).
 
     Of two sides: the first one's minus the second one's.
     """
@@ -259,9 +250,7 @@ def _pooled(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArray:
-    """The same within each criterion, in its column:
-    shape (items, sides, criteria, 6).
-    """
+    """The same within each criterion: shape (items, sides, criteria, 6)."""
     criteria = np.unique(criterion)
     parts = np.zeros((len(y), len(x), len(criteria), 6))
     for column, c in enumerate(criteria):
@@ -276,17 +265,14 @@ def pooled_correlation(sums: FloatArray) -> FloatArray:
 
 
 def macro_correlation(sums: FloatArray) -> FloatArray:
-    """Mean over criteria of r, or its difference,
-    from summed moments (…, sides, criteria, 6).
-    """
+    """Mean over criteria of r, or its difference, from summed moments."""
     return _difference(infer.correlation(sums).mean(axis=-1))
 
 
 def papers_interval(
     x: FloatArray, y: FloatArray, resamples: int, seed: int
 ) -> tuple[float, float]:
-    """The papers' interval of r, or of Δr, of the scores `x` (sides,
-    items): items are drawn.
+    """The papers' interval of r, or Δr, of `x` (sides, items): items are drawn.
 
     It is the 95 % percentile interval of the resamples in which the statistic is
     defined.
@@ -330,9 +316,7 @@ def _why_unsure(
 
 
 def why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> Reason:
-    """Say why the jackknife gives no interval of r, or Δr,
-    of the scores `x` (sides, items).
-    """
+    """Say why the jackknife gives no interval of r, or Δr, of `x` (sides, items)."""
     sums = arrays.by_cluster(_pooled(x, y), cluster)
     left = infer.correlation(sums.sum(axis=0) - sums)
     if len(x) == 1 and abs(infer.correlation(sums.sum(axis=0)))[0] == 1:
@@ -521,16 +505,13 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
 
 
 def _lost_besides(a: Reads, b: Reads, items: pd.DataFrame) -> Reasons:
-    """Return which rated items one side was not asked about,
-    and which reads have no score.
-    """
+    """Return rated items that one side was not asked about, and unscored reads."""
     a, b = (only(side, ~np.isnan(human_of(side, items))) for side in (a, b))
     return lost_reads(a, b) + absent(a, b, what="rated items")
 
 
 def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:
-    """Return what a contrast loses: rated items that one side scored,
-    and r over all of each.
+    """Return what a contrast loses: rated items of one side only, and each side's r.
 
     `x`: (sides, items).
     """
@@ -596,9 +577,7 @@ def _single_reads(
 
 
 def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
-    """Moments of each read with y: shape (items, reads,
-    6); 0 where a read is missing.
-    """
+    """Moments of each read with y: shape (items, reads, 6); 0: missing."""
     parsed = ~np.isnan(value)
     x = np.where(parsed, value - infer.mean_known(value), 0.0)
     y = np.where(parsed, (y - y.mean())[:, None], 0.0)
@@ -635,9 +614,7 @@ def _shows_orderings(side: Reads) -> bool:
 
 
 def _noise(side: Reads) -> tuple[float, float]:
-    """Mean variance (ddof 1) of an item's reads that are not copies,
-    and their mean number.
-    """
+    """Mean variance (ddof 1) of an item's distinct reads, and their mean number."""
     own = np.where(arrays.copies(side), np.nan, side.value)
     count = (~np.isnan(own)).sum(axis=1)
     within = infer.mean_known(arrays.item_variance(own))

@@ -84,14 +84,11 @@ class Placement:
 
     @property
     def comparable(self) -> int:
-        """How many independent comparisons of positions the orderings allow:
-        n - 1 is all.
-        """
+        """How many independent comparisons of positions there are; n - 1: all."""
         return int((np.linalg.svd(self.sight, compute_uv=False) > 1e-9).sum())
 
     def as_if_balanced(self) -> Placement:
-        """Scale the deviations to the size that they would
-        have under a balanced design.
+        """Scale the deviations to the size that a balanced design would give them.
 
         The permutation mean of few orderings contains part of a preference, which then
         shows too small: by a half for two drawn orderings an item, by a tenth for ten.
@@ -154,9 +151,7 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
 
 
 def by_score(reads: Reads) -> FloatArray:
-    """Return each read's answer, score by score: 1 and 0,
-    or probabilities; (items, reads, n).
-    """
+    """Return each read's answer by score, 1 and 0 or shares: (items, reads, n)."""
     if reads.probability is None:
         return (reads.option[..., None] == np.arange(1, reads.n_options + 1)).astype(
             np.float64
@@ -167,9 +162,7 @@ def by_score(reads: Reads) -> FloatArray:
 
 
 def read_profiles(reads: Reads) -> FloatArray:
-    """Return each read's answer as shares of the scores 1…n:
-    shape (items, reads, n).
-    """
+    """Return each read's answer as shares of scores 1…n: (items, reads, n)."""
     found = by_score(reads)
     total = found.sum(axis=2, keepdims=True)
     return np.asarray(found / np.where(total > 0, total, 1.0))
@@ -210,9 +203,7 @@ def _permutation_mean(block: Block) -> FloatArray:
 
 
 def _visible_share(block: Block) -> FloatArray:
-    """How much of a preference the reads show: M W of eq-visible-share,
-    Σ m_ik (I − P_ik P̄_iᵀ).
-    """
+    """How much of a preference reads show: M W of eq-visible-share."""
     n = block.shown.shape[2]
     place_of = (block.shown[..., None] == np.arange(1, n + 1)).astype(np.float64)
     has = (block.count > 0).astype(np.float64)
@@ -262,8 +253,7 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
 def _pool(
     block: Block, cluster: IntArray
 ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-    """Sum the items of a cluster that have the same reads,
-    since they are permuted together.
+    """Sum a cluster's items with the same reads, since these move together.
 
     Returns counts, profiles, what was shown and the cluster of each row, sorted by
     cluster.

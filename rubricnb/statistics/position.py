@@ -321,9 +321,7 @@ def _bias(
 
 
 def _why_uncompared(reads: Reads, comparable: int) -> Reason:
-    """Return why some or all positions cannot be compared:
-    the orderings, or lost reads.
-    """
+    """Return why positions cannot be compared: the orderings, or lost reads."""
     by_design, by_losses = (
         ("half_blind", "half_blind.lost") if comparable else ("blind", "blind.lost")
     )
@@ -362,9 +360,7 @@ def papers_test(
 
 
 def _is_balanced(reads: Reads) -> bool:
-    """Whether the reads asked (parsed or not)
-    show every score equally often everywhere.
-    """
+    """Whether the reads asked show every score equally often everywhere."""
     counts = position_counts(reads.orderings[reads.order[reads.order >= 0]])
     return bool((counts == counts[0, 0]).all())
 
@@ -400,9 +396,7 @@ def quadratic_form(d: FloatArray, variance: FloatArray) -> tuple[float, int]:
 def position_shares(
     placement: Placement, reads: Reads, n_clusters: int
 ) -> dict[str, float]:
-    """V²_U and position shares; both centred at the permutation mean,
-    as if balanced.
-    """
+    """V²_U and position shares, centred at the permutation mean, as if balanced."""
     n = reads.n_options
     placement = placement.as_if_balanced()
     has_reads = placement.reads > 0
@@ -440,9 +434,7 @@ def position_shares(
 
 
 def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, float]:
-    """n/(n-1) times the mean of d_i·d_j over pairs of items of different clusters;
-    its interval.
-    """
+    """n/(n-1) times the mean of d_i·d_j over items of different clusters."""
     undefined = dict.fromkeys(
         ("v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"), np.nan
     )
@@ -469,8 +461,7 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
 def _score_interval(
     v2: float, mean: FloatArray, covariance: FloatArray, t: float
 ) -> tuple[float, float]:
-    """All x that are at most t standard errors from v2,
-    whose variance is 4 a x + b at V² = x.
+    """All x at most t standard errors from v2, of variance 4 a x + b at V² = x.
 
     (Below 0 it is b.) A standard error at the estimate would be too small where the
     estimate is.

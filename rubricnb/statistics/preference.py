@@ -1,5 +1,4 @@
-"""Log-preference for each position:
-a conditional logit with item × score conditioned out.
+"""Log-preference for each position: a conditional logit of item × score.
 
 If P(score | item, ordering) ∝ exp(α[item, score] + γ[position of the score]), then
 given *which* scores an item received, the orderings under which it received them depend
@@ -119,9 +118,7 @@ class _Pattern:
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """The conditional likelihood of γ, of one group or of several,
-    each with its own γ.
-    """
+    """The conditional likelihood of γ, for one group or for several with their own."""
 
     observed: FloatArray  # (rows, n): position counts
     patterns: list[_Pattern]
@@ -133,16 +130,12 @@ class _Likelihood:
         return int(self.group[-1]) + 1
 
     def __call__(self, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return each group's log-likelihood at its γ (groups,
-        n), and each row's gradient.
-        """
+        """Return groups' log-likelihoods at γ (groups, n), and rows' gradients."""
         values, gradients = self.at(gamma[None])
         return values[0], gradients[0]
 
     def at(self, gammas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same at several γ (several, groups, n): (several,
-        groups) and (several, rows, n).
-        """
+        """The same at several γ (several, groups, n): a row of values for each."""
         of_row = (gammas[:, self.group] * self.observed).sum(axis=2)
         log_z = of_row.copy()  # a row with one score only is certain
         expected = np.tile(self.observed, (len(gammas), 1, 1))
@@ -312,8 +305,7 @@ def _permanents(
 
 @cache
 def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray, int]:
-    """States of the dynamic programme (how often each score is used up),
-    by number of reads.
+    """States of the dynamic programme (uses of each score), by number of reads.
 
     With them, for every state and score, the state before and after one more read of
     that score.
@@ -335,9 +327,7 @@ def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray
 
 
 def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> list[Any]:
-    """Maximise for each group: (θ, each row's score,
-    each row's information), or why not.
-    """
+    """Maximise for each group: (θ, rows' scores, rows' information), or why not."""
     fits: list[Any] = [None] * likelihood.n_groups
     for pattern in likelihood.patterns:
         if prod(c + 1 for c in pattern.counts) > _MOST_STATES:
@@ -358,9 +348,7 @@ def _without_fit(fits: Sequence[Any]) -> IntArray:
 def _in_chunks(
     names: Sequence[int], sizes: Sequence[int], most: int
 ) -> Iterator[list[int]]:
-    """Yield the names in turn, several at once while their sizes add up
-    to no more than `most`.
-    """
+    """Yield the names in turn, as many at once as `most` allows for their sizes."""
     chunk: list[int] = []
     total = 0
     for name, size in zip(names, sizes, strict=True):
@@ -447,9 +435,7 @@ def _scores(
 def _information(
     likelihood: _Likelihood, theta: FloatArray, contrasts: FloatArray
 ) -> FloatArray:
-    """Minus the second derivative of each row,
-    by differences of gradients: (rows, size, size).
-    """
+    """Minus each row's second derivative, from differences: (rows, size, size)."""
     h, size = 1e-4, contrasts.shape[1]
     ends = theta + h * np.concatenate([-np.eye(size), np.eye(size)])[:, None]
     # All ends at once; of large groups one after the other, for the sake of memory.
@@ -464,9 +450,7 @@ def _information(
 def _fit_probabilities(
     reads: Reads, blocks: Sequence[Block], contrasts: FloatArray
 ) -> tuple[Any, IntArray]:
-    """Fit P(s) ∝ exp(α[row, s] + γ[position of s])
-    to the probabilities by Newton's method.
-    """
+    """Fit P(s) ∝ exp(α[row, s] + γ[position of s]) by Newton's method."""
     p, x, cluster = _probability_rows(reads, blocks, contrasts)
     size = contrasts.shape[1]
     alpha, theta = np.zeros((len(p), p.shape[2])), np.zeros(size)
@@ -495,9 +479,7 @@ def _fit_probabilities(
 def _probability_rows(
     reads: Reads, blocks: Sequence[Block], contrasts: FloatArray
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Rows are item × block: probabilities (rows, reads,
-    scores), contrasts of their positions.
-    """
+    """Rows, item × block: probabilities (rows, reads, scores), positions' contrasts."""
     answers = np.maximum(read_profiles(reads), 1e-6)
     answers = np.where(reads.parsed[..., None], answers, 0.0)
     answers = answers / np.maximum(answers.sum(axis=2, keepdims=True), 1e-300)
@@ -519,9 +501,7 @@ def _softmax(eta: FloatArray, p: FloatArray) -> FloatArray:
 def _profile(
     p: FloatArray, mu: FloatArray, x: FloatArray
 ) -> tuple[FloatArray, FloatArray, Any]:
-    """Score and information of θ per row once α is solved for,
-    and the step of α given θ's.
-    """
+    """Score and information of θ per row with α solved for, and the step of α."""
     rest = p - mu
     g_theta = np.einsum("rks,rksc->rc", rest, x)
     g_alpha = rest.sum(axis=1)

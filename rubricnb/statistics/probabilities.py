@@ -195,8 +195,7 @@ def position_prior(
     *,
     shape: Literal["position", "order"] = "position",
 ) -> pd.DataFrame:
-    """Measure a judge's preference for each position,
-    or what each order does to each score.
+    """Measure a judge's preference for positions, or each order's for scores.
 
     Parameters
     ----------

@@ -106,8 +106,7 @@ def rank_reversal(
 def reversal_effect(
     judgments: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Measure how many more winners flip when the ordering changes
-    than when it does not.
+    """Measure how many more winners flip when the ordering changes than otherwise.
 
     Flips between a block of n rotations and a placebo half, minus the control's flips
     against that half, paired by prompt and averaged over the forward and the reverse
@@ -234,9 +233,7 @@ def paired_row(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
 
 
 def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
-    """Measures and cluster of each prompt, by its name;
-    candidates scored on both sides count.
-    """
+    """Each prompt's measures and cluster, from candidates scored on both sides."""
     if b is None:
         return pd.DataFrame(columns=["cluster", *_MEASURES], dtype=np.float64)
     items, columns = _candidates(a, b)
@@ -260,8 +257,7 @@ def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
 
 
 def _candidates(a: Reads, b: Reads) -> tuple[pd.DataFrame, list[str]]:
-    """Candidates that both sides were asked about, with a score of each;
-    what names their prompt.
+    """Candidates that both sides were asked about, their scores, their prompt's names.
 
     Only those of prompts with two or more.
     """
@@ -315,8 +311,7 @@ def _lost_candidates(a: Reads, b: Reads | None, found: pd.DataFrame) -> Reasons:
 
 
 def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
-    """Compare rankings row by row: scores (prompts, candidates),
-    NaN where there is no candidate.
+    """Compare rankings row by row: scores (prompts, candidates), NaN: no candidate.
 
     Examples
     --------
@@ -350,9 +345,7 @@ def pair_signs(scores: FloatArray) -> FloatArray:
 
 
 def kendall_tau(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Kendall's τ-b of two rankings, from their `pair_signs`;
-    NaN where a side ties all.
-    """
+    """Kendall's τ-b of two rankings, from `pair_signs`; NaN where a side ties all."""
     product = np.nansum(x * y, axis=-1)
     untied = np.sqrt(np.nansum(x**2, axis=-1) * np.nansum(y**2, axis=-1))
     return np.where(untied > 0, product / np.where(untied > 0, untied, 1.0), np.nan)

@@ -1,5 +1,4 @@
-"""Spearman's ρ, and what it is without each cluster in turn,
-however many scores are distinct.
+"""Spearman's ρ, and the same without each cluster, for many distinct scores.
 
 Leaving out a cluster moves the mid-rank of item i by d_i, the number of the cluster's
 items above it (ties count half). So a sum of products of ranks over the items that stay
@@ -95,9 +94,7 @@ class _Side:
         )
 
     def sum_above(self, weight: FloatArray) -> FloatArray:
-        """For each item: the weights of the items with a lower value;
-        ties count half.
-        """
+        """For each item: the weights of items with a lower value; ties are half."""
         below = np.concatenate([[0.0], np.cumsum(weight[self.order])])
         return np.asarray((below[self.left] + below[self.right]) / 2)
 
@@ -117,9 +114,7 @@ class _Side:
 
 
 def _cube(n: IntArray) -> FloatArray:
-    """n³ − n: twelve times the sum of squares of n ranks,
-    and what n ties take from it.
-    """
+    """n³ − n: twelve times the squares of n ranks, and what n ties take away."""
     wide = np.asarray(n, dtype=np.float64)
     return np.asarray(wide**3 - wide)
 
@@ -131,8 +126,7 @@ def _span(code: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _sum_of_shifts(one: _Side, other: _Side, cluster: IntArray) -> FloatArray:
-    """For each cluster, Σ d_i e_i over all items:
-    by how much its loss moves both ranks.
+    """For each cluster, Σ d_i e_i: by how much its loss moves both ranks.
 
     Of a small cluster this is a number of items below two of its values, for each two;
     of a large one the products are added up, over the distinct pairs of values that
@@ -159,9 +153,7 @@ def _by_products(
     first: IntArray,
     count: IntArray,
 ) -> FloatArray:
-    """Add up products over the distinct pairs of values:
-    their `first` items and their `count`.
-    """
+    """Add up products over distinct pairs of values: `first` items and `count`."""
     sides, n_pairs = [], len(first)
     for side in (one, other):
         order = np.argsort(side.left[first], kind="stable")
@@ -194,9 +186,7 @@ def _by_products(
 def _by_counting(
     one: _Side, other: _Side, cluster: IntArray, chosen: BoolArray
 ) -> FloatArray:
-    """Count, for each two items of a chosen cluster,
-    the items below the one and the other.
-    """
+    """Count, for every two items of a cluster, the items below both of them."""
     levels = [np.unique(side.left, return_inverse=True)[1] for side in (one, other)]
     if levels[0].max() < levels[1].max():  # few levels are counted in few steps
         return _by_counting(other, one, cluster, chosen)
@@ -226,8 +216,7 @@ def _by_counting(
 
 
 class _Counts:
-    """How many of the first p of a row of whole numbers are below v:
-    in a step for each bit.
+    """How many of the first p of a row of whole numbers are below v, bit by bit.
 
     A wavelet matrix (Claude, Navarro & Ordóñez 2015): the numbers are sorted bit by
     bit, from the highest, and before each step it is noted how many of the first p have

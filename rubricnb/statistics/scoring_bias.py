@@ -1,6 +1,4 @@
-"""Does a score survive a change of the prompt that should
-not matter (arXiv:2506.22316)?
-"""
+"""Does a score survive changes that should not matter (arXiv:2506.22316)?"""
 
 from __future__ import annotations
 
@@ -45,8 +43,7 @@ def stability(
     by: By = None,
     value: Value = "score",
 ) -> pd.DataFrame:
-    """Compare the scores under every condition with those under a baseline,
-    item by item.
+    """Compare the scores under every condition with a baseline's, item by item.
 
     Parameters
     ----------
@@ -171,8 +168,7 @@ def _listed(baseline: Condition) -> str:
 
 
 def _as_known(judgments: pd.DataFrame, baseline: Condition) -> dict[str, Any]:
-    """Return the baseline, ``unknown`` in the columns whose values do
-    not include the baseline's.
+    """Return the baseline, ``unknown`` in columns that lack its value.
 
     `rubricnb.judgments` cannot know that a prompt without a word about references had
     none.
@@ -190,9 +186,7 @@ def _as_known(judgments: pd.DataFrame, baseline: Condition) -> dict[str, Any]:
 
 
 def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
-    """A side's values of the items of `base`, in their order;
-    NaN where it lacks one.
-    """
+    """A side's values of the items of `base`, in their order; NaN: it lacks one."""
     rows_base, rows = shared_items(base, side)
     out = np.full((len(base.value), *values.shape[1:]), np.nan)
     out[rows_base] = values[rows]
@@ -200,9 +194,7 @@ def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
 
 
 def both_asked(side: Reads, base: Reads) -> tuple[FloatArray, FloatArray]:
-    """Mean score of each item that both were asked about,
-    under each; NaN without one.
-    """
+    """Mean score of each item that both were asked about, under each; NaN: none."""
     rows_base, rows = shared_items(base, side)
     means = [arrays.item_means(distinct(reads)) for reads in (side, base)]
     return means[0][rows], means[1][rows_base]
@@ -240,9 +232,7 @@ def _open_signs(
 
 
 def _distances(side: Reads | None, base: Reads, value: Value) -> FloatArray:
-    """Flip rate, MAD and shift of each item of `base`: shape (3,
-    items), NaN where not in both.
-    """
+    """Flip rate, MAD and shift of each item of `base`: (3, items), NaN: not in both."""
     if side is None:
         return np.full((3, len(base.value)), np.nan)
     own = at_items(base, side, distinct(side))
@@ -251,9 +241,7 @@ def _distances(side: Reads | None, base: Reads, value: Value) -> FloatArray:
 
 
 def _again(side: Reads, value: Value) -> FloatArray:
-    """The same between two reads of one prompt;
-    0 if the second is a copy of the first.
-    """
+    """The same between two reads of one prompt; 0 if the second is a copy."""
     if side.value.shape[1] < 2:
         return np.full((3, len(side.value)), np.nan)
     own, order = distinct(side), side.arrangement
@@ -271,8 +259,7 @@ def _again(side: Reads, value: Value) -> FloatArray:
 def _own_again(
     side: Reads, base: Reads, again: FloatArray, value: Value, edited: bool
 ) -> FloatArray:
-    """The re-ask rates of a condition, for the items of `base`;
-    NaN where it was asked once.
+    """A condition's re-ask rates for the items of `base`; NaN: asked once.
 
     A judge that never answered the baseline differently repeats itself under other
     conditions, too. Edits of a prompt are not one prompt.
@@ -341,9 +328,7 @@ def why_no_excess(side: Reads, placebo: Reads | None) -> Reason | None:
 def why_no_interval(
     used: Any, cluster: IntArray, rates: Mapping[str, FloatArray] | None = None
 ) -> Reasons:
-    """Return why the `used` items have no cluster interval,
-    or a doubtful one; empty if neither.
-    """
+    """Return why the `used` items have no interval, or a doubtful one; else empty."""
     return (
         infer.few_clusters(cluster[used], rates)
         if used.any()

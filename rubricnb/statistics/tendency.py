@@ -1,6 +1,4 @@
-"""Which scores does a judge prefer,
-and how do reference answers move them (arXiv:2506.22316)?
-"""
+"""Which scores does a judge prefer, and do references move them (2506.22316)?"""
 
 from __future__ import annotations
 
@@ -365,9 +363,7 @@ def _rated_on(side: Reads, items: pd.DataFrame) -> FloatArray:
 
 
 def _levels(side: Reads, people: _People | None) -> IntArray | FloatArray:
-    """The options; without orderings,
-    the whole scores between the least and the greatest.
-    """
+    """The options; without orderings, the whole scores from least to greatest."""
     if side.n_options:
         return side.scores
     given = [side.value.ravel()] + ([] if people is None else [people.ratings.ravel()])
@@ -379,9 +375,7 @@ def _levels(side: Reads, people: _People | None) -> IntArray | FloatArray:
 def _shares(
     name: str, given: FloatArray, levels: IntArray | FloatArray, why: list[Reason]
 ) -> dict[str, float]:
-    """Share of every level, items weighing the same;
-    says in `why` what lies off the scale.
-    """
+    """Share of each level, items weighing the same; `why`: what is off the scale."""
     if not len(given):
         return {f"{name}_{level:g}": np.nan for level in levels}
     numbers, weights, _ = _weighted(given)
@@ -400,17 +394,14 @@ def _shares(
 
 
 def _weighted(given: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """The numbers of items (items, several),
-    the share of each in its item's, and their items.
-    """
+    """The items' numbers (items, several), their shares in an item, their items."""
     known = ~np.isnan(given)
     item = np.nonzero(known)[0]
     return given[known], 1 / known.sum(axis=1)[item], item
 
 
 def _grid(*given: FloatArray) -> FloatArray:
-    """Ends of the parts in which distributions are compared:
-    every number that was given.
+    """Ends of the parts in which distributions are compared: all given numbers.
 
     Where these are more than `_MOST_VALUES`, those of `_PARTS` equal parts instead.
     """
@@ -431,9 +422,7 @@ def _cumulated(
     n_groups: int,
     grid: FloatArray,
 ) -> FloatArray:
-    """Integral of each group's cumulated weights over every part of a grid:
-    (groups, parts).
-    """
+    """Integral of each group's cumulated weights over a grid: (groups, parts)."""
     n = len(grid) - 1
     part = np.minimum(np.searchsorted(grid, numbers, side="right") - 1, n - 1)
     cell = group * n + part
@@ -446,9 +435,7 @@ def _cumulated(
 
 
 def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimate:
-    """Distance of the numbers given about items (items, several),
-    every item weighing the same.
-    """
+    """Distance of numbers about items (items, several), items weighing the same."""
     cluster = np.unique(cluster, return_inverse=True)[1]
     size = binned(cluster).astype(np.float64)
     if not len(size):
@@ -493,9 +480,7 @@ def _of_each_read(
     grid: FloatArray,
     level: float,
 ) -> Estimate:
-    """Mean distance of a read (items, reads)
-    to all others' reads of the items it has.
-    """
+    """Mean distance of a read (items, reads) to all others of its items."""
     cluster = np.unique(cluster, return_inverse=True)[1]
     n_clusters, sums, counts = len(np.unique(cluster)), [], []
     for read in own.T:
@@ -584,9 +569,7 @@ def _open_pull(
 def _towards(
     k: int, side: Reads | None, base: Reads
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Per item of `base`: share of k on both sides,
-    and the points by which scores come nearer.
-    """
+    """For each item of `base`: share of k on both sides, and points nearer to it."""
     before = distinct(base)
     here = (
         np.full_like(before, np.nan)

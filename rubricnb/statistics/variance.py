@@ -21,8 +21,7 @@ _KEPT = 100_000  # codes of a design that is kept: most of a megabyte
 
 
 def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
-    """Variances between items, between columns and of the rest,
-    of a table without gaps.
+    """Variances between items, between columns and of the rest, without gaps.
 
     The variance between items is all that texts differ by, whether it is shared by a
     prompt's or by a candidate's texts or not. Shape (1 + clusters, 3): of all items,
@@ -54,8 +53,7 @@ def gain_of_averaging(phi: FloatArray, k: int) -> FloatArray:
 def henderson(
     sources: list[IntArray], cluster: IntArray, x: FloatArray
 ) -> tuple[FloatArray, Reason | None]:
-    """Variances of the sources: of all reads, then without each cluster;
-    and the reason for none.
+    """Variances of the sources, of all reads and without each cluster; or why not.
 
     NaN where sources cannot be told apart, with all clusters or without one of few.
     """
@@ -97,9 +95,7 @@ class _Design:
     told_apart: NDArray[np.bool_]
 
     def squares(self, x: FloatArray) -> FloatArray:
-        """Sum of squared totals over sizes by source: (1 + clusters, sources), of all,
-        then without each.
-        """
+        """Sum of squared totals over sizes by source: (1 + clusters, sources)."""
         g, cluster = len(self.inverse) - 1, self.cluster
         square = np.zeros((1 + g, len(self.codes)))
         for a, (code, local) in enumerate(zip(self.codes, self.local, strict=True)):
@@ -133,9 +129,7 @@ def _kept_design(shape: tuple[int, int], codes: bytes) -> _Design:
 
 
 def _weights(codes: list[IntArray], local: list[bool], cluster: IntArray) -> FloatArray:
-    """Weights of the variances in the sums of squares:
-    (1 + clusters, sources, sources - 1), of all, then without each cluster.
-    """
+    """Weights of variances in sums of squares: (1 + clusters, sources, sources - 1)."""
     g = int(cluster.max()) + 1
     expected = np.zeros((1 + g, len(codes), len(codes) - 1))
     for a, code in enumerate(codes):

@@ -181,9 +181,7 @@ def _lost_reads(reads: Reads, used: Mask) -> Reasons:
 
 
 def ordering_means(reads: Reads) -> FloatArray:
-    """Mean of each item's parsed reads under each ordering:
-    (items, orderings), NaN without.
-    """
+    """Mean of an item's parsed reads under each ordering; NaN: none."""
     own = reads.parsed & (reads.order >= 0)
     shape = len(reads.value), len(reads.orderings)
     return arrays.cell_means(
@@ -229,9 +227,7 @@ def order_effect_of(reads: Reads) -> dict[str, Any]:
 
 
 def _first_reads(reads: Reads) -> FloatArray:
-    """Each item's first parsed read under each ordering:
-    (items, orderings), NaN without.
-    """
+    """Each item's first parsed read under each ordering; NaN: none."""
     out = np.full((len(reads.value), len(reads.orderings)), np.nan)
     item, read = (at[::-1] for at in np.nonzero(reads.parsed & (reads.order >= 0)))
     # the last assigned is the first
@@ -280,9 +276,7 @@ def _estimates(parts: FloatArray, k: int) -> dict[str, FloatArray]:
 
 
 def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
-    """Cluster jackknife-t of the ratios. As they are:
-    on the log scale it covers too little.
-    """
+    """Cluster jackknife-t of the ratios as they are; their logs cover too little."""
     out: dict[str, float] = {}
     for name, most in (("phi", np.inf), ("phi_own", np.inf), ("share_ordering", 1.0)):
         own = infer.jackknife_t(float(found[name][0]), found[name][1:])

@@ -30,8 +30,7 @@ _OF_TEXT = (
 
 
 def overall(judgments: pd.DataFrame, items: Items) -> Judgments:
-    """Combine the criteria of each text into one score:
-    their mean, weighted as the rubrics say.
+    """Combine each text's criteria into one score, weighted as the rubrics say.
 
     Parameters
     ----------
@@ -96,9 +95,7 @@ def overall(judgments: pd.DataFrame, items: Items) -> Judgments:
 
 
 def _means(frame: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
-    """Return one row for each of the keys,
-    with the weighted means of values over criteria.
-    """
+    """Return a row for each key, with the weighted means of values over criteria."""
     group = (
         frame.groupby(keys, observed=True, sort=False, dropna=False).ngroup().to_numpy()
     )

@@ -91,6 +91,8 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
      "\nimport rubricnb.statistics.position\nimport ", (
          "reaches rubricnb/statistics/position.py"
      )),
+    ("only rooms below", "book/layout.md", "corrections   engines", "engines",
+     "needs this picture"),
     ("own folder alone", "studies/cost.py", "\nimport pandas",
      "\nfrom rubricnb.engines.vllm import _open\nimport pandas", "engines.vllm._open"),
     ("part that declares", "pyproject.toml", 'parquet = [', 'parquet = ["filelock", ',

@@ -1,5 +1,4 @@
-"""Intervals and p-values from clusters: t, jackknife-t,
-weighted correlations, bootstrap.
+"""Intervals and p-values from clusters: t, jackknife-t, correlations, bootstrap.
 
 A statistic yields an `Estimate`: the value with its interval and p, and the standard
 error and degrees of freedom that both were computed from. Tables keep all of these as
@@ -77,9 +76,7 @@ class Estimate:
         return {part: getattr(self, part) for part in parts or PARTS}
 
     def named(self, name: str, *parts: str) -> dict[str, float]:
-        """Return the value as `name`, and some parts, or all,
-        as ``{name}_low`` and so on.
-        """
+        """Return the value as `name`, and parts of it as ``{name}_low`` and so on."""
         return {name: self.value} | {
             f"{name}_{k}": v for k, v in self.columns(*parts).items()
         }
@@ -91,9 +88,7 @@ UNTESTED = ("low", "high", "se", "df")
 
 
 def t_quantile(n_clusters: float, level: float = LEVEL) -> float:
-    """Two-sided quantile of t with n_clusters - 1 degrees of freedom;
-    NaN below two clusters.
-    """
+    """Two-sided quantile of t, n_clusters - 1 degrees of freedom; NaN below two."""
     if n_clusters < 2:
         return float("nan")
     return float(special.stdtrit(n_clusters - 1, 0.5 + level / 2))
@@ -125,8 +120,7 @@ def freedom(rest: FloatArray) -> FloatArray:
 
 
 def detectable(se: float, df: float) -> float:
-    """Effect that a two-sided t test at 5 % finds with 80 % power;
-    NaN without a standard error.
+    """Effect that a two-sided t test at 5 % finds with 80 % power; NaN without se.
 
     From the noncentral t: 4.26, 3.51, 3.15, 2.95 standard errors at 4, 6, 10, 20
     clusters.
@@ -185,9 +179,7 @@ def few_clusters(
 
 
 def alike(row: Mapping[str, Any]) -> Reasons:
-    """Return which estimates of a row have no interval although there
-    are several clusters.
-    """
+    """Return a row's estimates that have no interval despite several clusters."""
     if row["n_clusters"] < 2:
         return ()
     ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
@@ -261,9 +253,7 @@ def mean_t(
 
 
 def t_estimate(value: float, se: float, df: float, level: float = LEVEL) -> Estimate:
-    """Estimate with its t interval and p (against 0);
-    without these where nothing varies.
-    """
+    """Estimate with its t interval and p (against 0); without where nothing varies."""
     if not se > _NONE:
         return Estimate(value, se=se, df=df)
     half = float(special.stdtrit(df, 0.5 + level / 2)) * se
@@ -274,9 +264,7 @@ def t_estimate(value: float, se: float, df: float, level: float = LEVEL) -> Esti
 def largest(
     found: Estimate, m: int, bounds: tuple[float, float] = (-np.inf, np.inf)
 ) -> Estimate:
-    """The largest of m estimates: its interval and p hold
-    for all of them at once (Bonferroni).
-    """
+    """The largest of m estimates; its interval and p hold for all (Bonferroni)."""
     wide = t_estimate(found.value, found.se, found.df, 1 - ALPHA / m)
     low, high = np.clip(wide.ends, *bounds)
     return replace(
@@ -287,9 +275,7 @@ def largest(
 def _wilson(
     mean: float, se: float, n: int, t: float, bounds: tuple[float, float]
 ) -> tuple[float, float]:
-    """Wilson's interval of a mean between two bounds;
-    `n` is its size where the se is 0.
-    """
+    """Wilson's interval of a mean between two bounds; `n`: its size where se is 0."""
     width = bounds[1] - bounds[0]
     share = (mean - bounds[0]) / width
     size = share * (1 - share) * (width / se) ** 2 if se > _NONE else n
@@ -315,8 +301,7 @@ def noncentrality(df: int, power: float = POWER, alpha: float = ALPHA) -> float:
 
 
 def jackknife_se(leave_out: FloatArray) -> FloatArray:
-    """Jackknife standard error from the delete-one-cluster estimates,
-    clusters along axis 0.
+    """Jackknife standard error from estimates without one cluster each (axis 0).
 
     NaN when fewer than two clusters, or when an estimate without some cluster is
     undefined.
@@ -329,9 +314,7 @@ def jackknife_se(leave_out: FloatArray) -> FloatArray:
 
 
 def jackknife_t(value: float, leave_out: FloatArray, level: float = LEVEL) -> Estimate:
-    """Estimate with its interval and p (against 0);
-    without these if no cluster matters.
-    """
+    """Estimate with its interval and p (against 0); without if no cluster matters."""
     if len(leave_out) < 2:
         return Estimate(value)
     df = float(freedom(leave_out - leave_out.mean(axis=0)))
@@ -356,9 +339,7 @@ def jackknife(
 def fisher_jackknife_t(
     r: float, leave_out: FloatArray, level: float = LEVEL
 ) -> Estimate:
-    """The same for a correlation; its interval,
-    se and df are computed on Fisher's z scale.
-    """
+    """The same for a correlation; interval, se and df are on Fisher's z scale."""
     if not abs(r) < 1 or not (np.abs(leave_out) < 1).all():
         return Estimate(r)  # or perfect
     z = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out), level)
@@ -368,8 +349,7 @@ def fisher_jackknife_t(
 def perfect_ends(
     r: float, n_clusters: int, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Interval of a correlation, or share,
-    of exactly ±1 without an exception in n clusters.
+    """Interval of a correlation, or share, of exactly ±1 in all of n clusters.
 
     If a share u of all clusters had no relation, r would be about 1 − u, and n of the
     others in a row would be seen with probability (1 − u)ⁿ.
@@ -379,8 +359,7 @@ def perfect_ends(
 
 
 def moments(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return per item the summands of a correlation: 1, x, y,
-    xx, yy, xy, about the overall means.
+    """Return each item's summands of a correlation, about the overall means.
 
     Shape (items, 6). Sums of these over any set of items give `correlation`.
     """
@@ -448,8 +427,7 @@ def permuted_spread(
     seed: int,
     blocks: Sequence[IntArray] | None = None,
 ) -> dict[str, float]:
-    """Largest minus smallest column mean of `x`,
-    and its mean if clusters' columns are permuted.
+    """Largest minus smallest column mean of `x`, and its mean under permutations.
 
     Columns are permuted within `blocks`; NaN where no block has two. Clusters are
     sorted by their sums first, so that the draws do not depend on the order in which
@@ -469,9 +447,7 @@ def permuted_spread(
 def _permuted_totals(
     sums: FloatArray, blocks: Sequence[IntArray], draws: int, seed: int
 ) -> FloatArray:
-    """Sums over clusters (rows) where each one's columns
-    are permuted within blocks: (draws, …).
-    """
+    """Sums over clusters (rows), their columns permuted within blocks: (draws, …)."""
     rng = np.random.default_rng(seed)
     if len({len(block) for block in blocks}) > 1:
         return np.array(
@@ -521,8 +497,7 @@ def percentile_interval(draws: FloatArray) -> tuple[float, float]:
 
 
 def benjamini_hochberg(p: pd.Series) -> FloatArray:
-    """Adjust a family of p-values for the false discovery
-    rate (Benjamini & Hochberg 1995).
+    """Adjust p-values for the false discovery rate (Benjamini & Hochberg 1995).
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""What a comparison leaves out: items that one of its sides
-was asked about and has no score for.
+"""What a comparison leaves out: items that one of its sides has no score for.
 
 A comparison is about the items that both sides scored. Answers are rarely lost at
 random: a judge that cannot decide writes no score, so the lost items are those that
@@ -54,9 +53,7 @@ _CODES = (
 
 
 def losses_of(codes: Iterable[Reason], of: str | None = None) -> Reasons:
-    """Return the reasons that are about losses;
-    of the bounds only those `of` one difference.
-    """
+    """Return the reasons that are about losses, with the bounds `of` one difference."""
     return tuple(
         code
         for code in codes
@@ -70,8 +67,7 @@ def lost_scores(
     names: tuple[str, str] = ("a", "b"),
     what: str = "items",
 ) -> Reasons:
-    """Return how many items have a score on one side only,
-    and how that side scores them.
+    """Return how many items only one side has scored, and their scores there.
 
     Parameters
     ----------
@@ -112,8 +108,7 @@ def lost_scores(
 def absent(
     a: Reads, b: Reads, names: tuple[str, str] = ("a", "b"), what: str = "items"
 ) -> Reasons:
-    """Return how many scored items the other side was not asked about,
-    and how they are scored.
+    """Return how many scored items the other side was not asked about, and scores.
 
     Whoever asked one side about fewer texts expects them; whoever dropped the rows of
     failed answers lost them. A table does not tell which, so no verdict depends on it.
@@ -144,8 +139,7 @@ def absent(
 
 
 def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reasons:
-    """Return how many reads of the kept items lack a score,
-    and how the other side scores these.
+    """Return how many reads of kept items lack a score, and the other side's scores.
 
     Parameters
     ----------
@@ -170,8 +164,7 @@ def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reaso
 
 
 def reads_lost(lost: IntArray, got: IntArray, scored: FloatArray) -> dict[str, float]:
-    """Count lost reads, and average what others say of their items
-    and of those of the others.
+    """Count lost reads, and average what others say of their items and of the rest.
 
     `lost` and `got`: the reads of each item without a score and with one
     (`read_counts`). Empty without losses.
@@ -186,8 +179,7 @@ def reads_lost(lost: IntArray, got: IntArray, scored: FloatArray) -> dict[str, f
 
 
 def reads_left_out(lost: IntArray, got: IntArray, mean: FloatArray) -> Reasons:
-    """Return how many reads of the kept items lack a score,
-    and what their other scores are.
+    """Return how many reads of the kept items lack a score, and their other scores.
 
     `lost`, `got`: as in `reads_lost`; `mean`: the score of each kept item.
     """
@@ -196,17 +188,13 @@ def reads_left_out(lost: IntArray, got: IntArray, mean: FloatArray) -> Reasons:
 
 
 def shares_lost(side: Reads) -> FloatArray:
-    """Return the share of each item's reads without a score;
-    1 for an item that was not asked.
-    """
+    """Return the share of each item's reads without a score; 1 if it was not asked."""
     lost, got = read_counts(side)
     return np.asarray(1 - got / np.maximum(lost + got, 1))
 
 
 def read_counts(side: Reads) -> tuple[IntArray, IntArray]:
-    """How many reads of each item lack a score,
-    and how many have one; copies do not count.
-    """
+    """Count each item's reads without a score, and with one; copies do not count."""
     asked = (side.order >= 0) & ~same_answer(side)
     return (asked & ~side.parsed).sum(axis=1), (asked & side.parsed).sum(axis=1)
 
@@ -216,8 +204,7 @@ def _mean_known(values: FloatArray) -> float:
 
 
 def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
-    """Return how many items lack a score under some condition,
-    and what their other scores are.
+    """Return how many items lack a score somewhere, and what their others are.
 
     Parameters
     ----------
@@ -247,9 +234,7 @@ def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
 
 
 def scale_ends(*sides: Reads) -> tuple[float, float]:
-    """Return the lowest and highest score of the scale;
-    without orderings, of those given.
-    """
+    """Return the lowest and highest score of the scale, or of the scores given."""
     shown = [side.scores for side in sides if side.n_options]
     given = [side.value[side.parsed] for side in sides]
     every = np.concatenate(shown or given).astype(np.float64)
@@ -327,9 +312,7 @@ def open_sign(
 
 
 def no_equivalence(codes: Iterable[str]) -> Reasons:
-    """Return why a comparison with these reasons shows no equivalence;
-    empty if it may.
-    """
+    """Return why a comparison shows no equivalence; empty if it may."""
     worst = [
         code
         for code in codes
@@ -340,8 +323,7 @@ def no_equivalence(codes: Iterable[str]) -> Reasons:
 
 
 def share_lost(codes: Iterable[str]) -> float:
-    """Return the share of items, or reads, that a comparison lost,
-    from the reasons of its row.
+    """Return the share of items, or reads, that a comparison lost, from its reasons.
 
     Examples
     --------

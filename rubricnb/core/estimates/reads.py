@@ -1,6 +1,4 @@
-"""Judgments as arrays: groups of comparable rows,
-and for each an items × reads matrix.
-"""
+"""Judgments as arrays: groups of comparable rows, each a matrix of items × reads."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ _NAMES = ("item_id", "cluster_id", *_OF_ITEMS, "ordering", "criterion_ordering",
 
 
 class Unanswerable(ValueError):
-    """A group has no answer: it becomes a row with this reason,
-    or an error if no group has one.
-    """
+    """A group has no answer: a row with this reason, or an error if none has one."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.sentence)
@@ -98,9 +94,7 @@ class Reads:
 
     @property
     def option(self) -> FloatArray:
-        """The value as the number of an option: 1 for the lowest score,
-        NaN for none of them.
-        """
+        """The value as the number of an option, from 1 for the lowest; NaN: none."""
         if self.scale is None:
             return self.value
         option = np.empty_like(self.value)
@@ -123,9 +117,7 @@ class Reads:
 
     @property
     def arrangement(self) -> IntArray:
-        """Code of the order of scores and criteria in a read's prompt;
-        -1 if it was not asked.
-        """
+        """Code of a prompt's order of scores and criteria; -1 if it was not asked."""
         if self.criteria is None:
             return self.order
         both = self.order * (self.criteria.max() + 1) + self.criteria
@@ -133,8 +125,10 @@ class Reads:
 
     @cached_property
     def items(self) -> pd.DataFrame:
-        """One row an item (a text under a criterion): its item_id, its cluster and,
-        where the judgments have them, dataset, criterion, group_id, candidate.
+        """One row for each item: its names, its cluster, and what else is known.
+
+        One row an item (a text under a criterion): its item_id, its cluster and, where
+        the judgments have them, dataset, criterion, group_id, candidate.
         """
         names = [c for c in ("item_id", *_OF_ITEMS) if c in self.judged]
         columns = {c: self.judged[c].array[self.first] for c in names}
@@ -168,8 +162,7 @@ def grouping(judgments: pd.DataFrame, by: By, without: Iterable[str] = ()) -> li
 
 
 def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
-    """Raise a ValueError that names the first read (item,
-    ordering, replicate) there twice.
+    """Raise a ValueError that names the first read (item, ordering, replicate) twice.
 
     Rows are one read where they differ in nothing but the answer. Reads without a
     number of their own (`ordering_index`, `replicate`, `request_id`) cannot be told
@@ -279,9 +272,7 @@ def row_per_group(
     value: Value,
     row: Callable[[Reads], dict[str, Any] | list[dict[str, Any]]],
 ) -> pd.DataFrame:
-    """Append to each group's columns the row, or rows,
-    of its reads, or the reason for none.
-    """
+    """Append to each group's columns the rows of its reads, or the reason for none."""
     found = answers(read_groups(judgments, by, value), row)
     return pd.DataFrame(
         [
@@ -295,9 +286,7 @@ def row_per_group(
 def answers(
     groups: Iterable[tuple[dict[str, Any], Group]], answer: Callable[[Group], Answer]
 ) -> list[tuple[dict[str, Any], Answer | dict[str, Any]]]:
-    """Answer each group; an `Unanswerable` one gets a reason only,
-    unless all are unanswerable.
-    """
+    """Answer each group; an `Unanswerable` one gives its reason, unless all are."""
     found: list[tuple[dict[str, Any], Answer | dict[str, Any]]] = []
     refused: list[Unanswerable] = []
     for key, group in groups:
@@ -370,16 +359,12 @@ def unit_columns(frame: pd.DataFrame) -> list[str]:
 
 
 def combine(columns: Iterable[pd.Series]) -> IntArray:
-    """Number the distinct combinations of some columns,
-    from 0 in order of first appearance.
-    """
+    """Number the distinct combinations of some columns, from 0 as they appear."""
     return crossed([codes_of(column)[0] + 1 for column in columns])
 
 
 def crossed(codes: Sequence[IntArray]) -> IntArray:
-    """Number the distinct combinations of some codes (0 or more each),
-    from 0 in order of first appearance.
-    """
+    """Number the distinct combinations of some codes, from 0 as they appear."""
     code = np.zeros(len(codes[0]), dtype=np.int64)
     for own in codes:
         if len(own) and (own != own[0]).any():
@@ -446,8 +431,7 @@ def clusters_of(part: pd.DataFrame) -> IntArray:
 
 
 def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series:
-    """Return a column of the items for each judged item,
-    by dataset, item_id and criterion.
+    """Return a column of the items for each judged item, matched by its names.
 
     Dataset and criterion count where both frames name them. Where no item_id fits, the
     judged are texts under several criteria (Setting 2) and the items' text_id is
@@ -474,9 +458,7 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
 def refuse_ambiguous(
     judgments: pd.DataFrame, items: pd.DataFrame, what: str = "items"
 ) -> None:
-    """Raise a ValueError if an item's rating fits several judged ones,
-    for want of a column.
-    """
+    """Raise a ValueError if an item's rating fits several judged items."""
     require(items, ["item_id"], what)
     names = [c for c in ("item_id", "dataset", "criterion") if c in judgments]
     shared = [c for c in names if c in items]
@@ -542,9 +524,7 @@ def refuse_unordered(unknown: int, n: int) -> None:
 
 
 def require_options(reads: Reads) -> None:
-    """Refuse scores that were not options: they have no position,
-    and dropping them would bias.
-    """
+    """Refuse scores that were not options: they have no position."""
     require_orderings(reads)
     if reads.probability is not None:
         return
@@ -592,9 +572,7 @@ def cell_means(
 
 
 def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
-    """Sum the rows of `values` (items, …) within the clusters there are:
-    shape (clusters, …).
-    """
+    """Sum the rows of `values` (items, …) within clusters: shape (clusters, …)."""
     found, number = np.unique(cluster, return_inverse=True)
     out = np.zeros((len(found), *values.shape[1:]))
     np.add.at(out, number, values)
@@ -617,9 +595,7 @@ def copies(reads: Reads) -> NDArray[np.bool_]:
 
 
 def echoes(reads: Reads) -> NDArray[np.bool_]:
-    """Tell which reads add nothing to their item's mean:
-    copies, and repeats that all agree.
-    """
+    """Tell which reads add nothing to their item's mean: copies and equal repeats."""
     repeat, differs = _repeats(reads, keyed=False)
     return copies(reads) | (repeat & ~differs[:, None])
 
@@ -634,9 +610,7 @@ def same_answer(reads: Reads) -> NDArray[np.bool_]:
 
 
 def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Find reads that repeat an earlier one's ordering (and key);
-    items in which two differ.
-    """
+    """Find reads that repeat an ordering (and key), and items in which two differ."""
     repeat = np.zeros(reads.value.shape, dtype=bool)
     differs = np.zeros(len(repeat), dtype=bool)
     order = reads.arrangement
@@ -652,9 +626,7 @@ def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], NDArray[np.b
 
 
 def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
-    """Column of each read: its index in the design,
-    else the rank of its ordering in its item.
-    """
+    """Column of each read: its index in the design, or its ordering's rank."""
     kind = np.zeros(len(part), np.int64)
     if "ordering_index" in part:
         kind = np.unique(part["ordering_index"].to_numpy(), return_inverse=True)[1]
@@ -671,9 +643,7 @@ def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
 
 
 def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, FloatArray | None]:
-    """Return each row's ordering, the orderings (0…0:
-    none is named), the scores of its options.
-    """
+    """Return each row's ordering (0…0: none is named) and its options' scores."""
     if "ordering" not in part:
         return np.zeros(len(part), np.int64), np.zeros((1, 0), np.int64), None
     codes, levels = codes_of(part["ordering"])

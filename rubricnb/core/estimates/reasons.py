@@ -1,5 +1,4 @@
-"""Why a number is unknown or doubtful: a code with its numbers,
-and one sentence for each code.
+"""Why a number is unknown or doubtful: a code with its numbers, and a sentence.
 
 A statistic tells its `Reason`\\ s by code and numbers, never as text. Whoever needs to
 know which they are looks at the codes; `SENTENCES` has the words, and `join` is called
@@ -404,8 +403,7 @@ SENTENCES: dict[str, str] = {
 
 
 class Reason(str):
-    """Why a number is unknown or doubtful: its code,
-    which is all that it is as a string.
+    """Why a number is unknown or doubtful: its code, which is its value as a string.
 
     Parameters
     ----------
@@ -522,8 +520,7 @@ def stored(codes: Iterable[Reason]) -> list[dict[str, Any]]:
 
 
 def unstored(kept: Iterable[Mapping[str, Any]] | None, text: str) -> Reasons:
-    """Read reasons that were `stored`; None, or unknown codes:
-    the `text` is all that is known.
+    """Read reasons that were `stored`; of codes unknown here, the `text` is left.
 
     Examples
     --------
@@ -540,8 +537,7 @@ def unstored(kept: Iterable[Mapping[str, Any]] | None, text: str) -> Reasons:
 
 
 def without(codes: Iterable[Reason], *names: str) -> Reasons:
-    """Leave out some codes, or all that are about some estimates (``rho``
-    of ``rho.untested``).
+    """Leave out some codes, or all about some estimates (``rho`` of ``rho.untested``).
 
     Examples
     --------

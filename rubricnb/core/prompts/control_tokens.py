@@ -38,8 +38,7 @@ _SPACED = r"\g<0> "
 
 
 def inert(text: str, slots: Iterable[str] = ()) -> str:
-    """Make control tokens, headings and slots ordinary text
-    by a space after their first character.
+    """Make control tokens, headings and slots ordinary text by a space inside them.
 
     Parameters
     ----------
@@ -70,8 +69,7 @@ def inert(text: str, slots: Iterable[str] = ()) -> str:
 
 
 def apart(text: str, marks: Iterable[str]) -> str:
-    """Put a space after the first character of every mark in a text,
-    in upper or lower case.
+    """Put a space after the first character of each mark in a text, in any case.
 
     Examples
     --------
@@ -84,8 +82,7 @@ def apart(text: str, marks: Iterable[str]) -> str:
 
 
 def unknown(tokens: Iterable[str]) -> tuple[str, ...]:
-    """Return those control tokens of a vocabulary that the table does not have,
-    longest first.
+    """Return a vocabulary's control tokens that the table lacks, longest first.
 
     Examples
     --------

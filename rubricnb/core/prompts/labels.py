@@ -16,8 +16,7 @@ MOST_LEVELS = {"letter": 26, "roman": len(_ROMAN)}
 def labels_of(
     scores: Sequence[float], labels: str = "numeric", own: tuple[str, ...] = ()
 ) -> dict[float, str]:
-    """Return what each score of a scale is called: of `numeric` itself,
-    or a label of its `own`.
+    """Return what each score is called: its number, or a label of its `own`.
 
     The scores ascend, in a tuple or a range; of `letter` A is the best. Raises a
     ValueError if the labels do not reach that far.
@@ -48,8 +47,7 @@ def labels_of(
 
 
 def span(names: Sequence[str], labels: str = "numeric") -> tuple[str, str]:
-    """Say which of these labels are allowed,
-    in the two wordings of the task description.
+    """Say which of these labels are allowed, in the two wordings of the task.
 
     The wording for whole numbers without gaps is the papers'; the others are ours (T′
     in arXiv:2506.22316, which prints none), changed in these places only.

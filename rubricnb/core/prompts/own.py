@@ -80,9 +80,7 @@ class OwnTemplate:
 
 
 class OwnPrompt(Protocol):
-    """What stands in the place of the papers' prompts:
-    your own template, or typed questions.
-    """
+    """What replaces the papers' prompts: your template, or typed questions."""
 
     @property
     def name(self) -> str:
@@ -106,9 +104,7 @@ class OwnPrompt(Protocol):
 
     @property
     def unseen(self) -> frozenset[str]:
-        """Kinds of conditions that it shows,
-        and that do not reach the judge all the same.
-        """
+        """Kinds of conditions that it shows, but that do not reach the judge."""
         ...
 
     def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
@@ -174,9 +170,7 @@ def _marked(label: str) -> str:
 
 
 def _edited(text: str, edits: frozenset[str]) -> str:
-    """Make the placebo edits around the list of options or criteria:
-    none changes a word.
-    """
+    """Make the placebo edits around a list of options or criteria: no word changes."""
     lines = text.split("\n")
     marked = [k for k, line in enumerate(lines) if _OPEN in line]
     if marked:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 
 def results_folder() -> Path:
-    """Return the folder of recorded runs: ``$RUBRICNB_RESULTS``,
-    else ``results/`` of the clone.
+    """Return the folder of recorded runs: ``$RUBRICNB_RESULTS`` or the clone's.
 
     Examples
     --------

@@ -38,8 +38,7 @@ def hash64(values: Iterable[object]) -> UInt64Array:
 
 
 def mix64(*parts: UInt64Array | int) -> UInt64Array:
-    """Combine 64-bit hashes into one, elementwise (SplitMix64's finaliser,
-    Steele et al. 2014).
+    """Combine 64-bit hashes into one, elementwise (SplitMix64, Steele et al. 2014).
 
     Order matters: ``mix64(a, b) != mix64(b, a)``. Scalars broadcast.
 

@@ -17,8 +17,7 @@ class CannotShow(ValueError):
 
 
 def check_answered(*judgments: pd.DataFrame) -> None:
-    """Refuse judgments without a single score,
-    since a page could not describe their judge.
+    """Refuse judgments without a single score: no page could describe their judge.
 
     Raises
     ------
@@ -47,8 +46,7 @@ def check_answered(*judgments: pd.DataFrame) -> None:
 
 
 def check_rated(items: pd.DataFrame) -> None:
-    """Refuse items without a rating,
-    where a page goes on to compare scores with ratings.
+    """Refuse items without a rating, where scores are compared with ratings.
 
     Raises
     ------
@@ -107,8 +105,7 @@ _LABEL_NAMES = {"letter": "letters", "roman": "Roman numerals"}
 
 
 def condition_names(frame: pd.DataFrame) -> list[str]:
-    """Name the condition of every row by what it changes
-    in the baseline of arXiv:2506.22316.
+    """Name each row's condition by its changes to the baseline of arXiv:2506.22316.
 
     Parameters
     ----------

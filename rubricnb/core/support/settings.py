@@ -60,8 +60,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
-    """Return a part of `read_yaml` that holds names and values itself;
-    empty if it is not there.
+    """Return a part of `read_yaml` that holds names and values; empty if none.
 
     Raises
     ------

@@ -1,6 +1,4 @@
-"""Texts of strangers on a terminal: nothing in them acts,
-and a closed pipe ends no work.
-"""
+"""Texts of strangers on a terminal: nothing acts, and a closed pipe ends no work."""
 
 from __future__ import annotations
 
@@ -106,9 +104,7 @@ class Shown(io.TextIOBase):
             self._leave()
 
     def _leave(self) -> None:
-        """Let the descriptor lead nowhere; else Python fails at its end,
-        as it flushes the rest.
-        """
+        """Let the descriptor lead nowhere: Python would fail to flush at its end."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.stream.fileno())
         os.close(nowhere)
@@ -116,9 +112,7 @@ class Shown(io.TextIOBase):
 
 @contextmanager
 def showing() -> Iterator[None]:
-    """Let everything that is printed be `shown`,
-    on standard output and standard error.
-    """
+    """Let everything that is printed be `shown`, on both standard streams."""
     with redirect_stdout(_once(sys.stdout)), redirect_stderr(_once(sys.stderr)):
         yield
 

@@ -1,6 +1,4 @@
-"""Judgments that others recorded and published:
-each read from its source, as one frame.
-"""
+"""Judgments that others recorded and published, each as one frame."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Eight models' answers to 271 questions of Pew's panel,
-in two orders and with neutral edits.
-"""
+"""Eight models' answers to 271 questions of Pew's panel, in several forms."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ _SLIPPED = (
 
 
 def load() -> Judgments:
-    """Load them; ``score`` is the option's number in the original order,
-    whatever was shown.
-    """
+    """Load them; ``score`` is the option's number in the original order."""
     files = pinned(FOLDER, ".csv")
     parts = []
     for slug, judge in MODELS.items():
@@ -59,8 +55,7 @@ def load() -> Judgments:
 
 
 def answers(file: Path) -> pd.DataFrame:
-    """Read one model's answers to one kind of prompt;
-    all of them without a score if they slipped.
+    """Read one model's answers to one kind of prompt; without scores if they slipped.
 
     The authors wrote fifty answers to a question one below the other, without its name.
     Where one was lost, every later answer stands beside a different question, and only
@@ -91,9 +86,7 @@ def answers(file: Path) -> pd.DataFrame:
 
 
 def _in_two_orders(own: pd.DataFrame) -> pd.DataFrame:
-    """Name the orders of the unedited prompt;
-    its letters are those of the original order.
-    """
+    """Name the orders of the unedited prompt, by the original order's letters."""
     turned = own.pop("group") == _OTHER
     up = own["n"].map(lambda n: "-".join(map(str, range(1, n + 1))))
     own["ordering"] = np.where(turned, up.str[::-1], up)
@@ -103,9 +96,7 @@ def _in_two_orders(own: pd.DataFrame) -> pd.DataFrame:
 
 
 def _edited(own: pd.DataFrame, form: str, unedited: set[str]) -> pd.DataFrame:
-    """Name the prompts of an edit: "reversed
-    alpha" is the edited one, its order the original.
-    """
+    """Name an edit's prompts: "reversed alpha" is the edited one, in its order."""
     edited = (own["group"] == _OTHER) & ~own["item_id"].isin(unedited)
     own["group"] = _ORIGINAL
     own = _in_two_orders(own)
@@ -115,8 +106,6 @@ def _edited(own: pd.DataFrame, form: str, unedited: set[str]) -> pd.DataFrame:
 
 
 def _unedited(prompts: Path) -> set[str]:
-    """Questions whose edited text is the original one:
-    their answers are further reads of it.
-    """
+    """Questions whose edited text is the original: further reads of it."""
     table = pd.read_csv(prompts)
     return set(table.loc[table[_ORIGINAL] == table[_OTHER], "key"])

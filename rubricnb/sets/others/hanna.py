@@ -37,9 +37,7 @@ def load() -> Judgments:
 
 
 def _items(table: pd.DataFrame) -> Items:
-    """96 stories of each writer × six criteria,
-    with three raters; a prompt is a cluster.
-    """
+    """96 stories of each writer × six criteria, three raters; prompts are clusters."""
     names = [
         table.index,
         [f"hanna/{n:03d}" for n in range(1, 97)],
@@ -66,8 +64,6 @@ def _items(table: pd.DataFrame) -> Items:
 
 
 def _scores(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
-    """Every story under every criterion;
-    a cell is the list of a writer's 96 stories.
-    """
+    """Every story under every criterion; a cell lists a writer's 96 stories."""
     cells = table[[column.format(short) for short in _SHORT]].map(ast.literal_eval)
     return np.stack([np.concatenate([*cells[name]]) for name in cells], axis=1).ravel()

@@ -22,9 +22,7 @@ _CONTROLS = ("control", "numeric", "none")
 
 
 def load() -> Judgments:
-    """Load them; ``form`` is control (five reads) or PROBE/VARIANT,
-    ``raw`` what was recorded.
-    """
+    """Load them; ``form``: control (five reads) or PROBE/VARIANT; ``raw``: recorded."""
     rows = []
     for name, file in pinned(FOLDER).items():
         # The texts of the two files differ, as far as one can know.

@@ -51,9 +51,7 @@ def load() -> Judgments:
 
 
 def _arms(name: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield, for each judge of a file, its cells (prompt × response),
-    scores and errors.
-    """
+    """Yield each judge's cells (prompt × response), scores and errors of a file."""
     temperature = re.search(r"_t([\d.]+)\.jsonl", name)
     claude = "claude" in name
     for size, judge in (_CLAUDE if claude else _GPT).items():
