@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import io
+import resource
 import subprocess
 import sys
 import tarfile
@@ -275,3 +276,19 @@ def test_the_command_says_size_and_licence_before(monkeypatch):
     assert "0 MB, CC0-1.0; here" in listed
     monkeypatch.setenv("RUBRICNB_CACHE", "elsewhere")
     assert CliRunner().invoke(app, ["weights", "gpt-5"]).exit_code == 1
+
+
+@pytest.mark.parametrize("why", ["a file", "no room"])
+def test_a_folder_that_takes_no_weights_names_the_way_out(why, tiny):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if why == "a file":
+        (tiny / "cache").write_text("no folder")
+    else:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+    try:
+        done = CliRunner().invoke(app, ["weights", NAME])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1), done.output
+    assert "cannot be kept" in done.stderr
+    assert "set RUBRICNB_CACHE to" in done.stderr

@@ -1,4 +1,5 @@
 import hashlib
+import resource
 import socket
 
 import pytest
@@ -112,6 +113,29 @@ def test_a_missing_file_is_named(tree, cache, serve, monkeypatch):
         fetch(PATH, SHA256)
     mirrored(monkeypatch, serve(tree)[0])
     with pytest.raises(ConnectionError, match="HTTP 404"):
+        fetch(PATH, SHA256)
+
+
+@pytest.mark.parametrize("why", ["a file", "no room"])
+def test_a_cache_that_takes_no_file_names_the_way_out(
+    why, tree, cache, serve, monkeypatch
+):
+    mirrored(monkeypatch, serve(tree)[0])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if why == "a file":
+        cache.write_text("no folder")
+    else:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"cannot be kept .* set RUBRICNB_CACHE"):
+            fetch(PATH, SHA256)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_mirror_that_is_a_file_is_named(tree, cache, monkeypatch):
+    mirrored(monkeypatch, tree / PATH)
+    with pytest.raises(FileNotFoundError, match=f"{PATH}; .* unset RUBRICNB_MIRROR"):
         fetch(PATH, SHA256)
 
 
