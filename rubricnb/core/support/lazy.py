@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 
@@ -36,6 +38,9 @@ def load(package: str, homes: Mapping[str, str], name: str) -> Any:
             return getattr(import_module(module), name)
         if not names and name == module.rpartition(".")[2]:
             return import_module(module)
+    folders = getattr(sys.modules[package], "__path__", [])
+    if name in (module.name for module in iter_modules(folders)):
+        return import_module(f"{package}.{name}")
     raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 
