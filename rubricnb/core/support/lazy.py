@@ -38,8 +38,10 @@ def load(package: str, homes: Mapping[str, str], name: str) -> Any:
             return getattr(import_module(module), name)
         if not names and name == module.rpartition(".")[2]:
             return import_module(module)
-    folders = getattr(sys.modules[package], "__path__", [])
-    if name in (module.name for module in iter_modules(folders)):
+    if any(
+        module.name == name
+        for module in iter_modules(getattr(sys.modules[package], "__path__", []))
+    ):
         return import_module(f"{package}.{name}")
     raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
