@@ -130,12 +130,13 @@ def position_sizes(
     judgments: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> list[dict[str, Any]]:
     """Rows of `position_bias` without log preferences, which take most of its time."""
-    return [{**key, **_bias(*group)} for key, *group in _groups(judgments, by, value)]
+    groups = _groups(judgments, by, value)
+    return [{**key, **_bias(reads, parts)} for key, reads, parts in groups]
 
 
 def _groups(
     judgments: pd.DataFrame, by: By, value: Value
-) -> list[tuple[dict[str, Any], Reads, Sequence[Block]]]:
+) -> list[tuple[dict[str, Any], Reads, list[Block]]]:
     groups = []
     for key, reads in arrays.read_groups(judgments, by, value):
         arrays.require_options(reads)
