@@ -51,7 +51,7 @@ def picks(rng: np.random.Generator, shared: float, effect: float) -> Array:
 
     Examples
     --------
-    >>> picks(np.random.default_rng(1), 0, 50).mean()
+    >>> float(picks(np.random.default_rng(1), 0, 50).mean())
     1.0
     """
     quality = rng.normal(0, 1, (PROMPTS, TEXTS, 1)) * [1, -1]

@@ -163,7 +163,7 @@ def drawn_tie(text: str, criterion: str, levels: Sequence[float | str]) -> int:
     Examples
     --------
     >>> drawn_tie("text 1", "help", [2, 5]), drawn_tie("text 1", "help", [5, 2])
-    (1, 0)
+    (0, 1)
     """
     names = [str(level) if isinstance(level, str) else f"{level:g}" for level in levels]
     (drawn,) = hash64([json.dumps([text, criterion, *sorted(names)])])

@@ -107,7 +107,7 @@ def _answers(
 
 
 def _compared(first: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
-    first = first.loc[again.index]
+    first = first.loc[again.index].set_axis(again.index)
     cluster = pd.factorize(again["cluster_id"])[0]
     chances = [name for name in again if name.startswith("probability_")]
     value = "expected_score" if chances else "score"

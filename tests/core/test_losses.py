@@ -153,6 +153,7 @@ TWO_SIDED = {
     "score_tendency": lambda: statistics.score_tendency(unscored(), HUMAN),
 }
 ONE_SIDED = {
+    "repeats",
     *(
         "BASELINE",
         "advise",

@@ -57,9 +57,9 @@ FILES = {
 def lines():
     for page in ("own-data", "judgments-elsewhere", "found-in-2026"):
         for line in LINE.findall((ROOT / f"book/{page}.md").read_text("utf-8")):
-            name = re.search(r'(?:path=|judgments\(|open\(|read_csv\()"([^"]+)"', line)[
-                1
-            ]
+            name = re.search(
+                r'(?:path=|judgments\(|reading\(|open\(|read_csv\()"([^"]+)"', line
+            )[1]
             yield pytest.param(line, name, id=name)
 
 

@@ -46,7 +46,7 @@ def criteria_items(n_texts, criteria=CRITERIA, texts_per_cluster=1):
          "rubric_id": c, "human": 1.0 + (t + 2 * k) % 5}
         for t in range(n_texts) for k, c in enumerate(criteria)
     ]  # fmt: skip
-    items = rb.frames.Items(pd.DataFrame(rows))
+    items = rb.core.frames.Items(pd.DataFrame(rows))
     levels = pd.DataFrame({"score": range(1, 6), "variant": "standard"})
     rubrics = pd.DataFrame({"rubric_id": criteria, "criterion": criteria})
     items.rubrics = rubrics.merge(levels, how="cross").assign(

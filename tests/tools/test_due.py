@@ -134,7 +134,7 @@ def test_test_all_runs_every_stage_of_the_check_and_leaves_nothing_out():
     runs = re.findall(r"^\S.*bin/python -m pytest .*$", steps, re.M)
     of_book, of_vllm = (
         [run for run in runs if run.endswith(f" tests/{folder}")]
-        for folder in ("book", "vllm")
+        for folder in ("site", "vllm")
     )
     assert len(of_book) == len(of_vllm) == 1
     filters = [re.search(r" -m ('not slow'|slow)$", run) for run in runs]
