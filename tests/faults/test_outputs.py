@@ -4,6 +4,7 @@ is tried first, and is whole in the end.
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from contextlib import suppress
@@ -150,7 +151,7 @@ def test_no_file_that_an_audit_reads_is_replaced(arguments, here, monkeypatch):
         Path(name).write_text(f'{{"schema": "rubricnb-audit/1", "of": "{name}"}}')
     monkeypatch.setenv("RUBRICNB_STORE", "store.json")
     before = made(here)
-    done = invoke("audit", *arguments.split())
+    done = invoke("audit", *shlex.split(arguments))
     assert (done.exit_code, "would be overwritten" in done.stderr) == (1, True), (
         done.output
     )
@@ -187,7 +188,7 @@ def test_other_commands_replace_nothing_that_they_read(here, monkeypatch):
         (tools.__main__.app, "page one.ipynb", "would be overwritten"),
         (
             tools.__main__.app,
-            f"student {rb.book.find_root()}/notebooks",
+            f"student '{rb.book.find_root()}/notebooks'",
             "would be overwritten",
         ),
         (tools.__main__.app, "carry . mine.json mine.json-00", "would be overwritten"),
@@ -195,7 +196,7 @@ def test_other_commands_replace_nothing_that_they_read(here, monkeypatch):
         if "mine.json-00" in arguments:
             Path("mine.json-00").write_text("a piece")
             before = made(here)
-        done = invoke(*arguments.split(), program=program)
+        done = invoke(*shlex.split(arguments), program=program)
         assert (done.exit_code, said in done.stderr) == (1, True), (
             arguments,
             done.output,
@@ -367,7 +368,7 @@ def test_a_bad_parameter_file_is_one_line_that_names_it(name, here, monkeypatch)
     ],
 )
 def test_a_bad_value_is_one_line_that_names_it(arguments, said, here):
-    done = invoke(*arguments.split())
+    done = invoke(*shlex.split(arguments))
     assert (done.exit_code, said in done.stderr) == (1, True), done.output
     assert len(done.stderr.splitlines()) == 1
 
