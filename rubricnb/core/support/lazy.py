@@ -40,7 +40,7 @@ def load(package: str, homes: Mapping[str, str], name: str) -> Any:
             return import_module(module)
     if any(
         module.name == name
-        for module in iter_modules(getattr(sys.modules[package], "__path__", []))
+        for module in iter_modules(vars(sys.modules[package]).get("__path__", []))
     ):
         return import_module(f"{package}.{name}")
     raise AttributeError(f"module {package!r} has no attribute {name!r}")
