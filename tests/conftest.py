@@ -223,10 +223,13 @@ def thirty_rows(tmp_path):
 
     def write(levels=(4, 4), folder=tmp_path):
         rubrics = [
-            {"criterion": name, "definition": asked,
-             "levels": {k: f"{name} to degree {k} of {n - 1}." for k in range(n)}}
+            {
+                "criterion": name,
+                "definition": asked,
+                "levels": {k: f"{name} to degree {k} of {n - 1}." for k in range(n)},
+            }
             for (name, asked), n in zip(CRITERIA.items(), levels, strict=True)
-        ]  # fmt: skip
+        ]
         (folder / "my_rubric.yml").write_text(yaml.safe_dump(rubrics), "utf-8")
         lines = ["text_id;candidate;instruction;response;human_kind;human_useful"]
         for i in range(30):
@@ -248,10 +251,12 @@ def thirty_rows(tmp_path):
 
 
 _TEXTS = {
-    "v1": "2602.02219v1_position_bias", "v2": "2602.02219v2_position_bias",
-    "scoring": "2506.22316_scoring_bias", "rulers": "rulers",
+    "v1": "2602.02219v1_position_bias",
+    "v2": "2602.02219v2_position_bias",
+    "scoring": "2506.22316_scoring_bias",
+    "rulers": "rulers",
     "summary": "2602.02219v1_summary",
-}  # fmt: skip
+}
 
 
 def _plain(text):

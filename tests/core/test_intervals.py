@@ -57,12 +57,16 @@ def test_three_prompts_that_agree_leave_tau_open():
 
 
 def test_no_flip_in_two_items_leaves_the_flip_rate_open():
-    judgments = pd.DataFrame({
-        "item_id": list("abab"), "cluster_id": list("abab"), "ordering_index": 1,
-        "labels": ["numeric"] * 2 + ["letter"] * 2, "ordering": "1-2-3-4-5", (
-            "score"
-        ): [1, 2, 1, 2],
-    })  # fmt: skip
+    judgments = pd.DataFrame(
+        {
+            "item_id": list("abab"),
+            "cluster_id": list("abab"),
+            "ordering_index": 1,
+            "labels": ["numeric"] * 2 + ["letter"] * 2,
+            "ordering": "1-2-3-4-5",
+            "score": [1, 2, 1, 2],
+        }
+    )
     row = stability(judgments, {"labels": "numeric"}).iloc[0]
     assert (row.flip_rate, row.flip_rate_low) == (0, 0)
     assert row.flip_rate_high > 0.9

@@ -13,25 +13,33 @@ import rubricnb as rb
 ROOT, HERE = Path(__file__).parents[2], Path(__file__).parent
 LINE = re.compile(r"`(rb\.(?:load|judgments)\(.+?\))`")
 WANTED = {  # rows, and how many of them have a score
-    "log.csv": (4, 4), "wide.csv": (4, 4), "failed.csv": (2, 1), (
-        "log_rated.csv"
-    ): (2, 2),
-    "logs/replies.eval": (32, 31), "results.json": (16, 13), "test_run.json": (8, 5),
-    "langfuse_scores.csv": (6, 5), "mlflow.csv": (4, 4), "ragas.csv": (3, 2),
-    "gpt-4_single.jsonl": (5, 4), "output_items.json": (4, 4), (
-        "annotations.json"
-    ): (3, 2),
-    "judges.csv": (4, 4), "yes_no.csv": (2, 2), "said.csv": (2, 2), (
-        "langsmith.csv"
-    ): (2, 2),
-    "langfuse_observations.csv": (3, 3), (
-        "phoenix.csv"
-    ): (2, 2), "samples_qa.jsonl": (2, 2),
-    "reversed.jsonl": (4, 3), "jev.jsonl": (3, 3),
-    "mails.csv": 2, "rated.csv": 2, "augmented_biggen.json": 1, (
-        "augmented_flask.json"
-    ): 1,
-}  # fmt: skip
+    "log.csv": (4, 4),
+    "wide.csv": (4, 4),
+    "failed.csv": (2, 1),
+    "log_rated.csv": (2, 2),
+    "logs/replies.eval": (32, 31),
+    "results.json": (16, 13),
+    "test_run.json": (8, 5),
+    "langfuse_scores.csv": (6, 5),
+    "mlflow.csv": (4, 4),
+    "ragas.csv": (3, 2),
+    "gpt-4_single.jsonl": (5, 4),
+    "output_items.json": (4, 4),
+    "annotations.json": (3, 2),
+    "judges.csv": (4, 4),
+    "yes_no.csv": (2, 2),
+    "said.csv": (2, 2),
+    "langsmith.csv": (2, 2),
+    "langfuse_observations.csv": (3, 3),
+    "phoenix.csv": (2, 2),
+    "samples_qa.jsonl": (2, 2),
+    "reversed.jsonl": (4, 3),
+    "jev.jsonl": (3, 3),
+    "mails.csv": 2,
+    "rated.csv": 2,
+    "augmented_biggen.json": 1,
+    "augmented_flask.json": 1,
+}
 FILES = {
     "log.csv": "id,value\na,1\na,2\nb,4\nb,5\n",
     "wide.csv": "item_id,tone,accuracy\na,1,2\nb,4,5\n",

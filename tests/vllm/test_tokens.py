@@ -81,14 +81,31 @@ def tokenizer(smollm2):
     return AutoTokenizer.from_pretrained(smollm2)
 
 
-PIECES = ["\n", "\n\n", "\r\n", " ", "  ", "\t", "word", "W", "1", "23", ".", "'s", (
-    "\u0301"
-), (
-    "é"
-),
-          "是", "ह", "👍🏽", "<|im_end|>", "<|im_start|>", "_", "#", "\u2028", (
-              "\x0b"
-          )]  # fmt: skip
+PIECES = [
+    "\n",
+    "\n\n",
+    "\r\n",
+    " ",
+    "  ",
+    "\t",
+    "word",
+    "W",
+    "1",
+    "23",
+    ".",
+    "'s",
+    "\u0301",
+    "é",
+    "是",
+    "ह",
+    "👍🏽",
+    "<|im_end|>",
+    "<|im_start|>",
+    "_",
+    "#",
+    "\u2028",
+    "\x0b",
+]
 
 
 @pytest.fixture(
