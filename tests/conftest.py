@@ -90,7 +90,7 @@ def warm_kernels(monkeypatch):
 
 @pytest.fixture
 def mirror(monkeypatch):
-    """The folder of others' datasets, set as the mirror; without one, the test waits."""
+    """The folder of others' datasets, as the mirror; without one, the test waits."""
     folder = Path(os.environ.get("RUBRICNB_MIRROR") or BESIDE)
     if not (folder / "github").is_dir():
         pytest.skip(NEEDS_DATA)
@@ -100,14 +100,14 @@ def mirror(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _data(request):
-    """What a test marked ``needs_data`` reads is there, or the test says what it lacks."""
+    """What a test marked ``needs_data`` reads is there, or the test says what lacks."""
     if request.node.get_closest_marker("needs_data"):
         request.getfixturevalue("mirror")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_network():
-    """Let no test, marked or not, reach another machine: a download would hide in one."""
+    """Let no test, marked or not, reach another machine: downloads would hide in it."""
     connect, find = socket.socket.connect, socket.getaddrinfo
 
     def refuse(host):

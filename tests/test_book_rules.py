@@ -46,7 +46,8 @@ ATTACKS = [
 # No browser finds anything but these in what it is given.
 HARMLESS = re.compile(
     r"</?(?:br|caption|col|colgroup|div|p|table|tbody|td|tfoot|th|thead|tr)"
-    r"(?: (?:class|colspan|rowspan|scope|tabindex|role|aria-label|data-column)=\"[^\"<>]*\")*>"
+    r"(?: (?:class|colspan|rowspan|scope|tabindex|role|aria-label"
+    r"|data-column)=\"[^\"<>]*\")*>"
 )
 
 

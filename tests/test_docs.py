@@ -428,7 +428,8 @@ def test_the_slurm_job_keeps_every_reply_however_its_studies_end(tmp_path):
     python = tmp_path / "bin/python"
     python.write_text(
         f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\n'
-        f"exec {sys.executable} {tmp_path}/study.py $REPLIES {tmp_path}/stored $SECONDS_MORE\n"
+        f"exec {sys.executable} {tmp_path}/study.py $REPLIES {tmp_path}/stored "
+        f"$SECONDS_MORE\n"
     )
     python.chmod(0o755)
     local = tmp_path / "rubricnb-7"

@@ -1122,18 +1122,8 @@ def test_a_team_s_gate(tmp_path):
         return 200, completion("Fine. [RESULT] 3"), {}
 
     with endpoint(constant) as (url, received):
-        done = command(
-            tmp_path,
-            "--judge",
-            f"openai:m@{url}",
-            "--readout",
-            "feedback",
-            "--n-items",
-            "36",
-            "-o",
-            "concurrency=8",
-            "--json",
-        )
+        words = "--readout feedback --n-items 36 -o concurrency=8 --json"
+        done = command(tmp_path, "--judge", f"openai:m@{url}", *words.split())
         assert done.exit_code == 3, done.stderr
         assert (
             done.stderr.splitlines()[-1]

@@ -120,18 +120,28 @@ EXPECTED = {
     "unchanging": ("strong", "strong", "not found", "strong", "not found", "not found"),
 }
 HEADLINES = {
-    "near-truth": r"^\S+ keeps its scores when the prompt is reworded, agrees strongly with people "
-    r"\(r \+0.9\d\) and moves with nothing that was varied by more than matters\.$",
-    "noisy": r" (?:but|and) changes \d\d % of its scores under neutral edits; inconclusive: 4 of 4 "
-    r"questions about what moves its scores\.$",
-    "generous": r"agrees strongly with people .*, but scores 0\.80 points higher than people\.$",
+    "near-truth": r"^\S+ keeps its scores when the prompt is reworded, agrees strongly "
+    r"with people \(r \+0.9\d\) and moves with nothing that was varied by more "
+    r"than matters\.$",
+    "noisy": r" (?:but|and) changes \d\d % of its scores under neutral edits; "
+    r"inconclusive: 4 of 4 questions about what moves its scores\.$",
+    "generous": (
+        r"agrees strongly with people .*, but scores 0\.80 points higher than "
+        r"people\.$"
+    ),
     "constant": r"^\S+ fails: every text gets the same score \(3\)",
-    "length": r", but was not shown to agree at least moderately with people \(r \+0\.23\)\.$",
-    "hash": r"^\S+ hardly keeps its scores when the prompt is reworded \(r [+−]0\.0\d\), agrees at "
-    r"best weakly with people",
+    "length": (
+        r", but was not shown to agree at least moderately with people \(r "
+        r"\+0\.23\)\.$"
+    ),
+    "hash": r"^\S+ hardly keeps its scores when the prompt is reworded "
+    r"\(r [+−]0\.0\d\), agrees at best weakly with people",
     "reversed": r", but gives low scores where people would give high ones \(r "
     r"−(?:1\.00|0\.99): the scale seems to run the other way\)\.$",
-    "unchanging": r"agrees strongly with people .* and moves with nothing that was varied",
+    "unchanging": (
+        r"agrees strongly with people .* and moves with nothing that was "
+        r"varied"
+    ),
 }
 MEASURED = ["agreement", "kappa", "bias", "discrimination", "edits", "reask"]
 

@@ -56,7 +56,9 @@ FAMILIES = {
     ),
     "Baichuan": "<reserved_102> <reserved_106> <reserved_107>",
     "Ling": "<role> </role> <|role_end|> <|startoftext|>",
-    "InternLM": "<|User|> <eoh> <|Bot|> <eoa> <TOKENS_UNUSED_1> [UNUSED_TOKEN_145] <|plugin|>",
+    "InternLM": (
+        "<|User|> <eoh> <|Bot|> <eoa> <TOKENS_UNUSED_1> [UNUSED_TOKEN_145] <|plugin|>"
+    ),
     "GLM": (
         "[gMASK] [sMASK] [MASK] <sop> <eop> <|user|> <|observation|> <arg_key> "
         "</arg_value> /nothink"
@@ -67,7 +69,9 @@ FAMILIES = {
         "<fim_prefix>"
     ),
     "EXAONE": "[|system|] [|assistant|] [|endofturn|] <thought> </thought>",
-    "StarCoder": "<pr> <pr_status> <repo_name> <issue_start> <jupyter_text> <empty_output>",
+    "StarCoder": (
+        "<pr> <pr_status> <repo_name> <issue_start> <jupyter_text> <empty_output>"
+    ),
     "others": (
         "<_user> <_bot> <_end> <用户> <AI> <seed:bos> <｜hy_User｜> <|extra_0|> [unused10] "
         "<im_patch> <|bom|>"

@@ -82,7 +82,7 @@ def test_many_prompts_without_a_flip_are_equivalent():
 
 
 # -- rates
-# -----------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_the_ends_of_a_rate_are_t_standard_errors_away_at_the_ends():
@@ -131,7 +131,7 @@ def test_what_is_detectable_is_so_many_standard_errors(n, multiplier):
 
 
 # -- doubts
-# ----------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_clusters_count_by_their_sizes():

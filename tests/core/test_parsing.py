@@ -488,7 +488,10 @@ def test_nothing_in_or_before_an_open_thought_is_read(before, within, parser, fi
 
 
 def test_json_reads_each_criterions_score_from_an_object_of_its_own():
-    answer = '{"Tone": {"score": 4, "reason": "warm"}, "Facts": {"Score": 2}, "note": {"a": 1}}'
+    answer = (
+        '{"Tone": {"score": 4, "reason": "warm"}, "Facts": {"Score": 2}, "note": {"a": '
+        "1}}"
+    )
     assert JsonParser()(answer) == {"tone": 4, "facts": 2, "note": {"a": 1}, "a": 1}
 
 

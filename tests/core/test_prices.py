@@ -279,7 +279,7 @@ def test_calls_are_counted_to_the_last():
 
 @pytest.mark.parametrize("hour", [2, 10, 17, 22])
 def test_a_price_that_depends_on_the_hour_is_the_dearest_of_the_day(hour, monkeypatch):
-    """DeepSeek's was half of it at night, and a run begun then goes on in the morning."""
+    """DeepSeek's was half of it at night; a run begun then goes on in the morning."""
     from datetime import UTC, datetime, timedelta
 
     from genai_prices import Usage, calc_price

@@ -249,7 +249,7 @@ def test_the_variance_of_labels_of_uneven_clusters_and_texts_is_right_on_average
 
 
 # ---- planning
-# ------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_labels_needed_gives_the_half_width_it_promises():
@@ -398,7 +398,7 @@ def test_a_criterion_without_labels_is_named():
 
 
 # ---- systems
-# -------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def of_systems(judgments, human, system, m):

@@ -328,7 +328,7 @@ def leads(sizes, rng):
     return np.searchsorted(cuts, shared) - 1.0, cluster
 
 
-def test_over_clusters_the_test_uses_their_own_degrees_of_freedom_and_over_items_the_published():
+def test_degrees_of_freedom_are_the_clusters_or_over_items_the_published():
     d, cluster = leads([40] + [4] * 12, np.random.default_rng(1))
     found = mean_t(d, cluster)
     assert found.df < 11

@@ -103,7 +103,10 @@ def test_a_small_answer_that_swells_costs_little_memory(plan, asking):
     assert peak < 200e6
 
 
-STREAM = b'data: {"choices": [{"delta": {"content": "Fine. [RESULT] 2"}}]}\n\ndata: [DONE]\n\n'
+STREAM = (
+    b'data: {"choices": [{"delta": {"content": "Fine. [RESULT] 2"}}]}\n\ndata: '
+    b"[DONE]\n\n"
+)
 PARTS = [
     {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. [RESULT] 1"}]},
     {"type": "text", "text": "Fine. "},

@@ -25,8 +25,8 @@ from rubricnb.engines.openai import JudgeError
 # The clipboard, the title, the screen; a C1 introducer;
 # a name that reads backwards; a second line.
 HOSTILE = (
-    "\x1b]52;c;cm0gLXJm\x07\x1b]0;owned\x07\x1b[2J\x9b31m\x85\u202egpj.exe\u2066\rerror: "
-    "sent\n"
+    "\x1b]52;c;cm0gLXJm\x07\x1b]0;owned\x07\x1b[2J\x9b31m\x85\u202egpj.exe"
+    "\u2066\rerror: sent\n"
 )
 ACTS = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028]"
@@ -57,19 +57,10 @@ ANSWERS["a broken answer"][1]["choices"][0]["error"] = {"message": HOSTILE}
 
 
 def command(url, folder):
+    words = "--readout feedback --n-items 15 -o retries=0 -o concurrency=4 --output"
     return [
-        "audit",
-        "--judge",
-        f"openai:m@{url}",
-        "--readout",
-        "feedback",
-        "--n-items",
-        "15",
-        "-o",
-        "retries=0",
-        "-o",
-        "concurrency=4",
-        "--output",
+        *("audit", "--judge", f"openai:m@{url}"),
+        *words.split(),
         str(folder / "a.html"),
     ]
 

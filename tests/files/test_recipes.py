@@ -52,7 +52,8 @@ FILES = {
     "s1,tone,1,EVAL,t1,o1\ns2,tone,0.5,EVAL,t1,o2\ns3,tone,0,EVAL,t2,o3\n",
     "phoenix.csv": "context.span_id,context.trace_id,name,label,score,explanation\n"
     "s1,t1,relevance,good,1,It fits.\ns1,t1,tone,bad,0,It shouts.\n",
-    "samples_qa.jsonl": '{"doc_id": 0, "filter": "strict", "exact_match": 1.0, "doc": {}}\n'
+    "samples_qa.jsonl": '{"doc_id": 0, "filter": "strict", "exact_match": 1.0, '
+    '"doc": {}}\n'
     '{"doc_id": 0, "filter": "flexible", "exact_match": 0.0, "doc": {}}\n',
     "langsmith.csv": "example_id,inputs.q,feedback.correctness\na,So?,1\nb,Why?,0.5\n",
     "mails.csv": "question,answer,rating\nHow?,So.,3\nWhy?,Because.,4\n",

@@ -157,7 +157,8 @@ LINES = {
                 "Gemma-3-27B summeval here, our interval",
                 "Gemma-3-27B hanna here, the paper's interval",
                 "Gemma-3-27B hanna paper 0.009 [−0.016, 0.034] 0.07 [0.036, 0.106]",
-                "GPT-OSS-20B summeval paper −0.002 [−0.017, 0.013] −0.006 [−0.022, 0.009]",
+                "GPT-OSS-20B summeval paper −0.002 [−0.017, 0.013] −0.006 [−0.022, "
+                "0.009]",
             ]
         },
     ),
@@ -243,7 +244,9 @@ LINES = {
                     "avg_r": "macro-average r under balanced criterion orders",
                     "mean_delta_pos": "mean ΔPos over the criteria",
                     "max_delta_pos": "largest ΔPos of a criterion",
-                    "n_significant": "criteria of {n_criteria} with a significant Friedman test",
+                    "n_significant": (
+                        "criteria of {n_criteria} with a significant Friedman test"
+                    ),
                     "n_criteria": Left("in the statement before"),
                 },
                 of("Gemma-3-27B", RATED),
@@ -363,7 +366,9 @@ LINES = {
             "score_position_2602.02219v1_table5": Table(
                 ("judge", "score", "position"),
                 {
-                    "selected_pct": "reads with score {score} that chose it at position {position}"
+                    "selected_pct": (
+                        "reads with score {score} that chose it at position {position}"
+                    )
                 },
                 of("Qwen3-32B"),
             ),
@@ -375,7 +380,9 @@ LINES = {
                     ),
                     "cost_min_bias": "lowest Bias Cost (×100) among ten orders",
                     "cost_default": "Bias Cost (×100) of the default order",
-                    "corr_rank_min_bias": "rank by r, among ten, of the order with the lowest Bias Cost",
+                    "corr_rank_min_bias": (
+                        "rank by r, among ten, of the order with the lowest Bias Cost"
+                    ),
                     "corr_rank_default": "rank by r, among ten, of the default order",
                 },
                 of("Qwen3-32B"),

@@ -292,7 +292,7 @@ def test_shares_do_not_depend_on_the_orderings_that_show_them(design):
 
 
 # --- the traps
-# -----------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def _rejections(replications, n_clusters, kept=range(1, 11), **planted):
@@ -367,7 +367,7 @@ def test_a_judge_that_always_says_five_has_no_preference_whatever_is_lost():
 
 
 # --- sizes
-# ---------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_v2_is_the_mean_product_over_pairs_of_clusters():

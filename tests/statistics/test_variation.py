@@ -39,7 +39,7 @@ def test_sd_and_variance_equal_pandas_and_the_interval_is_t_on_cluster_means():
 
 
 # --- order_effect
-# --------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_effects_equal_a_loop():

@@ -119,9 +119,8 @@ CHANGES = {
         cluster_id="minibench/elsewhere"
     ),
     f"row 8: judge is 'me', not '{SLUG}'": put(judge="me"),
-    "column 'answer' is not a column of judgments; a recording must not hold texts": lambda frame: (
-        frame.insert(0, "answer", "Clear.")
-    ),
+    "column 'answer' is not a column of judgments; a recording must not hold "
+    "texts": lambda frame: frame.insert(0, "answer", "Clear."),
     "judgments lack the column 'key'": lambda frame: frame.pop("key"),
 }
 

@@ -176,7 +176,7 @@ def test_judges_that_compress_the_scale_alike_share_errors_but_nothing_else():
 
 
 # ---- bad input
-# ----------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_other_experts_a_missing_score_and_a_second_row_are_refused(loaded):

