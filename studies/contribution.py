@@ -23,12 +23,12 @@ from pyarrow.types import is_large_string, is_string
 
 from rubricnb.book.pages import replicated
 from rubricnb.book.replication import replication, settings
-from rubricnb.core.estimates.reads import FloatArray
 from rubricnb.core.frames import JUDGMENTS, REQUESTS, STATUSES, Items, Requests, conform
 from rubricnb.core.judge import Judge, describe, judges
 from rubricnb.core.permutation import decode
 from rubricnb.core.plan import with_readout
 from rubricnb.core.results import has_todays_key
+from rubricnb.core.support.types import FloatArray
 from rubricnb.sets.catalogue import load
 from studies.recording import counts_of
 from studies.replication import TABLES

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.corrections.error_budget import variance_of_difference, with_left_out
 from studies import forms, noisy, replace
 from studies.intervals import jackknife_row

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import rubricnb as rb
-from rubricnb.core.estimates.reads import FloatArray
+from rubricnb.core.support.types import FloatArray
 from studies.recording import write_tables
 
 QWEN = "qwen2.5-coder-1.5b-instruct-embedded"

@@ -30,14 +30,9 @@ from scipy.optimize import brentq
 from rubricnb.core.frames import Items
 from rubricnb.core.permutation import balanced
 from rubricnb.core.plan import plan
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.engines.fitting import STAND_INS, stand_in
-from rubricnb.engines.generative import (
-    Batch,
-    FloatArray,
-    IntArray,
-    logits_of,
-    ordering_tables,
-)
+from rubricnb.engines.generative import Batch, logits_of, ordering_tables
 from rubricnb.engines.profiles import Profile
 from rubricnb.engines.simulated import batch_of, simulate
 from rubricnb.sets.papers import published

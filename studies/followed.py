@@ -19,7 +19,7 @@ import pandas as pd
 
 import rubricnb as rb
 from rubricnb.core.estimates.intervals import Estimate, jackknife_t
-from rubricnb.core.estimates.reads import FloatArray
+from rubricnb.core.support.types import FloatArray
 from studies.intervals import ENDS
 from studies.recording import write_tables
 

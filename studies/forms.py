@@ -22,7 +22,8 @@ from rubricnb.core.estimates.intervals import (
     jackknife_t,
 )
 from rubricnb.core.estimates.losses import left_out, lost_scores
-from rubricnb.core.estimates.reads import FloatArray, IntArray, by_cluster, item_means
+from rubricnb.core.estimates.reads import by_cluster, item_means
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.statistics.human_agreement import per_criterion
 from studies.intervals import ENDS, bounded, loss_row, mean_row
 from studies.recording import write_tables

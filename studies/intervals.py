@@ -9,8 +9,8 @@ from __future__ import annotations
 import pandas as pd
 
 from rubricnb.core.estimates.intervals import Estimate, jackknife_t, mean_t
-from rubricnb.core.estimates.reads import FloatArray, IntArray
 from rubricnb.core.estimates.reasons import Reason
+from rubricnb.core.support.types import FloatArray, IntArray
 
 Row = dict[str, float]
 

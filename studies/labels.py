@@ -20,7 +20,7 @@ from scipy import special, stats
 import rubricnb as rb
 from rubricnb.core.estimates.intervals import correlation, moments
 from rubricnb.core.estimates.losses import lost_scores
-from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.corrections.labels import estimate_systems
 from studies.intervals import jackknife_row, loss_row
 from studies.recording import write_tables

@@ -20,8 +20,8 @@ from scipy import special
 
 import rubricnb as rb
 from rubricnb.core.estimates.intervals import named_mean
-from rubricnb.core.estimates.reads import FloatArray, IntArray
 from rubricnb.core.permutation import Design
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.engines.profiles import Profile, open_profile
 from rubricnb.statistics.budget import permuting_row
 from studies.intervals import ENDS, mean_row

@@ -26,10 +26,11 @@ from rubricnb.core.estimates.intervals import (
     jackknife_t,
     moments,
 )
-from rubricnb.core.estimates.reads import FloatArray, IntArray, by_cluster
+from rubricnb.core.estimates.reads import by_cluster
 from rubricnb.core.permutation import code, decode
 from rubricnb.core.results import judges
 from rubricnb.core.support.hashing import hash64
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.engines.generative import Batch, answer
 from rubricnb.engines.profiles import Profile, open_profile, profiles
 from studies.intervals import bounded, jackknife_row, mean_row, ratio_row

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.core.estimates.intervals import Estimate, jackknife_t
-from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.sets.others import load_recording
 from studies.intervals import bounded
 from studies.recording import write_tables

@@ -19,7 +19,8 @@ from rubricnb.core.estimates.intervals import (
     jackknife,
     moments,
 )
-from rubricnb.core.estimates.reads import FloatArray, by_cluster
+from rubricnb.core.estimates.reads import by_cluster
+from rubricnb.core.support.types import FloatArray
 from studies.intervals import bounded, jackknife_row, ratio_row
 from studies.recording import write_tables
 

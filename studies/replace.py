@@ -17,7 +17,8 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.core.estimates.losses import lost_scores
-from rubricnb.core.estimates.reads import FloatArray, by_cluster
+from rubricnb.core.estimates.reads import by_cluster
+from rubricnb.core.support.types import FloatArray
 from studies.intervals import jackknife_row, loss_row, recorded_columns
 from studies.recording import write_tables
 

@@ -19,7 +19,7 @@ from scipy import optimize, stats
 
 import rubricnb as rb
 from rubricnb.core.estimates.intervals import mean_t, named_mean
-from rubricnb.core.estimates.reads import FloatArray, IntArray
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.engines.profiles import open_profile
 from studies.intervals import ENDS
 from studies.one_read import BALANCED, ask, cell, expected, greedy, strengthened

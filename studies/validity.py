@@ -44,9 +44,10 @@ from rubricnb.core.estimates.intervals import (
     t_estimate,
 )
 from rubricnb.core.estimates.losses import difference_bounds, lost_scores, open_sign
-from rubricnb.core.estimates.reads import FloatArray, IntArray, Reads, by_cluster
+from rubricnb.core.estimates.reads import Reads, by_cluster
 from rubricnb.core.permutation import balanced, code
 from rubricnb.core.results import results_folder
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.corrections.advice import gain_interval
 from rubricnb.corrections.error_budget import design_for, error_budget, with_left_out
 from rubricnb.corrections.labels import estimate_systems, mean_row, needed_row

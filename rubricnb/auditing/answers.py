@@ -19,6 +19,7 @@ from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.permutation import decode, ranks
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.naming import condition_names
+from rubricnb.core.support.types import Row
 
 ITEM = ["dataset", "item_id", "criterion"]
 KEYS = [*ITEM, "cluster_id"]
@@ -49,7 +50,7 @@ class Answers:
         return {str(c): replace(self, judgments=own[c]) for c in own if len(own) > 1}
 
     @cached_property
-    def rated(self) -> dict[str, Any]:
+    def rated(self) -> Row:
         """What the statistics about people take; orderings may differ in length."""
         usual = self.usual.assign(ordering=np.nan)
         return {"judgments": usual, "items": self.items, "by": [], "value": self.value}
@@ -136,9 +137,7 @@ class Answers:
         name = "descending" if ascends else f"opposite ({names[1]}, not {names[0]})"
         return name, parts[order], parts[order[::-1]]
 
-    def flips(
-        self, others: pd.DataFrame, base: pd.DataFrame | None = None
-    ) -> dict[str, Any]:
+    def flips(self, others: pd.DataFrame, base: pd.DataFrame | None = None) -> Row:
         """Share of scores that change, and whether it exceeds that of neutral edits."""
         changed = share_changed(self.usual if base is None else base, others)
         beyond = (changed - next(iter(self.changes.values()), np.nan)).dropna()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 from rubricnb.auditing.draw import drawn
 from rubricnb.auditing.drift import beside
 from rubricnb.auditing.looks import audit_cost
+from rubricnb.auditing.options import AuditOptions, named_values
 from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
 from rubricnb.auditing.run import audit
 from rubricnb.core.frames import Items
@@ -24,43 +25,17 @@ from rubricnb.sets.catalogue import load
 Says = Callable[[Any], None]
 
 
-@dataclass(frozen=True)
-class AuditOptions:
-    """The options of the command, by the names that they have there.
+class AuditCommand(AuditOptions):
+    """What the options of the command ask for."""
 
-    ``columns`` and ``option`` are read already: name → new name, and name → value.
-    """
+    @cached_property
+    def _renamed(self) -> dict[str, str]:
+        given = self.columns.split(",") if self.columns else None
+        return named_values(given, "columns")
 
-    judge: str = ""
-    data: str = ""
-    path: Path | None = None
-    rubric: Path | None = None
-    judgments: Path | None = None
-    scale: tuple[float, float] | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    scores: str = ""
-    failed: list[float] | None = None
-    reading: Path | None = None
-    decide: list[str] | None = None
-    n_prompts: int | None = None
-    n_items: int | None = None
-    template: str = ""
-    parser: str = ""
-    option: Mapping[str, Any] = field(default_factory=dict)
-    readout: str | None = None
-    temperature: float | None = None
-    compare: tuple[str, str] | None = None
-    against: Path | None = None
-    fail_on: str | None = None
-    datasheet: Path | None = None
-    check: Path | None = None
-    output: Path = Path("audit.html")
-    force: bool = False
-    looks: int = 2
-    cost: bool = False
-    max_cost: float | None = None
-    max_calls: int | None = None
-    price: tuple[float, float, float] | None = None
+    @cached_property
+    def _judge_options(self) -> dict[str, Any]:
+        return named_values(self.option)
 
     @property
     def page(self) -> Path:
@@ -75,6 +50,7 @@ class AuditOptions:
 
     def refuse_contradictions(self) -> None:
         """Refuse options that do not go together, before anything is read or asked."""
+        _ = self._renamed, self._judge_options  # refused if they are misspelt
         if self.fail_on is not None:
             thresholds(self.fail_on)
         if self.rubric and not (self.path or self.data):
@@ -120,7 +96,7 @@ class AuditOptions:
         changes = audited.changes(
             self.judge,
             self._texts(),
-            self.option,
+            self._judge_options,
             template=self.template,
             parser=self.parser,
             **self._how,
@@ -161,7 +137,10 @@ class AuditOptions:
         self, judge: str, items: Items | None, template: str, says: Says
     ) -> Audit | None:
         own = {"template": template, "parser": self.parser}
-        options = {**self.option, **{k: given for k, given in own.items() if given}}
+        options = {
+            **self._judge_options,
+            **{k: given for k, given in own.items() if given},
+        }
         assert items is not None  # there are texts unless there are judgments
         if self.cost:
             described, settings = configured(judge, options)
@@ -196,7 +175,7 @@ class AuditOptions:
             n_prompts=self.n_prompts,
             max_calls=self.max_calls,
             max_cost=self.max_cost,
-            options={**self.option, **self._own_prompt},
+            options={**self._judge_options, **self._own_prompt},
             **self._how,
         )
 
@@ -243,7 +222,7 @@ class AuditOptions:
 
     def _columns(self) -> tuple[dict[str, str], dict[str, str]]:
         """Tell the columns' names of the texts from those of the judgments."""
-        named = dict(self.columns)
+        named = self._renamed
         if not (self.path and self.judgments and named):
             return (named if self.path and not self.judgments else {}), named
         scored, known = (table_of(path)[0] for path in (self.judgments, self.path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +14,9 @@ from rubricnb.auditing.rows import mean_row, new_row
 from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.reads import FloatArray, item_means
+from rubricnb.core.estimates.reads import item_means
 from rubricnb.core.estimates.reasons import Reason
+from rubricnb.core.support.types import FloatArray, Row
 from rubricnb.corrections.raters import shift_of_systems
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 
@@ -81,7 +81,7 @@ _SIDES = ("this audit", "the other")
 
 def _drift(
     name: str, question: str, then: pd.Series, now: pd.Series, looks: int = 1
-) -> dict[str, Any]:
+) -> Row:
     """A row about the mean difference of two audits, text by text."""
     means = {"a": then.mean(), "b": now.mean()}
     row = mean_row(f"drift_{name}", question, now - then, looks=looks, **means)
@@ -89,9 +89,7 @@ def _drift(
     return row
 
 
-def _agreement_rows(
-    then: pd.Series, now: pd.Series, human: pd.Series
-) -> list[dict[str, Any]]:
+def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> list[Row]:
     """Rows about the difference of the agreements with people, over the same texts."""
     sides = {"human": human, "then": then, "now": now}
     both = where_both_vary(pd.concat(sides, axis=1))
@@ -116,9 +114,7 @@ def _agreement_rows(
     return rows
 
 
-def _systems(
-    system: pd.Series | None, then: pd.Series, now: pd.Series
-) -> list[dict[str, Any]]:
+def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> list[Row]:
     """Differences of the systems' rankings and means, and of a further system's."""
     if system is None or system.nunique() < 3:
         return []
@@ -151,7 +147,7 @@ _NO_CONDITION = (
 )
 
 
-def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any]:
+def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> Row:
     """How many more answers differ between two audits than within one.
 
     Of an item this is on average ½ Σ (p − q)² of its two distributions of answers: 0

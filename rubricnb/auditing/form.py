@@ -15,8 +15,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from rubricnb.auditing.command import AuditOptions
-from rubricnb.auditing.options import in_options, named_values
+from rubricnb.auditing.command import AuditCommand
+from rubricnb.auditing.options import in_options
 from rubricnb.core.support.shown import one_line
 
 FILES = ("judgments", "path", "rubric")
@@ -78,7 +78,7 @@ def audit_form(folder: str | Path, fields: str) -> str:
     return json.dumps(answer)
 
 
-def _options(folder: Path, fields: Mapping[str, str]) -> AuditOptions:
+def _options(folder: Path, fields: Mapping[str, str]) -> AuditCommand:
     """Read the fields as the command reads its options."""
     typed = {name: text.strip() for name, text in fields.items()}
     judgments, path, rubric = (next(folder.glob(f"{n}/*"), None) for n in FILES)
@@ -87,14 +87,13 @@ def _options(folder: Path, fields: Mapping[str, str]) -> AuditOptions:
     scale = _numbers("scale", typed.get("scale", ""))
     if scale and len(scale) != 2:
         raise ValueError("--scale is the lowest and the highest score, such as 1 5")
-    columns = typed.get("columns", "")
-    return AuditOptions(
+    return AuditCommand(
         judgments=judgments,
         path=path,
         rubric=rubric,
         judge=typed.get("judge", ""),
         scale=(scale[0], scale[1]) if scale else None,
-        columns=named_values(columns.split(",") if columns else None, "columns"),
+        columns=typed.get("columns", ""),
         scores=typed.get("scores", ""),
         failed=_numbers("failed", typed.get("failed", "")) or None,
         parser=typed.get("parser", ""),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -13,12 +11,13 @@ from rubricnb.auditing.rows import new_row, p_mostly_changed
 from rubricnb.auditing.terms import MEASURES
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.losses import left_out
-from rubricnb.core.estimates.reads import FloatArray, matched
+from rubricnb.core.estimates.reads import matched
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.support.naming import truth_of
+from rubricnb.core.support.types import FloatArray, Row
 
 
-def halo_rows(answers: Answers) -> list[dict[str, Any]]:
+def halo_rows(answers: Answers) -> list[Row]:
     """More texts with one score on all criteria than a rater gives, beyond chance.
 
     Chance: the same shares of scores on every criterion, but independent criteria.

@@ -42,12 +42,13 @@ from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.losses import are_closed, losses_of
 from rubricnb.core.estimates.reasons import Reason, Reasons, without
 from rubricnb.core.support.naming import check_answered, condition_names
+from rubricnb.core.support.types import Row
 from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.position import position_sizes
 from rubricnb.statistics.scoring_bias import stability
 
 
-def parsed_row(status: pd.Series, unread: Reasons = ()) -> dict[str, Any]:
+def parsed_row(status: pd.Series, unread: Reasons = ()) -> Row:
     """Share of answers with a score, and the commonest reason for one without.
 
     `unread`: texts that the judge did not read to their end.
@@ -61,9 +62,7 @@ def parsed_row(status: pd.Series, unread: Reasons = ()) -> dict[str, Any]:
     )
 
 
-def on_each_criterion(
-    ask: Callable[..., list[dict[str, Any]]], answers: Answers
-) -> list[dict[str, Any]]:
+def on_each_criterion(ask: Callable[..., list[Row]], answers: Answers) -> list[Row]:
     """Rows about all criteria together and, if there are several, about each."""
     rows = ask(answers)
     for name, own in answers.criteria.items():
@@ -74,7 +73,7 @@ def on_each_criterion(
     return rows
 
 
-def discrimination_rows(answers: Answers) -> list[dict[str, Any]]:
+def discrimination_rows(answers: Answers) -> list[Row]:
     """Correlation of two answers about a text: to a prompt, and to a reworded one.
 
     The pairs are an item's first answer and each of its answers to other prompts. So r
@@ -151,7 +150,7 @@ def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
     return reads.assign(prompt=own.ngroup())
 
 
-def noise_rows(answers: Answers) -> list[dict[str, Any]]:
+def noise_rows(answers: Answers) -> list[Row]:
     """Share of scores that change although nothing relevant changed."""
     names = {"edits": "neutral edits", "reask": "asked again"}
     looks = {"edits": answers.looks}  # repeats are of the plain prompt: one look
@@ -173,7 +172,7 @@ def noise_rows(answers: Answers) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def moved_rows(answers: Answers) -> list[dict[str, Any]]:
+def moved_rows(answers: Answers) -> list[Row]:
     """How far an order, a label or a reference moves scores, beyond neutral edits."""
     judgments, cells, looks = answers.judgments, answers.cells, answers.looks
     moves = {
@@ -205,7 +204,7 @@ def _moved(
     reads_of: Mapping[str, pd.DataFrame],
     moves: Mapping[str, str],
     base: pd.DataFrame | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Rows about these conditions against the plain one, or against reads `base`."""
     rows, looks = [], answers.looks
     if reads_of:
@@ -236,7 +235,7 @@ def _moved(
     return rows
 
 
-def _pulled(judgments: pd.DataFrame, looks: int) -> list[dict[str, Any]]:
+def _pulled(judgments: pd.DataFrame, looks: int) -> list[Row]:
     """How far scores follow the reference's: the highest against the lowest."""
     top = judgments["top"].iloc[0]
     names = {
@@ -259,7 +258,7 @@ def _pulled(judgments: pd.DataFrame, looks: int) -> list[dict[str, Any]]:
     return [row | {"flips": share_changed(one, two).mean()}]
 
 
-def position_rows(answers: Answers) -> list[dict[str, Any]]:
+def position_rows(answers: Answers) -> list[Row]:
     """The position with the share farthest from even, and the shares of all."""
     rotated = answers.rotated
     if rotated.empty:
@@ -325,7 +324,7 @@ def _matters_with_lost(bias: Mapping[str, Any], n: int) -> bool:
     )
 
 
-def criteria_rows(answers: Answers) -> list[dict[str, Any]]:
+def criteria_rows(answers: Answers) -> list[Row]:
     """How far the position of a criterion moves its scores: its best minus its worst.
 
     Scores, not expected scores: at later positions the probabilities are read after the

@@ -21,15 +21,16 @@ from rubricnb.auditing.terms import (
 from rubricnb.auditing.verdicts import correlation_verdict
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.reads import FloatArray, matched
+from rubricnb.core.estimates.reads import matched
 from rubricnb.core.estimates.reasons import Reason, Why, collect, without
+from rubricnb.core.support.types import FloatArray, Row
 from rubricnb.corrections.raters import judge_bias, system_agreement
 from rubricnb.statistics.human_agreement import linear_agreement
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.weighting import overall
 
 
-def people_rows(answers: Answers) -> list[dict[str, Any]]:
+def people_rows(answers: Answers) -> list[Row]:
     """Agreement in rank and level: the mean over the criteria that have an r."""
     cells, given = answers.cells[[PLAIN, "human"]], answers.rated
     if cells.dropna().empty:
@@ -71,9 +72,7 @@ def people_rows(answers: Answers) -> list[dict[str, Any]]:
     return rows
 
 
-def _bias(
-    answers: Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]
-) -> dict[str, Any]:
+def _bias(answers: Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]) -> Row:
     """Mean score minus mean rating; unknown if `ranks`, the agreement, is reversed."""
     compared = judge_bias(**answers.rated).iloc[0]
     bias = Estimate(compared["bias"], **compared[[*inference.PARTS]])
@@ -132,7 +131,7 @@ def _of_one_read(reads: pd.DataFrame, r: float) -> Reason | None:
     return Reason("mean_of_reads", n=n, r=words.number(single.value))
 
 
-def systems_rows(answers: Answers) -> list[dict[str, Any]]:
+def systems_rows(answers: Answers) -> list[Row]:
     """Whether it ranks systems as people do, where people see a difference."""
     rated = answers.cells[[PLAIN, "human"]].dropna()["human"]
     if rated.empty or "candidate" not in answers.items:
@@ -153,7 +152,7 @@ def systems_rows(answers: Answers) -> list[dict[str, Any]]:
     return [row]
 
 
-def overall_rows(answers: Answers) -> list[dict[str, Any]]:
+def overall_rows(answers: Answers) -> list[Row]:
     """Agreement of the overall score, for rated criteria whose rubric has a weight."""
     items = answers.items
     if "human" not in items or "weight" not in getattr(items, "rubrics", ()):

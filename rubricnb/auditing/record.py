@@ -31,6 +31,7 @@ from rubricnb.auditing.terms import (
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
+from rubricnb.core.support.types import Row
 from rubricnb.files.outputs import check_outputs, replace_texts
 
 SCHEMA = "rubricnb-audit/1"
@@ -90,12 +91,12 @@ class Audit:
     judge: str
     identity: str
     asked: float
-    design: dict[str, Any]
+    design: Row
     status: dict[str, int]
     rows: pd.DataFrame
     unseen: dict[str, str]
     cells: pd.DataFrame
-    charts: dict[str, Any]
+    charts: Row
     parts: dict[str, dict[str, str]]
 
     @cached_property

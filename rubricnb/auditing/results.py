@@ -34,6 +34,7 @@ from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reads import Value, matched
 from rubricnb.core.support.naming import check_answered, truth_of
+from rubricnb.core.support.types import Row
 from rubricnb.engines.doubts import server_doubts
 
 
@@ -97,8 +98,8 @@ def findings(
 
 
 def _rows(
-    single: Answers, together: Sequence[Answers], parsed: dict[str, Any]
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    single: Answers, together: Sequence[Answers], parsed: Row
+) -> tuple[list[Row], dict[str, str]]:
     """Rows of all questions, and measure → why these scores cannot answer it."""
     rows = [
         parsed,
@@ -128,7 +129,7 @@ def _effective_clusters(answers: Answers) -> float:
     return inference.effective_clusters(clusters)
 
 
-def _design(answers: Answers, n_judgments: int) -> dict[str, Any]:
+def _design(answers: Answers, n_judgments: int) -> Row:
     """What was asked about, and on which scale."""
     judgments, cells = answers.judgments, answers.cells
     span, step = span_and_step(judgments)
@@ -149,7 +150,7 @@ def _design(answers: Answers, n_judgments: int) -> dict[str, Any]:
     }
 
 
-def _charts(answers: Answers, step: float) -> dict[str, Any]:
+def _charts(answers: Answers, step: float) -> Row:
     """Shares of the scores by condition, bias by level of the rating, and ties."""
     scores = answers.judgments[answers.judgments["design"] != "balanced"]
     if answers.looks > 1:  # the others were not asked in every way
@@ -185,14 +186,14 @@ def _every_item(answers: Answers) -> pd.DataFrame:
     return cells
 
 
-def _by_rating(cells: pd.DataFrame, step: float) -> dict[str, Any]:
+def _by_rating(cells: pd.DataFrame, step: float) -> Row:
     """Mean score minus rating at each level of the ratings, from the lowest."""
     gap = (cells[PLAIN] - cells["human"]).dropna()
     levels = gap.groupby(rounded(cells["human"][gap.index], step))
     return {f"{level:g}": _estimate("bias", gaps) for level, gaps in levels}
 
 
-def _ties(cells: pd.DataFrame, step: float) -> dict[str, Any]:
+def _ties(cells: pd.DataFrame, step: float) -> Row:
     """Share of pairs of texts of a cluster, on one criterion, that get the same score.
 
     Pairs are counted, not listed: n texts make n (n − 1) / 2, and a cluster may have
@@ -210,9 +211,7 @@ def _n_pairs(n: pd.Series) -> pd.Series:
     return n * (n - 1) // 2
 
 
-def _estimate(
-    measure: str, values: pd.Series, *bounds: Any, **more: Any
-) -> dict[str, Any]:
+def _estimate(measure: str, values: pd.Series, *bounds: Any, **more: Any) -> Row:
     """Return a mean with a 95 % cluster interval; None for unknown numbers."""
     row = mean_row(measure, "", values, *bounds, **more)
     found = {name: row[name] for name in ("effect", "low", "high", "n_clusters")}

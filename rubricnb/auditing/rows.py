@@ -17,6 +17,7 @@ from rubricnb.auditing.terms import ALPHA, MARGINS, MEASURES
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.reasons import Reason, Why, collect, without
+from rubricnb.core.support.types import Row
 
 
 def new_row(
@@ -26,7 +27,7 @@ def new_row(
     found: Estimate | float,
     why: Why = None,
     **more: Any,
-) -> dict[str, Any]:
+) -> Row:
     """An estimate as a row of an audit; only effects are tested against 0."""
     found = found if isinstance(found, Estimate) else Estimate(found)
     one = Reason("one_cluster") if n_clusters == 1 else None
@@ -51,7 +52,7 @@ def mean_row(
     weight: pd.Series | None = None,
     looks: int = 1,
     **more: Any,
-) -> dict[str, Any]:
+) -> Row:
     """A row about the mean of items, with its interval and both tests."""
     values = values.dropna()
     cluster = values.index.get_level_values("cluster_id")
@@ -85,7 +86,7 @@ def correlation_row(
     ends: Sequence[float],
     why: Why = None,
     looks: int = 1,
-) -> dict[str, Any]:
+) -> Row:
     """A row about a correlation; a perfect one is bounded by its n clusters."""
     low, high = ends
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
@@ -95,7 +96,7 @@ def correlation_row(
     return new_row(measure, question, n, estimate, why=why, looks=looks)
 
 
-def with_sign_test(row: dict[str, Any]) -> dict[str, Any]:
+def with_sign_test(row: Row) -> Row:
     """A sign test, where all texts moved alike."""
     if row["n_clusters"] == 0:
         return row | {"codes": (Reason("no_common_text"),)}

@@ -29,7 +29,7 @@ from rubricnb.core.plan import with_readout
 from rubricnb.core.prices import Budget
 from rubricnb.core.rendering import askable
 from rubricnb.core.run import run
-from rubricnb.core.store import Store, open_store
+from rubricnb.core.store import StoreLike, open_store
 from rubricnb.core.support.naming import check_answered
 from rubricnb.files.elsewhere import judgments as judgments_from
 from rubricnb.statistics.scoring_bias import BASELINE
@@ -48,7 +48,7 @@ def audit(
     against: Audit | str | Path | None = None,
     force: bool = False,
     looks: int = 2,
-    store: Store | str | Path | None = None,
+    store: StoreLike = None,
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
@@ -167,7 +167,7 @@ def _of_judge(
     items: Items,
     few: Items,
     before: Audit | None,
-    store: Store | str | Path | None,
+    store: StoreLike,
     budget: Budget,
     looks: int,
     on_cost: Callable[[pd.DataFrame], None] | None,
@@ -230,7 +230,7 @@ def _asked(
     return done
 
 
-def _again(before: Audit, store: Store | str | Path | None) -> int:
+def _again(before: Audit, store: StoreLike) -> int:
     """Return the run that asks an earlier audit again: within a day, the same one."""
     with open_store(store) as kept:
         return kept.run_begun(f"again, after {before.judge} {before.asked!r}", _DAY)

@@ -16,6 +16,7 @@ from rubricnb.core.frames import Items
 from rubricnb.core.judge import configured
 from rubricnb.core.run import run
 from rubricnb.core.support.folders import results_folder
+from rubricnb.core.support.types import Mask
 from rubricnb.sets.catalogue import load
 from rubricnb.sets.identities import recompute
 from rubricnb.sets.papers import check_paper_judge, claims, paper_judges, verdicts
@@ -270,7 +271,7 @@ def recorded_tables(prefix: str) -> dict[str, pd.DataFrame]:
 
 
 def jackknifed(
-    estimate: Callable[[NDArray[np.bool_]], float], cluster: NDArray[Any]
+    estimate: Callable[[Mask], float], cluster: NDArray[Any]
 ) -> tuple[float, float, float]:
     """Return an estimate and its 95 % interval from leaving out every cluster in turn.
 

@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.core.support.extras import not_installed
+from rubricnb.core.support.types import FloatArray
 
 try:
     import matplotlib.pyplot as plt
@@ -415,7 +416,7 @@ def curves(table: pd.DataFrame, ax: Axes) -> list[tuple[float, str, Any]]:
     return line_ends
 
 
-def reach(table: pd.DataFrame, value: str) -> NDArray[np.float64] | None:
+def reach(table: pd.DataFrame, value: str) -> FloatArray | None:
     """Return the distances of ``{value}_low`` and ``_high`` from `value`, or None.
 
     It is 0 where an end is not known.

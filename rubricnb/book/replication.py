@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from rubricnb.core.estimates.intervals import (
 )
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
 from rubricnb.core.results import results_folder
+from rubricnb.core.support.types import Row
 from rubricnb.sets.papers import VERDICTS
 from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.human_agreement import strategy_contrast
@@ -130,7 +131,7 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
             raise ValueError(f"no balanced reads of {several}")
         return reads
 
-    measures: dict[str, Callable[[], dict[str, Any]]] = {
+    measures: dict[str, Callable[[], Row]] = {
         "position": lambda: _position(balanced(rubric)),
         "first": lambda: _first(balanced(rubric)),
         "descending": lambda: _descending(balanced(rubric)),
@@ -142,7 +143,7 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def measured(
-    measures: dict[str, Callable[[], dict[str, Any]]], answers: pd.DataFrame
+    measures: dict[str, Callable[[], Row]], answers: pd.DataFrame
 ) -> pd.DataFrame:
     """Measure findings on one judge's answers about one dataset, with verdicts."""
     who = {name: _only(answers, name) for name in ("judge", "dataset")}
@@ -212,7 +213,7 @@ def _only(frame: pd.DataFrame, column: str) -> str:
     return str(names[0])
 
 
-def _position(balanced: pd.DataFrame) -> dict[str, Any]:
+def _position(balanced: pd.DataFrame) -> Row:
     row = position_bias(balanced).iloc[0]
     v = [
         np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0))
@@ -221,14 +222,14 @@ def _position(balanced: pd.DataFrame) -> dict[str, Any]:
     return _found(row, v, "V", row.p_within, row.p_equivalent)
 
 
-def _first(balanced: pd.DataFrame) -> dict[str, Any]:
+def _first(balanced: pd.DataFrame) -> Row:
     row, even = position_bias(balanced).iloc[0], 1 / int(balanced["n_options"].iloc[0])
     points = [100 * (row[f"share_1{end}"] - even) for end in ("", "_low", "_high")]
     beyond = t_estimate(row.share_1 - even, row.share_1_se, row.share_1_df)
     return _found(row, points, "percentage points", beyond.p)
 
 
-def _descending(balanced: pd.DataFrame) -> dict[str, Any]:
+def _descending(balanced: pd.DataFrame) -> Row:
     row = order_effect(balanced).iloc[0]
     name = "ascending_minus_descending"
     shift = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
@@ -237,14 +238,14 @@ def _descending(balanced: pd.DataFrame) -> dict[str, Any]:
     return _found(row, shift, "score points", row[f"{name}_p"], equal)
 
 
-def _agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> dict[str, Any]:
+def _agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> Row:
     if "human" not in items:
         raise ValueError("people have not rated these items")
     row = strategy_contrast(judgments, items, "balanced", "fixed").iloc[0]
     return _found(row, [row.delta_r, row.low, row.high], "r", row.p, row.p_equivalent)
 
 
-def _reversal(judgments: pd.DataFrame) -> dict[str, Any]:
+def _reversal(judgments: pd.DataFrame) -> Row:
     effects = reversal_effect(judgments).rename(columns={"n_prompts": "n_items"})
     row = effects[
         (effects["measure"] == "flip_strict") & (effects["control"] == "fixed")
@@ -253,7 +254,7 @@ def _reversal(judgments: pd.DataFrame) -> dict[str, Any]:
     return _found(row, points, "percentage points", row.p, row.p_equivalent)
 
 
-def _criteria(balanced: pd.DataFrame) -> dict[str, Any]:
+def _criteria(balanced: pd.DataFrame) -> Row:
     rows = criterion_order(balanced).rename(columns={"n_blocks": "n_items"})
     p = rows["p_within_adjusted"].min()  # Simes: some criterion is moved
     if pd.isna(p):
@@ -271,7 +272,7 @@ def _found(
     unit: str,
     p: float,
     p_equivalent: float = np.nan,
-) -> dict[str, Any]:
+) -> Row:
     """What a statistic's row says of a finding: the estimate, then its interval.
 
     No verdict where the items that it lost could turn the sign, or are more than a

@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
-from rubricnb.auditing.options import in_options, named_values
+from rubricnb.auditing.options import AuditOptions, in_options, named_values
 from rubricnb.core.support.settings import yaml_value
 from rubricnb.core.support.shown import showing
 from rubricnb.files.outputs import check_outputs
@@ -21,7 +22,7 @@ app = typer.Typer(
 )
 
 
-_PAGE, _BUNDLE = Path("audit.html"), Path("my_bundle.json")
+_BUNDLE = Path("my_bundle.json")
 JudgeOptions = Annotated[
     list[str] | None,
     typer.Option(
@@ -176,121 +177,7 @@ def read(
         found.result()
 
 
-@app.command()
-def audit(
-    judge: Annotated[
-        str, typer.Option(help="Judge to audit: embedded, openai:MODEL, …")
-    ] = "",
-    data: Annotated[
-        str, typer.Option(help="Dataset; default: minibench, or the file in --path.")
-    ] = "",
-    path: Annotated[Path | None, typer.Option(help="Your file of texts.")] = None,
-    rubric: Annotated[Path | None, typer.Option(help="Your file of rubrics.")] = None,
-    judgments: Annotated[
-        Path | None,
-        typer.Option(help="File of scores made elsewhere; no judge is asked."),
-    ] = None,
-    scale: Annotated[
-        tuple[float, float] | None, typer.Option(help="Scale of --judgments.")
-    ] = None,
-    columns: Annotated[
-        str,
-        typer.Option(
-            help="Rename columns of --judgments or --path: value=score,traceId=item_id."
-        ),
-    ] = "",
-    scores: Annotated[
-        str,
-        typer.Option(
-            help="Score columns of --judgments, one per criterion: kind,useful."
-        ),
-    ] = "",
-    failed: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="Number for a missing score or rating in --judgments; may be repeated."
-        ),
-    ] = None,
-    reading: Annotated[
-        Path | None, typer.Option(help="What the file means (python -m rubricnb read).")
-    ] = None,
-    decide: Annotated[
-        list[str] | None,
-        typer.Option("--as", help="Answer a question about it: 'COLUMN KEY: VALUE'."),
-    ] = None,
-    n_prompts: Annotated[
-        int | None, typer.Option(help="Draw this many prompts (clusters).")
-    ] = None,
-    n_items: Annotated[
-        int | None,
-        typer.Option(
-            help="Draw this many items: whole texts, one of each prompt first."
-        ),
-    ] = None,
-    template: Annotated[
-        str, typer.Option(help="File of your own prompt (Jinja).")
-    ] = "",
-    parser: Annotated[
-        str,
-        typer.Option(
-            help="How to find the score: json, json:KEY or a regular expression."
-        ),
-    ] = "",
-    option: JudgeOptions = None,
-    readout: Annotated[
-        str | None,
-        typer.Option(help="How to read scores: auto, feedback, score or logprobs."),
-    ] = None,
-    temperature: Annotated[
-        float | None, typer.Option(help="Sampling temperature.")
-    ] = None,
-    compare: Annotated[
-        tuple[str, str] | None, typer.Option(help="Two sides to compare; see above.")
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option(help="An earlier audit.json, to test for drift.")
-    ] = None,
-    fail_on: Annotated[
-        str | None,
-        typer.Option(
-            help="Exit 3 on 'order>0.2,agreement<0.5' (--compare: of the second)."
-        ),
-    ] = None,
-    datasheet: Annotated[
-        Path | None, typer.Option(help="Page to write a datasheet to.")
-    ] = None,
-    check: Annotated[
-        Path | None, typer.Option(help="Datasheet (.json) to check; no judge is asked.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the numbers as JSON.")
-    ] = False,
-    output: Annotated[
-        Path, typer.Option(help="Page to write; the numbers go beside it as .json.")
-    ] = _PAGE,
-    force: Annotated[
-        bool, typer.Option("--force", help="Run even with too few prompts.")
-    ] = False,
-    looks: Annotated[
-        int,
-        typer.Option(
-            help="1: ask everything about every text. 2: only what is open then."
-        ),
-    ] = 2,
-    cost: Annotated[
-        bool, typer.Option("--cost", help="Only say what it would cost.")
-    ] = False,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Stop at this cost, in US dollars.")
-    ] = None,
-    max_calls: Annotated[
-        int | None, typer.Option(help="Stop after this many requests.")
-    ] = None,
-    price: Annotated[
-        tuple[float, float, float] | None,
-        typer.Option(help="US dollars per million tokens: input, cached, output."),
-    ] = None,
-) -> None:
+def audit(**given: Any) -> None:
     """Audit a judge: is it any good, and what moves it? One page. Resumes when stopped.
 
     --compare takes two judges, two templates (with --judge), two judges or templates
@@ -299,49 +186,33 @@ def audit(
     3 if --fail-on says so, if every text gets the same score or if --check finds a
     change; with 1 on an error.
     """
-    from rubricnb.auditing.command import AuditOptions
+    from rubricnb.auditing.command import AuditCommand
 
-    with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
-        given = AuditOptions(
-            judge=judge,
-            data=data,
-            path=path,
-            rubric=rubric,
-            judgments=judgments,
-            reading=reading,
-            decide=decide,
-            scale=scale,
-            columns=named_values(columns.split(",") if columns else None, "columns"),
-            scores=scores,
-            failed=failed,
-            n_prompts=n_prompts,
-            n_items=n_items,
-            template=template,
-            parser=parser,
-            option=named_values(option),
-            readout=readout,
-            temperature=temperature,
-            compare=compare,
-            against=against,
-            fail_on=fail_on,
-            datasheet=datasheet,
-            check=check,
-            output=output,
-            force=force,
-            looks=looks,
-            cost=cost,
-            max_cost=max_cost,
-            max_calls=max_calls,
-            price=price,
-        )
-        done, failures = _audited(given)
+    options = AuditCommand(**given)
+    with errors(), redirect_stdout(sys.stderr) if options.json else nullcontext():
+        done, failures = _audited(options)
     with errors():
-        if as_json and done:
+        if options.json and done:
             typer.echo(done[-1].to_json())
-        failures += done[-1].failures(fail_on) if done else []
+        failures += done[-1].failures(options.fail_on) if done else []
         if failures:
             typer.echo(f"failed: {'; '.join(failures)}", err=True)
             raise typer.Exit(3)
+
+
+def _typed(field: Parameter) -> Parameter:
+    """Return an option of the command for a field of `AuditOptions`."""
+    kind, said = get_args(field.annotation)
+    names = _NAMES.get(field.name, [f"--{field.name.replace('_', '-')}"])
+    metavar = "NAME=VALUE" if field.name == "option" else None
+    option = typer.Option(field.default, *names, help=said, metavar=metavar)
+    return field.replace(annotation=kind, default=option)
+
+
+_NAMES = {"decide": ["--as"], "option": ["--option", "-o"]}
+_FIELDS = [*map(_typed, signature(AuditOptions).parameters.values())]
+audit.__signature__ = Signature(_FIELDS)  # type: ignore[attr-defined]
+app.command()(audit)
 
 
 def _audited(given: Any) -> tuple[list[Any], list[str]]:

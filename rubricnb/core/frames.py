@@ -19,12 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubricnb.core.permutation import code
 from rubricnb.core.support.counting import binned
-
-IntArray = NDArray[np.int64]
+from rubricnb.core.support.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -252,7 +251,7 @@ class Scales(NamedTuple):
 
     which: IntArray
     """Per item, the number of its scale, from 0."""
-    scores: list[NDArray[np.float64]]
+    scores: list[FloatArray]
     """Per scale, its scores, ascending."""
 
 
@@ -285,6 +284,6 @@ def level_labels(rubrics: pd.DataFrame) -> pd.Series:
     return rubrics["label"].fillna(numbers) if "label" in rubrics else numbers
 
 
-def scale_with(scale: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def scale_with(scale: FloatArray, n: int) -> FloatArray:
     """Return the scores of a scale that is shown with n options."""
     return scale if len(scale) == n else scale[0] + np.arange(n)

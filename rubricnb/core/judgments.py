@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import mul
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ import pandas as pd
 from rubricnb.core.contract import Engine, Reply, Request
 from rubricnb.core.frames import JUDGMENTS, STATUSES, Requests, score_dtype
 from rubricnb.core.readout import read
+from rubricnb.core.support.types import Row
 
 EXAMPLE = 200  # characters of an answer's end, where a score would be
 _ROWS = (
@@ -33,7 +33,7 @@ class Rows:
         self.probabilities = [
             f"probability_{p + 1}" for p in range(requests["n_options"].max())
         ]
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[Row] = []
         self.packed: list[pd.DataFrame] = []
         self.example = ""
 
@@ -95,7 +95,7 @@ class Rows:
         )
         return typed(out)
 
-    def _facts(self, out: pd.DataFrame) -> dict[str, Any]:
+    def _facts(self, out: pd.DataFrame) -> Row:
         """What the items say about the judgments: columns by name."""
         items = self.requests.source
         by = "text_id" if self.several else "item_id"
@@ -128,7 +128,7 @@ def join(requests: Requests, known: pd.DataFrame, live: pd.DataFrame) -> pd.Data
     )
 
 
-def dtypes_of(names: Iterable[str]) -> dict[str, Any]:
+def dtypes_of(names: Iterable[str]) -> Row:
     """Return the contract's dtype of each column of judgments that it has."""
     return {name: c.dtype for c in JUDGMENTS for name in names if c.matches(str(name))}
 

@@ -19,6 +19,8 @@ from functools import cache, lru_cache
 from numbers import Number
 from typing import Any, NamedTuple, TypeAlias
 
+from rubricnb.core.support.types import Json
+
 _QUOTED_CHARS = 24
 """A score is a quotation if this many characters around it
 are in the prompt as well.
@@ -78,13 +80,13 @@ class JsonParser:
 
     key: str = "score"
 
-    def __call__(self, text: str, prompt: str = "") -> dict[str, Any]:
+    def __call__(self, text: str, prompt: str = "") -> Json:
         """Return the entries of a text's objects, and the score under an empty name.
 
         Later entries count; an object that repeats the prompt does not.
         """
-        found: dict[str, Any] = {}
-        named: dict[str, Any] = {}
+        found: Json = {}
+        named: Json = {}
         for one in _own_objects(text, prompt, self.key.casefold()):
             self._collect(one, found, named)
         key = self.key.casefold()
@@ -98,9 +100,9 @@ class JsonParser:
 
     def _collect(
         self,
-        one: dict[str, Any],
-        found: dict[str, Any],
-        named: dict[str, Any],
+        one: Json,
+        found: Json,
+        named: Json,
         in_list: bool = False,
     ) -> None:
         """Add an object's entries, and its score if it names its criterion.
@@ -201,7 +203,7 @@ def label_of(value: Any, choices: tuple[str, ...]) -> Label | None:
     return _label_at(_plain(str(value)), 0, choices)
 
 
-def labels_found(parser: Parser, text: str, prompt: str) -> dict[str, Any]:
+def labels_found(parser: Parser, text: str, prompt: str) -> Json:
     """Return a parser's labels by criterion, in lower case; empty: none is named."""
     if isinstance(parser, re.Pattern):
         return _matches(parser, text, prompt)
@@ -477,7 +479,7 @@ _TOKEN = re.compile(
 _DECODER = json.JSONDecoder(strict=False)  # models break lines within strings
 
 
-def _own_objects(text: str, prompt: str, key: str) -> list[dict[str, Any]]:
+def _own_objects(text: str, prompt: str, key: str) -> list[Json]:
     """The JSON objects of an answer that do not repeat one of the prompt."""
     places = list(_objects(text))
     objects = [
@@ -513,16 +515,16 @@ def _is_between_quotes(text: str, start: int, end: int) -> bool:
 _QUOTES = "\"'“”„‘’«»「」『』"
 
 
-def _has_words(one: dict[str, Any]) -> bool:
+def _has_words(one: Json) -> bool:
     return len(one) > 1 and any(isinstance(value, str) for value in one.values())
 
 
-def _plainly(one: dict[str, Any]) -> dict[str, str]:
+def _plainly(one: Json) -> dict[str, str]:
     """An object's entries as text, whatever their spacing."""
     return {name: _collapsed(str(value)) for name, value in _folded(one).items()}
 
 
-def _folded(one: dict[str, Any]) -> dict[str, Any]:
+def _folded(one: Json) -> Json:
     return {name.casefold(): value for name, value in one.items()}
 
 
@@ -531,7 +533,7 @@ def _prompt_objects(prompt: str) -> list[dict[str, str]]:
     return [_plainly(one) for _, _, one in _objects(prompt)]
 
 
-def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+def _objects(text: str) -> Iterator[tuple[int, int, Json]]:
     """Every JSON object in a text that does not lie in another one, with its place."""
     end = 0
     for brace in re.finditer(r"\{(?=\s*[\"}])", text):

@@ -15,12 +15,11 @@ from math import factorial
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubricnb.core.support.hashing import hash64, mix64
+from rubricnb.core.support.types import FloatArray, IntArray
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 DesignName = Literal[
     "balanced",
     "williams",

@@ -21,12 +21,13 @@ from rubricnb.core.frames import (
     scale_with,
     scales_of,
 )
-from rubricnb.core.permutation import Design, FloatArray, IntArray, code, decode
+from rubricnb.core.permutation import Design, code, decode
 from rubricnb.core.prompts.labels import LABELS, MOST_LEVELS, labels_of
 from rubricnb.core.prompts.render import LAYOUTS, TEMPLATES, takes_edits
 from rubricnb.core.rubrics import check_length, in_wording
 from rubricnb.core.support.counting import repeated
 from rubricnb.core.support.hashing import UInt64Array, hash64, mix64
+from rubricnb.core.support.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rubricnb.core.judge import Judge

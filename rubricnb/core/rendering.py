@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rubricnb.core.contract import Engine, Message, Request
 from rubricnb.core.frames import Items, Requests, level_labels, scales_of
@@ -23,6 +22,7 @@ from rubricnb.core.prompts.render import PLACEBO_EDITS
 from rubricnb.core.rubrics import in_wording, resample
 from rubricnb.core.sharing import IntArray, walk
 from rubricnb.core.support.hashing import hash64, mix64
+from rubricnb.core.support.types import FloatArray
 
 if TYPE_CHECKING:
     from rubricnb.core.judge import Judge
@@ -284,7 +284,7 @@ def rubric_texts(rubrics: pd.DataFrame) -> dict[str, Wording]:
     }
 
 
-def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
+def option_quality(items: pd.DataFrame, n_options: int) -> FloatArray:
     """Human ratings of items on a scale of 1 to n."""
     quality = np.full(len(items), np.nan)
     if "human" in items:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 
@@ -25,7 +24,7 @@ from rubricnb.core.prices import Budget
 from rubricnb.core.rendering import inert_for, key_of, rendered
 from rubricnb.core.results import recorded_judgments
 from rubricnb.core.session import RunInterrupted, Session
-from rubricnb.core.store import Store, open_store
+from rubricnb.core.store import StoreLike, open_store
 
 __all__ = ["RunInterrupted", "ask", "rendered", "run"]
 
@@ -33,7 +32,7 @@ __all__ = ["RunInterrupted", "ask", "rendered", "run"]
 def run(
     requests: Requests,
     judge: JudgeLike,
-    store: Store | str | Path | None = None,
+    store: StoreLike = None,
     fresh: bool | float = False,
     max_calls: int | None = None,
     max_cost: float | None = None,
@@ -183,7 +182,7 @@ def _instead(
 def ask(
     requests: Sequence[Request],
     judge: JudgeLike,
-    store: Store | str | Path | None = None,
+    store: StoreLike = None,
     fresh: bool | float = False,
     budget: Budget | None = None,
 ) -> list[Reply]:

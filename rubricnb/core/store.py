@@ -37,7 +37,7 @@ from contextlib import (
 )
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from platformdirs import user_cache_path
 
@@ -446,7 +446,10 @@ def new_run() -> int:
     return 2 + secrets.randbelow(LAST_RUN - 2)  # not 1, which is True
 
 
-def open_store(store: Store | str | Path | None) -> AbstractContextManager[Store]:
+StoreLike: TypeAlias = Store | str | Path | None
+
+
+def open_store(store: StoreLike) -> AbstractContextManager[Store]:
     """Open the store of a path, and close it in the end; a given one stays open."""
     return nullcontext(store) if isinstance(store, Store) else Store(store)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rubricnb.core.frames import Items, conform, refuse
 from rubricnb.core.support.spelling import nearest
+from rubricnb.core.support.types import FloatArray
 
 
 def check_items(
@@ -162,7 +162,7 @@ def check_known(values: pd.Series, known: Iterable[str], what: str) -> None:
 
 
 def _check_ratings(
-    items: pd.DataFrame, column: str, ends: NDArray[np.float64], allow_missing: bool
+    items: pd.DataFrame, column: str, ends: FloatArray, allow_missing: bool
 ) -> None:
     # A criterion of a dataset that nobody rated has no ratings;
     # one that was rated has a gap.

@@ -6,15 +6,16 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Value
+from rubricnb.core.estimates.reads import By, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, collect
+from rubricnb.core.support.types import FloatArray, IntArray, Row
 from rubricnb.statistics.variance import henderson
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
@@ -33,7 +34,7 @@ _STEPS = (1, 2, 4, 8, 16)
 CALLS: Mapping[str, float] = {"call": 1.0}
 PRICED = ("call", "item", "label")
 _MOST = 10_000_000
-Rows = list[dict[str, Any]]
+Rows = list[Row]
 _OF_PLANS = ("few_clusters", "few_clusters_alike", "no_interval.not_crossed")
 
 
@@ -148,14 +149,12 @@ def _facets(part: pd.DataFrame, names: list[str]) -> dict[str, IntArray]:
     }
 
 
-def _budget(
-    part: pd.DataFrame, names: list[str], value: Value
-) -> Iterator[dict[str, Any]]:
+def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[Row]:
     x = arrays.values_of(part, value)
     part, x = part[~np.isnan(x)], x[~np.isnan(x)]
     cluster = arrays.clusters_of(part)
     sources = _sources(part, cluster, _facets(part, names))
-    count: dict[str, Any] = {"n_reads": len(x), "n_items": _levels(sources["item"])}
+    count: Row = {"n_reads": len(x), "n_items": _levels(sources["item"])}
     count |= {"n_clusters": _levels(cluster)}
     kept, why = _distinct(sources)
     if not len(x):
@@ -170,7 +169,7 @@ def _budget(
     shares = shares / np.where(total > 0, total, np.nan)
     columns = {source: k for k, source in enumerate(kept)}
     for source, code in sources.items():
-        row: dict[str, Any] = {"source": source, **dict.fromkeys(_NUMBERS, np.nan)}
+        row: Row = {"source": source, **dict.fromkeys(_NUMBERS, np.nan)}
         row |= {
             "n_levels": _levels(code),
             **count,
@@ -195,13 +194,13 @@ def _budget(
         yield row
 
 
-def _kept_row(variance: FloatArray, share: FloatArray) -> dict[str, Any]:
+def _kept_row(variance: FloatArray, share: FloatArray) -> Row:
     """A source's numbers, from its variance and share: of all, without each cluster.
 
     ``left`` keeps the variances, for `design_for`.
     """
     v, s = (infer.jackknife_t(a[0], a[1:]) for a in (variance, share))
-    row: dict[str, Any] = {"variance": v.value, **v.columns(*infer.UNTESTED)}
+    row: Row = {"variance": v.value, **v.columns(*infer.UNTESTED)}
     row |= s.named("share", *infer.UNTESTED)
     low, high = np.clip(s.ends, 0, 1)
     return row | {
@@ -212,7 +211,7 @@ def _kept_row(variance: FloatArray, share: FloatArray) -> dict[str, Any]:
 
 
 def _why_no_interval(
-    row: dict[str, Any], estimates: FloatArray, shares: FloatArray
+    row: Row, estimates: FloatArray, shares: FloatArray
 ) -> Iterator[Reason]:
     """Yield why a source has no interval, from what is known without each cluster."""
     n = len(estimates)
@@ -349,7 +348,7 @@ def design_for(
 
 def designs(
     budget: Rows, difference: float, price: Mapping[str, float]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """Rows of `design_for` for the budget of one group, the cheapest first."""
     sources, variances = left_out(budget)
     doubtful = _not_shown(budget, sources)
@@ -377,7 +376,7 @@ def designs(
         low, high = (
             _prompts(plan.one[0] * r, plan.floor[0] * r, difference) for r in ends
         )
-        row: dict[str, Any] = {f"{f}s": v for f, v in plan.k.items()}
+        row: Row = {f"{f}s": v for f, v in plan.k.items()}
         row |= {"reads": plan.reads}
         row |= {"items": plan.n, "items_low": low, "items_high": high}
         row |= {

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from rubricnb.core.estimates import reads as arrays
@@ -22,7 +21,7 @@ from rubricnb.core.estimates.intervals import (
     moments,
     t_estimate,
 )
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import (
     Reason,
     Reasons,
@@ -31,6 +30,7 @@ from rubricnb.core.estimates.reasons import (
     collect,
 )
 from rubricnb.core.support.counting import binned
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
 from rubricnb.statistics.human_agreement import row_with_people, unscored
 
 # standard errors between labelled and other texts that a random draw rarely shows
@@ -136,7 +136,7 @@ def mean_with_labels(
     return row_with_people(judgments, labels, by, value, mean_row, "labels")
 
 
-def mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+def mean_row(reads: Reads, human: FloatArray) -> Row:
     """Estimate the mean rating of all items, from reads of all and ratings of some.
 
     `human`: a rating per item, NaN where there is none. Returns the columns of
@@ -146,7 +146,7 @@ def mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     labelled = ~np.isnan(rated)
     y, f = rated[labelled], score[labelled]
     n, drawn = len(y), _drawn(items, labelled)
-    row: dict[str, Any] = {"n_items": len(score), "n_labels": n}
+    row: Row = {"n_items": len(score), "n_labels": n}
     row["n_unscored"] = int((~np.isnan(human)).sum()) - n
     row["n_clusters"] = items["cluster"][labelled].nunique()
     row |= {"drawn": drawn} | dict.fromkeys(_NUMBERS, np.nan)
@@ -219,7 +219,7 @@ def _why_unsure(
 
 def _why_few(
     items: pd.DataFrame,
-    labelled: NDArray[np.bool_],
+    labelled: Mask,
     unit: str,
     scores: Sequence[FloatArray],
 ) -> Reasons:
@@ -247,7 +247,7 @@ def _scored(
     )
 
 
-def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
+def _drawn(items: pd.DataFrame, labelled: Mask) -> str:
     """Tell how labels look drawn: whole clusters or texts, one of each, or items."""
     units = {"clusters": items["cluster"].to_numpy(), "texts": _texts(items)}
     for name, of in units.items():
@@ -263,7 +263,7 @@ def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
     return "items"
 
 
-def _mostly_whole(of: IntArray, labelled: NDArray[np.bool_]) -> bool:
+def _mostly_whole(of: IntArray, labelled: Mask) -> bool:
     """Whether labelled items lie nearer to whole units than to a random draw."""
     size, taken = (
         binned(of),
@@ -297,7 +297,7 @@ def _texts(items: pd.DataFrame) -> IntArray | None:
 
 def sampling_variance(
     items: pd.DataFrame,
-    labelled: NDArray[np.bool_],
+    labelled: Mask,
     error: FloatArray,
     lost: int = 0,
     away: float = 0.0,
@@ -372,8 +372,8 @@ def sampling_variance(
 
 def _levels(
     items: pd.DataFrame,
-    labelled: NDArray[np.bool_],
-    known: NDArray[np.bool_],
+    labelled: Mask,
+    known: Mask,
     single: float,
 ) -> tuple[list[str], list[IntArray], FloatArray]:
     """Units that labels share more than a random draw would, largest first.
@@ -411,16 +411,14 @@ def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:
     return _Fit(slope, error, len(np.unique(strata)) - 1 + int(varies))
 
 
-def _around(value: float, found: Sampling, labelled: NDArray[np.bool_]) -> Estimate:
+def _around(value: float, found: Sampling, labelled: Mask) -> Estimate:
     """t interval; the estimate itself where all is known, none where nothing varies."""
     if labelled.all():
         return Estimate(value, value, value, se=0.0)
     return t_estimate(value, float(np.sqrt(found.variance)), found.df)
 
 
-def _looks_chosen(
-    items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]
-) -> Reasons:
+def _looks_chosen(items: pd.DataFrame, score: FloatArray, labelled: Mask) -> Reasons:
     """Return a warning if labelled texts differ from the others by more than chance."""
     off = score[labelled].mean() - score.mean()
     variance = sampling_variance(items, labelled, score - score.mean()).variance
@@ -480,13 +478,13 @@ def labels_needed(
             f"half_width is {half_width}: give a positive number of points"
         )
 
-    def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+    def row(reads: Reads, human: FloatArray) -> Row:
         return needed_row(reads, human, half_width)
 
     return row_with_people(judgments, labels, by, value, row, "labels")
 
 
-def needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, Any]:
+def needed_row(reads: Reads, human: FloatArray, half_width: float) -> Row:
     """Count the ratings that a half-width needs, from the spread of those there are.
 
     `human` as in `mean_row`. Returns the columns of `labels_needed`.
@@ -495,7 +493,7 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, 
     labelled = ~np.isnan(rated)
     n, total = int(labelled.sum()), len(score)
     names = ("needed", "needed_low", "needed_high", "needed_alone")
-    row: dict[str, Any] = {
+    row: Row = {
         "n_items": total,
         "n_labels": n,
         **dict.fromkeys(names, np.nan),
@@ -526,7 +524,7 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, 
 
 
 def label_variance(
-    items: pd.DataFrame, labelled: NDArray[np.bool_], error: FloatArray, lost: int = 0
+    items: pd.DataFrame, labelled: Mask, error: FloatArray, lost: int = 0
 ) -> Sampling:
     """Variance that one label adds; a mean of n labels has 1/n − 1/N of it.
 
@@ -616,7 +614,7 @@ def systems_with_labels(
     return row_with_people(judgments, labels, by, value, _systems, "labels")
 
 
-def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
+def _systems(reads: Reads, human: FloatArray) -> list[Row]:
     items, score, rated = _scored(reads, human)
     is_named = items["candidate"].notna().to_numpy()
     items, score, rated = (
@@ -672,7 +670,7 @@ def _why_no_systems(names: Any, count: IntArray, n_clusters: int) -> Reason | No
 
 def estimate_systems(
     system: IntArray, cluster: IntArray, score: FloatArray, rated: FloatArray
-) -> dict[str, Any]:
+) -> Row:
     """Estimate each system's mean rating from texts: all with a score, some rated.
 
     Systems are numbered from 0, and each has two ratings or more. Returns the columns
@@ -705,7 +703,7 @@ def estimate_systems(
 
 
 def _shared_variance(
-    system: IntArray, cluster: IntArray, labelled: NDArray[np.bool_], error: FloatArray
+    system: IntArray, cluster: IntArray, labelled: Mask, error: FloatArray
 ) -> float:
     """Variance that the estimates share where systems are labelled on the same prompts.
 
@@ -743,7 +741,7 @@ def _off_diagonal(square: FloatArray) -> float:
 
 def _composite(
     own: FloatArray, judge: FloatArray, v: FloatArray
-) -> tuple[dict[str, Any], FloatArray]:
+) -> tuple[Row, FloatArray]:
     """Weigh each system's own estimate, of variance v, against a line through all.
 
     A system that lies off the line through the others keeps its own estimate, and no
@@ -783,9 +781,9 @@ class _Line(NamedTuple):
     line: FloatArray
     leverage: FloatArray
     df: int
-    on_line: NDArray[np.bool_]
+    on_line: Mask
     # the others on the line have one mean: it goes through this one
-    is_alone: NDArray[np.bool_]
+    is_alone: Mask
     p: FloatArray  # of each system's distance from the line through the others
 
 
@@ -813,7 +811,7 @@ def _line_without_outliers(own: FloatArray, judge: FloatArray) -> _Line:
 
 
 def _line(
-    own: FloatArray, judge: FloatArray, fitted: NDArray[np.bool_]
+    own: FloatArray, judge: FloatArray, fitted: Mask
 ) -> tuple[FloatArray, FloatArray, int]:
     """The line of `own` on `judge` through fitted systems: values, leverages, df."""
     n, away = int(fitted.sum()), judge - judge[fitted].mean()

@@ -11,10 +11,11 @@ from scipy import stats
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.losses import absent, lost_reads, lost_scores
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because
 from rubricnb.core.estimates.sides import shared_items
 from rubricnb.core.support.counting import binned
+from rubricnb.core.support.types import FloatArray, IntArray, Row
 from rubricnb.statistics.human_agreement import (
     rated,
     ratings_of,
@@ -104,13 +105,13 @@ def alternative_annotator(
         )
     arrays.refuse_ambiguous(judgments, items)
 
-    def row(reads: Reads) -> dict[str, Any]:
+    def row(reads: Reads) -> Row:
         return _alternative(reads, ratings_of(reads, items, "human_ratings"), epsilon)
 
     return arrays.row_per_group(judgments, by, value, row)
 
 
-def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str, Any]:
+def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> Row:
     several = (~np.isnan(ratings)).sum(axis=1) >= 2
     human = np.where(several, arrays.item_means(ratings), np.nan)
     used, score, _ = rated(reads, human)
@@ -118,9 +119,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     judge, annotator = _wins(score, ratings[used])
     tested = (~np.isnan(judge)).sum(axis=0) >= MIN_ITEMS
     judge, annotator = judge[:, tested], annotator[:, tested]
-    row: dict[str, Any] = infer.counted(used, reads.cluster) | {
-        "n_annotators": int(tested.sum())
-    }
+    row: Row = infer.counted(used, reads.cluster) | {"n_annotators": int(tested.sum())}
     for suffix, of in (("", None), ("_clusters", cluster)):
         leads = [
             (lead[~np.isnan(lead)], None if of is None else of[~np.isnan(lead)])
@@ -228,14 +227,14 @@ def judge_bias(
     return row_with_people(judgments, items, by, value, judge_bias_row)
 
 
-def judge_bias_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+def judge_bias_row(reads: Reads, human: FloatArray) -> Row:
     """Compare the judge's scores with people's: the columns of `judge_bias`.
 
     `human`: a rating per item, NaN where there is none.
     """
     used, score, human_used = rated(reads, human)
     cluster, apart = reads.cluster[used], score - human_used
-    row: dict[str, Any] = infer.counted(used, reads.cluster)
+    row: Row = infer.counted(used, reads.cluster)
     several = row["n_clusters"] > 1
     varies = several and np.ptp(apart) > 0
     # A cluster that holds half of the items draws the mean near itself;
@@ -323,7 +322,7 @@ def system_agreement(
     return row_with_people(judgments, items, by, value, system_agreement_row)
 
 
-def system_agreement_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+def system_agreement_row(reads: Reads, human: FloatArray) -> Row:
     """Compare the judge's and people's rankings of systems, which are the candidates.
 
     `human`: a rating per item, NaN where there is none. Returns the columns of
@@ -336,7 +335,7 @@ def system_agreement_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
         reads.cluster[used],
     )
     n = len(np.unique(system))
-    row: dict[str, Any] = {"n_systems": n, **infer.counted(used, reads.cluster)}
+    row: Row = {"n_systems": n, **infer.counted(used, reads.cluster)}
     row |= dict.fromkeys(("tau", "tau_low", "tau_high"), np.nan)
     if n < 3:
         return row | because(Reason("few_systems", n=n))
@@ -431,7 +430,7 @@ def system_shift(
 
 def shift_of_systems(
     system: Any, before: FloatArray, after: FloatArray, why: Reasons = ()
-) -> dict[str, Any]:
+) -> Row:
     """The row of `system_shift`, from each item's system and two scores (NaN: none)."""
     lost = lost_scores(before, after, ("the first judge", "the second")) + why
     used = ~np.isnan(before + after) & pd.notna(system)
@@ -441,7 +440,7 @@ def shift_of_systems(
     sums = [binned(code, side[used], n) for side in (before, after)]
     means = np.stack([size, *sums], axis=-1).astype(np.float64)
     own = (sums[1] - sums[0]) / np.maximum(size, 1)
-    row: dict[str, Any] = {"n_systems": n, "n_items": int(size.sum())}
+    row: Row = {"n_systems": n, "n_items": int(size.sum())}
     row |= dict.fromkeys(
         ("tau", "shift", "shift_low", "shift_high", "lowest", "highest"), np.nan
     )

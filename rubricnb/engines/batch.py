@@ -20,8 +20,9 @@ from rubricnb.core.judge import JudgeLike, describe
 from rubricnb.core.plan import with_readout
 from rubricnb.core.rendering import rendered
 from rubricnb.core.results import recorded_judgments
-from rubricnb.core.store import Store, open_store
+from rubricnb.core.store import Store, StoreLike, open_store
 from rubricnb.core.support.shown import one_line
+from rubricnb.core.support.types import Json
 from rubricnb.engines.connection import is_filtered
 from rubricnb.engines.openai import OpenAIJudge
 
@@ -33,7 +34,7 @@ def export_batch(
     requests: Requests | Sequence[Requests],
     judge: JudgeLike,
     path: str | Path,
-    store: Store | str | Path | None = None,
+    store: StoreLike = None,
 ) -> list[Path]:
     """Write a plan's requests as batch files, without those already recorded or stored.
 
@@ -124,7 +125,7 @@ def import_batch(
     requests: Requests | Sequence[Requests],
     judge: JudgeLike,
     paths: str | Path | Sequence[str | Path],
-    store: Store | str | Path | None = None,
+    store: StoreLike = None,
     release: bool = False,
 ) -> dict[str, int]:
     """Read the output and error files of a batch into the store, where `run` looks.
@@ -282,7 +283,7 @@ def _new(path: Path) -> IO[bytes]:
         ) from None
 
 
-def _line(judge: Any, request: Request) -> dict[str, Any]:
+def _line(judge: Any, request: Request) -> Json:
     constrained = judge.deterministic and request.readout in ("score", "logprobs")
     if constrained and len(request.slots) > 1:
         raise ValueError(
@@ -304,11 +305,9 @@ def _line(judge: Any, request: Request) -> dict[str, Any]:
     }
 
 
-def _lines(
-    paths: Sequence[str | Path], judge: Any
-) -> tuple[dict[str, dict[str, Any]], str]:
+def _lines(paths: Sequence[str | Path], judge: Any) -> tuple[dict[str, Json], str]:
     """Return each key's line in the files, answers first; and a file that is cut."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Json] = {}
     cut = ""
     for path in map(Path, paths):
         with path.open(encoding="utf-8-sig", errors="replace") as file:
@@ -331,7 +330,7 @@ def _lines(
     return found, cut
 
 
-def _parsed(text: str, where: str) -> dict[str, Any] | None:
+def _parsed(text: str, where: str) -> Json | None:
     """Parse a line; None if it is the end of a file whose download was cut."""
     try:
         line = json.loads(text)
@@ -350,7 +349,7 @@ def _parsed(text: str, where: str) -> dict[str, Any] | None:
 
 
 def _take(
-    request: Request, judge: Any, line: dict[str, Any] | None, store: Store, said: _Said
+    request: Request, judge: Any, line: Json | None, store: Store, said: _Said
 ) -> str:
     """Store one answer; return what it became."""
     if store.answered([request.key]):
@@ -365,7 +364,7 @@ def _take(
     return "failed" if reply.finish == "error" else "answered"
 
 
-def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
+def _reply(request: Request, judge: Any, line: Json) -> Reply | None:
     body = _body(line)
     if body is not None:
         return judge.read(request, body)
@@ -378,12 +377,12 @@ def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
     return Reply(request.request_id, "", "error", error=told)
 
 
-def _response(line: dict[str, Any]) -> dict[str, Any]:
+def _response(line: Json) -> Json:
     response = line.get("response") or line.get("result")  # the latter is Anthropic's
     return response if isinstance(response, dict) else {}
 
 
-def _body(line: dict[str, Any]) -> dict[str, Any] | None:
+def _body(line: Json) -> Json | None:
     """The endpoint's answer, if the line has one, in the form of a chat completion."""
     response = _response(line)
     body = response.get("body") or response.get("message") or response
@@ -391,7 +390,7 @@ def _body(line: dict[str, Any]) -> dict[str, Any] | None:
     return _as_chat(body) if is_done and isinstance(body, dict) else None
 
 
-def _as_chat(body: dict[str, Any]) -> dict[str, Any] | None:
+def _as_chat(body: Json) -> Json | None:
     """Return an answer of another interface in the form of a chat completion.
 
     Those are OpenAI's ``/v1/responses`` (``output``), Gemini's (``candidates``) and
@@ -399,7 +398,7 @@ def _as_chat(body: dict[str, Any]) -> dict[str, Any] | None:
     """
     if "choices" in body:
         return body
-    one: dict[str, Any] = next(iter(body.get("candidates") or ()), {})
+    one: Json = next(iter(body.get("candidates") or ()), {})
     told = one.get("content") or {}
     parts = [*(told.get("parts") or ()), *(body.get("content") or ())]
     for answer in body.get("output") or ():

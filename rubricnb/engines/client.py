@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
+from rubricnb.core.support.types import Json
 from rubricnb.engines.connection import (
     MAX_BODY_BYTES,
     MAX_KEPT_CHARS,
@@ -50,7 +51,7 @@ class Connection(httpx2.AsyncClient):
         self._own_headers = {"User-Agent": "rubricnb", **headers}
         self._timeout_s, self._redact = timeout, redact
 
-    async def ask(self, path: str, body: dict[str, Any] | None = None) -> Answer:
+    async def ask(self, path: str, body: Json | None = None) -> Answer:
         """Send a call; return the JSON object of the response.
 
         The whole answer must come in time: a limit on every read would let a trickle go
@@ -89,7 +90,7 @@ class Connection(httpx2.AsyncClient):
             status, headers=headers, content=bytes(body), request=request
         )
 
-    def _read(self, response: httpx2.Response) -> dict[str, Any]:
+    def _read(self, response: httpx2.Response) -> Json:
         """Return the JSON object of a response; raise an error for anything else."""
         status, headers = response.status_code, response.headers
         if 300 <= status < 400:
@@ -196,7 +197,7 @@ def _redirect(response: httpx2.Response) -> str:
     )
 
 
-def _object(raw: str) -> dict[str, Any] | None:
+def _object(raw: str) -> Json | None:
     """Parse a JSON object; None if the text is not one."""
     try:
         answer = json.loads(raw)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 
+from rubricnb.core.support.types import Json
+
 # An answer of 1,024 tokens with 20 alternatives to each has 2 MB;
 # this holds 8,000 of them.
 MAX_BODY_BYTES = 16 * 2**20
@@ -126,7 +128,7 @@ class Unreadable(ValueError):
 class Answer(NamedTuple):
     """The JSON object that came, and its size in bytes."""
 
-    content: dict[str, Any]
+    content: Json
     size: int
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
 from rubricnb.core.frames import CONDITIONS, Requests
 from rubricnb.core.judge import JudgeLike, judging
-from rubricnb.core.permutation import IntArray, decode
+from rubricnb.core.permutation import decode
 from rubricnb.core.plan import with_readout
 from rubricnb.core.prices import Budget
 from rubricnb.core.run import run
-from rubricnb.core.store import Store
+from rubricnb.core.store import StoreLike
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.hashing import hash64, mix64
+from rubricnb.core.support.types import IntArray
 
 _OF_ITEM = (
     "judge",
@@ -37,7 +36,7 @@ def decide(
     cut: int,
     lead: int = 2,
     most: int = 9,
-    store: Store | str | Path | None = None,
+    store: StoreLike = None,
     budget: Budget | None = None,
 ) -> pd.DataFrame:
     """Decide whether each item's score reaches a cut, with as few reads as needed.

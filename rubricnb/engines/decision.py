@@ -23,6 +23,7 @@ from rubricnb.core.contract import JudgeError, Readout, Request
 from rubricnb.core.frames import Items
 from rubricnb.core.readout import answer_text, most_probable
 from rubricnb.core.support.shown import one_line
+from rubricnb.core.support.types import Json
 from rubricnb.engines.connection import Refused
 from rubricnb.engines.doubts import MOST_SPREAD, server_doubts
 from rubricnb.engines.endpoint import (
@@ -268,7 +269,7 @@ class _Call(Call):
             _mean_mass(about.get("label_mass")),
         )
 
-    def _count(self, usage: dict[str, Any]) -> None:
+    def _count(self, usage: Json) -> None:
         self.tokens.update(
             prompt_tokens=count_of(usage, "input_tokens"),
             cached_tokens=count_of(
@@ -277,7 +278,7 @@ class _Call(Call):
             completion_tokens=count_of(usage, "output_tokens"),
         )
 
-    def _slot(self, answer: dict[str, Any], remark: _Remark) -> tuple[float, ...]:
+    def _slot(self, answer: Json, remark: _Remark) -> tuple[float, ...]:
         """Return each level's probability: none if refused, zeros if nothing was read.
 
         Return the probability of each level, by position; nothing if the question is
@@ -324,7 +325,7 @@ class _Remark(NamedTuple):
 
 
 # No text of the user's goes out with a name that does not exist.
-_NO_QUESTION: dict[str, Any] = {
+_NO_QUESTION: Json = {
     "instruction": "Add 2 and 2.",
     "response": "4",
     "definition": "Is it right?",
@@ -333,7 +334,7 @@ _NO_QUESTION: dict[str, Any] = {
 }
 
 
-def _model_names(response: dict[str, Any]) -> list[str]:
+def _model_names(response: Json) -> list[str]:
     """Return every name of the model that answered; the first may be an echo."""
     names = (
         response.get("model"),
@@ -367,9 +368,7 @@ def _mean_mass(given: Any) -> float | None:
     return math.fsum(masses) / len(masses) if masses else None
 
 
-def _in_order(
-    answers: Any, names: Sequence[str] | None, count: int
-) -> list[dict[str, Any]]:
+def _in_order(answers: Any, names: Sequence[str] | None, count: int) -> list[Json]:
     """Return one answer for each question, in their order; `names`: System One's."""
     if names is not None and isinstance(answers, dict):
         answers = [answers.get(name) for name in names]

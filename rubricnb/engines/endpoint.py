@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from rubricnb.core.address import KEYS, OPENAI, checked, headers_for
 from rubricnb.core.contract import Finish, JudgeError, Reply, Request
 from rubricnb.core.support.shown import one_line
+from rubricnb.core.support.types import Json
 from rubricnb.engines.connection import (
     Answer,
     Doubt,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 Slots: TypeAlias = tuple[tuple[float, ...], ...]
 """Of each slot, the probability of each label."""
-Calls: TypeAlias = Generator[tuple[str, dict[str, Any]], dict[str, Any], Any]
+Calls: TypeAlias = Generator[tuple[str, Json], Json, Any]
 """Path and body of each call, which takes the response."""
 
 MAX_SHOWN_CHARS = 200  # characters of an unreadable answer in a message
@@ -157,7 +158,7 @@ class Endpoint:
         if trouble is not None:
             raise trouble
 
-    def first_call(self, request: Request) -> tuple[str, dict[str, Any]]:
+    def first_call(self, request: Request) -> tuple[str, Json]:
         """Return path and body of a request's first call: a line of a batch file.
 
         Examples
@@ -173,7 +174,7 @@ class Endpoint:
         assert not isinstance(step, Reply)
         return step
 
-    def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
+    def read(self, request: Request, response: Json) -> Reply | None:
         """Read the response to `first_call`; None if a further call is needed."""
         call = self.call(request)
         call.next(None)
@@ -246,7 +247,7 @@ class Endpoint:
             os.environ.get(self.key_variable, "").strip() if self.key_variable else None
         )
 
-    async def _persist(self, path: str, body: dict[str, Any] | None = None) -> Answer:
+    async def _persist(self, path: str, body: Json | None = None) -> Answer:
         """Send a call; retry after a temporary failure."""
         for tries in count():
             await self._pace.take()
@@ -384,13 +385,11 @@ class Call:
         self.judge, self.request = judge, request
         # of all calls, under the names that a reply has
         self.tokens: Counter[str] = Counter()
-        self.last: dict[str, Any] = {}  # what the endpoint sent
+        self.last: Json = {}  # what the endpoint sent
         self.model = ""  # the name under which it answered
         self._calls = self.answer()
 
-    def next(
-        self, response: dict[str, Any] | None
-    ) -> tuple[str, dict[str, Any]] | Reply:
+    def next(self, response: Json | None) -> tuple[str, Json] | Reply:
         """Take the response to the last call; return the next call, or the reply."""
         try:
             return next(self._calls) if response is None else self._calls.send(response)
@@ -423,7 +422,7 @@ class Call:
         told: Any = {"error": error or None, "model": self.model, **self.tokens}
         return Reply(number, text, finish, probabilities, **told)
 
-    def _check_model(self, response: dict[str, Any]) -> None:
+    def _check_model(self, response: Json) -> None:
         """Keep the name of the model that answered; refuse another than was asked."""
         answered = response.get("model")
         if not answered:
@@ -468,13 +467,13 @@ def slug(model: str) -> str:
     return plain or f"model-{zlib.crc32(name.encode()):08x}"
 
 
-def part(holder: Any, name: str) -> dict[str, Any]:
+def part(holder: Any, name: str) -> Json:
     """Return an object inside a response; an empty one if it is not there."""
     part = holder.get(name) if isinstance(holder, dict) else None
     return part if isinstance(part, dict) else {}
 
 
-def count_of(usage: dict[str, Any], name: str) -> int:
+def count_of(usage: Json, name: str) -> int:
     """Return a number of tokens; 0 if an endpoint does not give it."""
     count = usage.get(name)
     return count if isinstance(count, int) and 0 <= count < 2**31 else 0

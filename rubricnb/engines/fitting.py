@@ -13,9 +13,9 @@ from scipy.special import ndtri
 
 from rubricnb.core.frames import Items, conform
 from rubricnb.core.support.hashing import hash64, uniform
-from rubricnb.engines.generative import FloatArray
+from rubricnb.core.support.types import FloatArray, Row
 
-_SETS: dict[str, dict[str, Any]] = yaml.safe_load(
+_SETS: dict[str, Any] = yaml.safe_load(
     files("rubricnb.engines").joinpath("stand_ins.yml").read_text(encoding="utf-8")
 )
 STAND_INS: dict[str, str] = {dataset: facts["name"] for dataset, facts in _SETS.items()}
@@ -67,7 +67,7 @@ def stand_in(dataset: str) -> Items:
     return items
 
 
-def _row(dataset: str, number: int, candidate: str, criterion: str) -> dict[str, Any]:
+def _row(dataset: str, number: int, candidate: str, criterion: str) -> Row:
     name = criterion.lower()
     rated = "criteria" in _SETS[dataset]
     prompt = f"{dataset}/{number:03d}" if rated else f"{dataset}/{number}"

@@ -58,11 +58,8 @@ from scipy.special import ndtri
 from rubricnb.core.permutation import decode, ranks
 from rubricnb.core.prompts.labels import LABELS
 from rubricnb.core.support.hashing import UInt64Array, hash64, mix64, uniform
+from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.engines.profiles import Profile
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 _CHUNK = 1 << 16  # reads computed at once: bounds the memory, changes no number
 
@@ -102,12 +99,12 @@ class Answers:
 
     position: IntArray
     score: FloatArray
-    lost: BoolArray  # whether free text would end without the score
+    lost: Mask  # whether free text would end without the score
     probabilities: FloatArray
     expected: FloatArray
 
 
-def answer(profile: Profile, seed: int, batch: Batch, logprobs: BoolArray) -> Answers:
+def answer(profile: Profile, seed: int, batch: Batch, logprobs: Mask) -> Answers:
     """Answer every read of a batch."""
     size = len(batch.ordering)
     widest = int(batch.n_options.max(initial=0)) if logprobs.any() else 0
@@ -221,7 +218,7 @@ def _latent(
 
 
 def _choose(
-    profile: Profile, seed: int, batch: Batch, logits: FloatArray, logprobs: BoolArray
+    profile: Profile, seed: int, batch: Batch, logits: FloatArray, logprobs: Mask
 ) -> IntArray:
     """The chosen position, from 0: the largest logit, or one drawn at a temperature."""
     position = logits.argmax(axis=1)
@@ -234,7 +231,7 @@ def _choose(
     return position
 
 
-def _lost(profile: Profile, seed: int, batch: Batch, tables: Tables) -> BoolArray:
+def _lost(profile: Profile, seed: int, batch: Batch, tables: Tables) -> Mask:
     rate = tables.loss[batch.ordering]
     if not rate.any():
         return np.zeros(len(rate), bool)

@@ -17,6 +17,7 @@ from rubricnb.core.readout import (
     plain_prompt,
     written_labels,
 )
+from rubricnb.core.support.types import Json
 from rubricnb.core.thinking import most_tokens
 from rubricnb.engines.connection import Refused, Unreachable, text_of
 from rubricnb.engines.endpoint import (
@@ -60,7 +61,7 @@ class _Dialect(NamedTuple):
     tops: tuple[int, ...] = (_TOP,)
     every: Mapping[str, Any] = {}  # in the body of every call
     continuing: Mapping[str, Any] = {}  # and where the answer is begun
-    choice: Callable[[list[str]], dict[str, Any]] = lambda labels: {}
+    choice: Callable[[list[str]], Json] = lambda labels: {}
 
 
 _DIALECTS: dict[Server, _Dialect] = {
@@ -170,7 +171,7 @@ class OpenAIJudge(Endpoint):
         patience: float = 1800,
         key_variable: str | None = None,
         check_model: bool = True,
-        extra: dict[str, Any] | None = None,
+        extra: Json | None = None,
     ) -> None:
         super().__init__(
             model,
@@ -255,7 +256,7 @@ class OpenAIJudge(Endpoint):
         return "vllm" if "vllm" in owned_by else "other"
 
 
-def _refuse_own_keys(extra: dict[str, Any]) -> None:
+def _refuse_own_keys(extra: Json) -> None:
     """Refuse a parameter that would undo what a plan, or a limit in dollars, says."""
     if twice := [name for name in _OWN_KEYS if name in extra]:
         raise ValueError(
@@ -417,9 +418,7 @@ class _Call(Call):
         self.last = yield path, sent
         return self._received(self.last, prefill)
 
-    def _received(
-        self, response: dict[str, Any], prefill: str
-    ) -> tuple[str, Finish, list[Step]]:
+    def _received(self, response: Json, prefill: str) -> tuple[str, Finish, list[Step]]:
         usage = part(response, "usage")
         self.tokens.update(
             prompt_tokens=count_of(usage, "prompt_tokens"),
@@ -529,9 +528,9 @@ _OTHER_READOUTS = (
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that hides its models
 
 
-def _reasoning(server: Server, request: Request) -> dict[str, Any]:
+def _reasoning(server: Server, request: Request) -> Json:
     """Return the reasoning parameters in the server's own vocabulary."""
-    body: dict[str, Any] = {}
+    body: Json = {}
     if server == "openrouter":
         if request.thinking != "default":
             body["enabled"] = request.thinking == "on"
@@ -587,7 +586,7 @@ def _steps(logprobs: Any) -> list[Step]:
     ]
 
 
-def _token_probabilities(alternatives: list[dict[str, Any]]) -> dict[str, float]:
+def _token_probabilities(alternatives: list[Json]) -> dict[str, float]:
     """Probability by text; a part of a character is shown as another token's text."""
     chances: dict[str, float] = {}
     for one in alternatives:
@@ -606,7 +605,7 @@ def _checked(chances: dict[str, float]) -> dict[str, float]:
     return chances
 
 
-def _completion_tokens(usage: dict[str, Any]) -> int:
+def _completion_tokens(usage: Json) -> int:
     """Count all paid tokens of an answer; xAI and Google add thoughts to the total."""
     beside = count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens")
     return max(count_of(usage, "completion_tokens"), beside)

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rubricnb.core.support.types import Json
+
 Kind = Literal["score", "choice"]
 Shape = Literal["systemone", "decisions"]
 KINDS: tuple[Kind, ...] = ("score", "choice")
@@ -64,7 +66,7 @@ class TypedQuestion:
     @property
     def source(self) -> str:
         """The question with its slots in the place of texts."""
-        slots: dict[str, Any] = {name: f"{{{{ {name} }}}}" for name in _SHOWN}
+        slots: Json = {name: f"{{{{ {name} }}}}" for name in _SHOWN}
         return self.fill(
             slots | {"options": [("…", "…")], "criteria": []}, frozenset()
         )[1]
@@ -96,7 +98,7 @@ class TypedQuestion:
             for number, one in enumerate(asked, 1)
         ]
         if self.shape == "decisions":
-            body: dict[str, Any] = {"input": text, "questions": questions}
+            body: Json = {"input": text, "questions": questions}
         else:
             named = {question.pop("name"): question for question in questions}
             body = {"state": text, "questions": named}
@@ -124,7 +126,7 @@ class TypedQuestion:
         }
         return question | self._levels(levels)
 
-    def _levels(self, levels: list[tuple[str, str]]) -> dict[str, Any]:
+    def _levels(self, levels: list[tuple[str, str]]) -> Json:
         if self.shape == "systemone":
             return {
                 "criteria": [t for _, t in levels]

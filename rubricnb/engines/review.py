@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,7 @@ from rubricnb.core.prompts.labels import labels_of
 from rubricnb.core.prompts.render import render_writing
 from rubricnb.core.rendering import rubric_texts
 from rubricnb.core.run import ask, run
-from rubricnb.core.store import Store, open_store
+from rubricnb.core.store import StoreLike, open_store
 
 _WRITING_TOKENS = 300
 _REVIEW_TOKENS = 1024
@@ -50,7 +49,7 @@ def write_references(
     targets: Sequence[int] = (1, 2, 3, 4),
     rounds: int = 6,
     seed: int = 0,
-    store: Store | str | Path | None = None,
+    store: StoreLike = None,
     budget: Budget | None = None,
 ) -> pd.DataFrame:
     """Write reference answers for every score, until a review gives the wanted one.

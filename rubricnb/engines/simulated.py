@@ -26,14 +26,8 @@ from rubricnb.core.readout import answer_text
 from rubricnb.core.rendering import WORDING, option_quality
 from rubricnb.core.support.counting import repeated
 from rubricnb.core.support.hashing import UInt64Array, hash64, mix64
-from rubricnb.engines.generative import (
-    Answers,
-    Batch,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    answer,
-)
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
+from rubricnb.engines.generative import Answers, Batch, answer
 from rubricnb.engines.profiles import Profile, open_profile
 
 READOUTS: tuple[Readout, ...] = ("logprobs", "score", "feedback")
@@ -297,7 +291,7 @@ def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:
     return Judged(row, item, slot, n_slots)
 
 
-def _several(requests: pd.DataFrame) -> BoolArray:
+def _several(requests: pd.DataFrame) -> Mask:
     """Which requests ask about several criteria (Setting 2)."""
     if "criterion_ordering" not in requests:
         return np.zeros(len(requests), bool)
@@ -322,7 +316,7 @@ def _reply(request: Request, answers: Answers, rows: range) -> Reply:
     return Reply(request.request_id, answer_text(request, positions))
 
 
-def _repeated(requests: pd.DataFrame, row: IntArray) -> dict[str, Any]:
+def _repeated(requests: pd.DataFrame, row: IntArray) -> Row:
     columns = {name: requests[name].array for name in requests.columns}
     if len(row) == len(requests):
         return columns

@@ -33,6 +33,7 @@ import numpy as np
 from rubricnb.core.contract import Finish, JudgeError, Readout, Reply, Request
 from rubricnb.core.prompts.control_tokens import unknown
 from rubricnb.core.readout import plain_prompt
+from rubricnb.core.support.types import Row
 from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts
 from rubricnb.engines.endpoint import slug
@@ -220,7 +221,7 @@ class VLLMJudge:
 
     def _opened(self, request: Request) -> str:
         """Return a prompt in chat format, up to where the answer begins."""
-        conditions: dict[str, Any] = {}
+        conditions: Row = {}
         if request.thinking != "default":
             conditions["enable_thinking"] = request.thinking == "on"
         if request.effort != "default":
@@ -601,7 +602,7 @@ def _capability() -> float:
     return min((gpu["capability"] for gpu in gpus()), default=0.0)
 
 
-def gpus() -> list[dict[str, Any]]:
+def gpus() -> list[Row]:
     """Return each NVIDIA GPU's name, driver, capability, free and total MiB."""
     query = [
         "nvidia-smi",

@@ -13,24 +13,13 @@ from numpy.typing import NDArray
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates.losses import lost_scores
-from rubricnb.core.estimates.reads import (
-    IntArray,
-    as_list,
-    by_cluster,
-    groups,
-    matched,
-    require,
-)
+from rubricnb.core.estimates.reads import as_list, by_cluster, groups, matched, require
 from rubricnb.core.estimates.reasons import Reason, Why, because
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.hashing import hash64, mix64
 from rubricnb.core.support.spelling import one_of
-from rubricnb.rulers.calibration import (
-    Calibrator,
-    FloatArray,
-    IsotonicCalibrator,
-    nearest_label,
-)
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
+from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator, nearest_label
 from rubricnb.rulers.evidence import STATUSES
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
@@ -304,7 +293,7 @@ def label_contrast(
     n_calibration: int = _N_CALIBRATION,
     n_draws: int = _N_DRAWS,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> Row:
     """Compare two methods, variants or calibrations by kappa on the same test items.
 
     Parameters
@@ -362,7 +351,7 @@ def label_contrast(
     ]
     first_side = sides[0][0]
     draws, _, problem = _measure_draws(sides, n_calibration, n_draws, seed)
-    row: dict[str, Any] = {
+    row: Row = {
         "n_items": len(common_ids),
         "n_clusters": len(set(first_side.cluster_id)),
     }
@@ -496,7 +485,7 @@ def invariance(
             _cluster_codes(per_question["cluster"]),
         )
         n_items = per_question.index.get_level_values("item_id").nunique()
-        row: dict[str, Any] = key | {
+        row: Row = key | {
             "n_items": n_items,
             "n_clusters": len(np.unique(cluster)),
             "n_lost": group["item_id"].nunique() - n_items,
@@ -645,7 +634,7 @@ def _rated_sets(
     by: str | Sequence[str] | None,
     verified: bool = True,
     average_traits: bool = False,
-) -> Iterator[tuple[dict[str, Any], _Set]]:
+) -> Iterator[tuple[Row, _Set]]:
     """Yield each group's rated items; several reads of an item are averaged.
 
     The features are the traits' scores and their shares of invalid quotes; without
@@ -706,7 +695,7 @@ def _rater_by_rater(ratings: pd.Series, n_summed: int) -> tuple[float, ...]:
 
 def _draw_calibration_items(
     rated_set: _Set, n_calibration: int, seed: int, draw: int = 0
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Calibration items: whole clusters, every k-th by mean label, a random start."""
     n_wanted = min(n_calibration, len(rated_set.human) // 2)
     n_clusters = int(rated_set.cluster.max()) + 1
@@ -731,7 +720,7 @@ def _draw_calibration_items(
 def _predict(
     rated_set: _Set,
     kind: Calibration,
-    is_calibration: NDArray[np.bool_],
+    is_calibration: Mask,
     trained_on: _Set | None = None,
 ) -> FloatArray:
     """A label per item, learnt from others of this set or from another set."""
@@ -886,7 +875,7 @@ def _measured(
     }
 
 
-def _in_middle_third(labels: FloatArray, scale: FloatArray) -> NDArray[np.bool_]:
+def _in_middle_third(labels: FloatArray, scale: FloatArray) -> Mask:
     """Which labels lie in the middle third of the scale."""
     place = (labels - scale[0]) / (scale[-1] - scale[0])
     return np.asarray(np.abs(place - 0.5) <= 1 / 6 + 1e-9)

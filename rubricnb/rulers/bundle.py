@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from rubricnb.core.support.spelling import nearest, one_of
+from rubricnb.core.support.types import Json
 from rubricnb.files.logs import parsed
 from rubricnb.files.outputs import replace_texts
 from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
@@ -169,7 +170,7 @@ class Bundle:
         """SHA-256 of all that a judge reads or must keep to; 64 hexadecimal digits."""
         return _sha256(self.locked())
 
-    def locked(self) -> dict[str, Any]:
+    def locked(self) -> Json:
         """Return what the lock covers: bundle, template, schema and parser version.
 
         Examples
@@ -372,7 +373,7 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
     return bundle
 
 
-def answer_schema(bundle: Bundle) -> dict[str, Any]:
+def answer_schema(bundle: Bundle) -> Json:
     """Return the JSON schema of a judge's answer, which the bundle decides.
 
     Every checklist item is decided exactly once in {0, 1, 2}; every trait has exactly m
@@ -423,7 +424,7 @@ def answer_tokens(bundle: Bundle) -> int:
     return 15 * len(bundle.checklist) + len(bundle.traits) * (quotes + reasons) + keys
 
 
-def record(properties: Mapping[str, Any]) -> dict[str, Any]:
+def record(properties: Mapping[str, Any]) -> Json:
     """Return the schema of an object with exactly these properties, in this order.
 
     Examples
@@ -439,7 +440,7 @@ def record(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def first_problem(content: Any, schema: dict[str, Any]) -> str:
+def first_problem(content: Any, schema: Json) -> str:
     """Return where a document breaks a schema; empty if it does not.
 
     `maxLength` is a limit for an engine. A longer string does not invalidate the

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubricnb.core.support.extras import not_installed
 from rubricnb.core.support.hashing import hash64
+from rubricnb.core.support.types import FloatArray
 
 try:
     from sklearn.base import BaseEstimator
@@ -18,7 +19,6 @@ try:
 except ModuleNotFoundError as error:
     raise not_installed(error, "rulers", "rubricnb.rulers") from None
 
-FloatArray = NDArray[np.float64]
 MIN_ITEMS = 10
 _ALPHAS = tuple(map(float, np.logspace(-2, 4, 25)))
 

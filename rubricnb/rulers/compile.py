@@ -15,7 +15,8 @@ from rubricnb.core.contract import Message, Reply, Request
 from rubricnb.core.judge import Judge
 from rubricnb.core.prices import Budget
 from rubricnb.core.run import ask
-from rubricnb.core.store import Store
+from rubricnb.core.store import StoreLike
+from rubricnb.core.support.types import Json
 from rubricnb.core.validate import check_rubrics
 from rubricnb.files.tables import read_table
 from rubricnb.rulers.bundle import (
@@ -53,7 +54,7 @@ def compile_rubric(
     variant: str = "standard",
     temperature: float = 0.0,
     seed: int = 0,
-    store: Store | str | Path | None = None,
+    store: StoreLike = None,
     budget: Budget | None = None,
 ) -> Bundle:
     """Let a judge compile a rubric into a bundle.
@@ -194,7 +195,7 @@ class Compilation:
 
     criteria: Criteria
     n_items: int
-    facts: dict[str, Any]  # of the bundle
+    facts: Json  # of the bundle
     names: tuple[str, ...]  # of the traits
 
     @cached_property
@@ -229,7 +230,7 @@ class Compilation:
         tokens = _TOKENS_EACH * (len(self.traits) + self.n_items)
         return json_request(prompt, self.schema(), tokens, **options)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> Json:
         """Return the schema of the answer: exactly N traits and M checklist items."""
         text = {"type": "string", "minLength": 1, "maxLength": _TEXT_CHARACTERS}
         item = record(
@@ -348,9 +349,7 @@ def scored(anchors: Anchors) -> str:
     return "; ".join(f"{example} -> {deserves}" for example, deserves in anchors)
 
 
-def json_request(
-    prompt: str, schema: dict[str, Any], max_tokens: int, **facts: Any
-) -> Request:
+def json_request(prompt: str, schema: Json, max_tokens: int, **facts: Any) -> Request:
     """Return a request for a document that conforms to a schema.
 
     Examples
@@ -396,7 +395,7 @@ def _with_lengths(request: Request) -> str:
     return message.content + note
 
 
-def _length_limits(schema: dict[str, Any], name: str = "") -> dict[str, int]:
+def _length_limits(schema: Json, name: str = "") -> dict[str, int]:
     """The longest string of each property, by the property's own name."""
     limits = {name: int(schema["maxLength"])} if "maxLength" in schema else {}
     inner_schemas = (
@@ -420,7 +419,7 @@ class Unreadable(ValueError):
         self.status = status_of_finish.get(reply.finish, "unparsed")
 
 
-def parse(reply: Reply, schema: dict[str, Any], where: str = "") -> Any:
+def parse(reply: Reply, schema: Json, where: str = "") -> Any:
     """Return the document of a reply; `Unreadable` says what is wrong with it."""
     content, problem = None, ""
     if reply.finish == "error":

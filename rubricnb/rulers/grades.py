@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ import pandas as pd
 from rubricnb.core.permutation import Design, code
 from rubricnb.core.results import results_folder, slug_of
 from rubricnb.core.support.extras import extra
+from rubricnb.core.support.types import Row
 from rubricnb.rulers.bundle import Bundle
 
 STUDY = "rulers"
@@ -143,7 +144,7 @@ class Reading:
     seed: int = 0
 
     @property
-    def condition(self) -> dict[str, Any]:
+    def condition(self) -> Row:
         """The columns that tell this reading from others."""
         return {
             "design": self.design.name if self.design else "single",
@@ -249,7 +250,7 @@ def _has_locks_of(scores: pd.DataFrame, bundle: Bundle) -> bool:
 
 
 def _select_reads(
-    frame: pd.DataFrame, condition: dict[str, Any], reads: pd.DataFrame
+    frame: pd.DataFrame, condition: Row, reads: pd.DataFrame
 ) -> pd.DataFrame:
     is_chosen = np.ones(len(frame), bool)
     for column, value in condition.items():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +15,9 @@ from rubricnb.core.permutation import Design, code
 from rubricnb.core.prices import Budget
 from rubricnb.core.prompts import inert
 from rubricnb.core.run import ask
-from rubricnb.core.store import Store
+from rubricnb.core.store import StoreLike
 from rubricnb.core.support.spelling import one_of
+from rubricnb.core.support.types import Row
 from rubricnb.rulers.bundle import Bundle, rewritten
 from rubricnb.rulers.compile import Criteria, criteria_of, stating_lengths
 from rubricnb.rulers.grades import (
@@ -30,7 +29,6 @@ from rubricnb.rulers.grades import (
 )
 from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
 
-Row = dict[str, Any]
 _USAGE_COLUMNS = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
 _ITEM_COLUMNS = (
     "dataset",
@@ -52,7 +50,7 @@ def grade(
     replicates: int = 1,
     temperature: float = 0.0,
     seed: int = 0,
-    store: Store | str | Path | None = None,
+    store: StoreLike = None,
     fresh: bool = False,
     budget: Budget | None = None,
 ) -> Grades:
@@ -285,7 +283,7 @@ def _evidence_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[
         }
 
 
-def _shared_columns(case: Case, outcome: Outcome) -> dict[str, Any]:
+def _shared_columns(case: Case, outcome: Outcome) -> Row:
     """The columns that all items of a text share."""
     trait_names = _feature_names(case.bundle, outcome)
     return {

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from rubricnb.core.contract import Reply, Request
+from rubricnb.core.support.types import Json, Row
 from rubricnb.rulers.bundle import (
     QUOTE_CHARACTERS,
     Bundle,
@@ -61,10 +62,10 @@ class Case:
     criteria: Criteria
     instruction: str
     text: str
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Row = field(default_factory=dict)
     qualities: dict[str, float] = field(default_factory=dict)
-    condition: dict[str, Any] = field(default_factory=dict)
-    items: list[dict[str, Any]] = field(default_factory=list)
+    condition: Row = field(default_factory=dict)
+    items: list[Row] = field(default_factory=list)
 
     @cached_property
     def units(self) -> tuple[str, ...]:
@@ -308,16 +309,16 @@ def _context(case: Case) -> dict[str, str]:
     return {"input_type": case.bundle.input_type, "instruction": case.instruction}
 
 
-def _scores_schema(case: Case) -> dict[str, Any]:
+def _scores_schema(case: Case) -> Json:
     return record(dict.fromkeys(case.criteria, _level_schema(case)))
 
 
-def _level_schema(case: Case) -> dict[str, Any]:
+def _level_schema(case: Case) -> Json:
     low, high = case.bundle.scale
     return {"type": "integer", "enum": list(range(low, high + 1))}
 
 
-def _text_schema(characters: int) -> dict[str, Any]:
+def _text_schema(characters: int) -> Json:
     return {"type": "string", "maxLength": characters}
 
 

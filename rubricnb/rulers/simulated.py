@@ -30,6 +30,7 @@ from scipy.special import ndtri
 
 from rubricnb.core.contract import Readout, Reply, Request
 from rubricnb.core.support.hashing import hash64, uniform
+from rubricnb.core.support.types import Json
 
 _BANK = "- Sentence Bank (ID -> Text): "
 _CHECKLIST = "- Locked Checklist: "
@@ -121,8 +122,8 @@ class SimulatedGrader:
     def _filled_in(
         self,
         request: Request,
-        asked: dict[str, Any],
-        schema: dict[str, Any],
+        asked: Json,
+        schema: Json,
         *path: str,
     ) -> Any:
         """Fill in the part at this path of the document that is asked for."""
@@ -197,9 +198,7 @@ class SimulatedGrader:
         value += self.checklist_pull * _shown_first(request)
         return int(np.clip(np.floor(value + 0.5), 0, 2))
 
-    def _quote(
-        self, request: Request, units: Any, trait: str, number: int
-    ) -> dict[str, Any]:
+    def _quote(self, request: Request, units: Any, trait: str, number: int) -> Json:
         unit, start, fault = (
             self._uniform(request, what, request.text_id, trait, str(number))
             for what in ("unit", "start", "fault")

@@ -19,7 +19,7 @@ from rubricnb.core.estimates.intervals import (
     fisher_jackknife_t,
 )
 from rubricnb.core.estimates.losses import left_out
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import (
     Reason,
     Reasons,
@@ -28,6 +28,7 @@ from rubricnb.core.estimates.reasons import (
     collect,
 )
 from rubricnb.core.support.counting import binned
+from rubricnb.core.support.types import FloatArray, IntArray, Row
 from rubricnb.statistics.human_agreement import row_with_people
 from rubricnb.statistics.placement import blocks
 from rubricnb.statistics.variance import (
@@ -105,7 +106,7 @@ def budget_curve(
     return row_with_people(judgments, items, by, value, _curve)
 
 
-def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
+def _curve(reads: Reads, human: FloatArray) -> list[Row]:
     used = reads.parsed.all(axis=1) & ~np.isnan(human)
     n_reads = reads.value.shape[1]
     k = np.arange(1, n_reads + 1)
@@ -320,7 +321,7 @@ def will_permuting_help(
     )
 
 
-def permuting_row(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
+def permuting_row(value: FloatArray, cluster: IntArray, k: int) -> Row:
     """Judge whether averaging `k` reads helps, from a pilot's reads of every item.
 
     `value`: (items, reads), NaN where a read is lost; `cluster`: (items,). Returns the
@@ -330,7 +331,7 @@ def permuting_row(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any
     used = np.asarray(~np.isnan(value).any(axis=1))
     whole, cluster = value[used], cluster[used]
     (n, reads), n_clusters = whole.shape, len(np.unique(cluster))
-    row: dict[str, Any] = {
+    row: Row = {
         "n_items": n,
         "n_clusters": n_clusters,
         "n_reads": reads,
@@ -365,7 +366,7 @@ def _verdict(gain: FloatArray) -> str:
 
 
 def _why_unsure(
-    row: dict[str, Any], phi: FloatArray, apart: bool, cluster: IntArray
+    row: Row, phi: FloatArray, apart: bool, cluster: IntArray
 ) -> Iterator[Reason | Reasons]:
     if not apart:
         yield Reason("not_told_apart")

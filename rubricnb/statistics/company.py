@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from rubricnb.core.judge import Judge, JudgeLike, judging
 from rubricnb.core.judgments import Rows
 from rubricnb.core.plan import with_readout
 from rubricnb.core.rendering import rendered
+from rubricnb.core.support.types import Row
 
 
 def repeats(
@@ -106,7 +106,7 @@ def _answers(
     return found.set_index(["request_id", "criterion"])
 
 
-def _compared(first: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
+def _compared(first: pd.DataFrame, again: pd.DataFrame) -> Row:
     first = first.loc[again.index].set_axis(again.index)
     cluster = pd.factorize(again["cluster_id"])[0]
     chances = [name for name in again if name.startswith("probability_")]
@@ -115,7 +115,7 @@ def _compared(first: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
         "identical": first["reply"] == again["reply"],
         "changed": first["score"].fillna(0) != again["score"].fillna(0),
     }
-    row: dict[str, Any] = {}
+    row: Row = {}
     for name, share in rates.items():
         values = share.to_numpy(np.float64)
         row |= infer.named_mean(name, values, cluster, (0, 1), infer.UNTESTED)

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from rubricnb.core.estimates import reads as arrays
-from rubricnb.core.estimates.reads import FloatArray, IntArray
 from rubricnb.core.estimates.reasons import Reason, because_each
 from rubricnb.core.permutation import balanced, code
+from rubricnb.core.support.types import FloatArray, IntArray
 
 _TABLE_COLUMNS = (
     *(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,15 +10,11 @@ from scipy import special, stats
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
-from rubricnb.core.estimates.losses import (
-    Mask,
-    left_out,
-    no_equivalence,
-    reads_left_out,
-)
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Value
+from rubricnb.core.estimates.losses import left_out, no_equivalence, reads_left_out
+from rubricnb.core.estimates.reads import By, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because
 from rubricnb.core.support.counting import binned
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
 
 PERMUTATIONS = 1_000
 _STATISTICS = (
@@ -142,7 +137,7 @@ def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
 
 def _groups(
     judgments: pd.DataFrame, by: By, columns: list[str], within: Sequence[str] = ()
-) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+) -> Iterator[tuple[Row, pd.DataFrame]]:
     """Groups of judgments of Setting 2, and with `within` of their parts."""
     needed = ["item_id", "cluster_id", "criterion", "criterion_position", *columns]
     arrays.require(judgments, needed, "judgments")
@@ -150,7 +145,7 @@ def _groups(
     yield from arrays.groups(judgments, [*names, *within])
 
 
-def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
+def _counting_along(part: pd.DataFrame) -> Row:
     block = arrays.combine(part[c] for c in arrays.unit_columns(part))
     cluster = arrays.clusters_of(part)
     place, score = arrays.floats(part["criterion_position"]), arrays.values_of(part)
@@ -170,7 +165,7 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     block, cluster, place, score = block[kept], cluster[kept], place[kept], score[kept]
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]
-    row: dict[str, Any] = {"n_reads": len(equal), "n_clusters": len(np.unique(cluster))}
+    row: Row = {"n_reads": len(equal), "n_clusters": len(np.unique(cluster))}
     row |= infer.named_mean("share", equal, cluster, (0.0, 1.0), infer.UNTESTED)
     row["chance"] = infer.mean_of(chance)
     row |= infer.named_mean("excess", equal - chance, cluster)
@@ -183,9 +178,7 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     return row | because(few)
 
 
-def _criterion(
-    key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int
-) -> dict[str, Any]:
+def _criterion(key: Row, part: pd.DataFrame, value: Value, seed: int) -> Row:
     positions, column = np.unique(
         arrays.floats(part["criterion_position"]), return_inverse=True
     )
@@ -203,7 +196,7 @@ def _criterion(
     complete = np.asarray(~np.isnan(cells).any(axis=1))
     cluster = arrays.clusters_of(part)[np.unique(block, return_index=True)[1]][complete]
     kept = np.isin(block, np.flatnonzero(complete)) & ~np.isnan(scores)
-    row: dict[str, Any] = {
+    row: Row = {
         "n_blocks": int(complete.sum()),
         "n_dropped": int((~complete).sum()),
         "n_clusters": len(np.unique(cluster)),
@@ -230,9 +223,9 @@ def _reads_left_out(block: IntArray, scores: FloatArray, complete: Mask) -> Reas
 
 def _position_tests(
     cells: FloatArray, cluster: IntArray, positions: FloatArray, seed: int
-) -> dict[str, Any]:
+) -> Row:
     k = len(positions)
-    row: dict[str, Any] = {"df": k - 1} | dict.fromkeys(_STATISTICS, np.nan)
+    row: Row = {"df": k - 1} | dict.fromkeys(_STATISTICS, np.nan)
     if len(cells) == 0:
         return row | because(Reason("incomplete_texts"))
     row |= {

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
@@ -21,9 +20,10 @@ from rubricnb.core.estimates.losses import (
     read_counts,
     reads_lost,
 )
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, join
 from rubricnb.core.estimates.sides import compared, only, shared_items
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
 
 PAPER_RESAMPLES, PAPER_PAIRED_RESAMPLES = 1_000, 2_000
@@ -93,7 +93,7 @@ def agreement(
     0        8  0.93   0.62    0.99
     """
 
-    def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+    def row(reads: Reads, human: FloatArray) -> Row:
         return _agreement(reads, human) | _ceiling(reads, items)
 
     return row_with_people(judgments, items, by, value, row)
@@ -104,7 +104,7 @@ def linear_agreement(
 ) -> pd.DataFrame:
     """The same without ρ and the papers' interval, which take most of its time."""
 
-    def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+    def row(reads: Reads, human: FloatArray) -> Row:
         return _agreement(reads, human, linear=True) | _ceiling(reads, items)
 
     return row_with_people(judgments, items, by, value, row)
@@ -136,9 +136,7 @@ def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArr
     return human
 
 
-def rated(
-    reads: Reads, human: FloatArray
-) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+def rated(reads: Reads, human: FloatArray) -> tuple[Mask, FloatArray, FloatArray]:
     """Which items have a score and a rating, and these scores and ratings."""
     score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
@@ -173,12 +171,12 @@ def criterion_of(reads: Reads) -> IntArray:
     return np.asarray(pd.factorize(reads.items["criterion"])[0], dtype=np.int64)
 
 
-def _agreement(reads: Reads, human: FloatArray, linear: bool = False) -> dict[str, Any]:
+def _agreement(reads: Reads, human: FloatArray, linear: bool = False) -> Row:
     used, x, y = rated(reads, human)
     cluster, criterion = reads.cluster[used], criterion_of(reads)[used]
     ways = x[None], y, cluster, criterion, infer.fisher_jackknife_t
     found = (linear_correlations if linear else correlations)(*ways)
-    row: dict[str, Any] = infer.counted(used, reads.cluster)
+    row: Row = infer.counted(used, reads.cluster)
     row |= {
         "n_reads": int(reads.parsed[used].sum()),
         "n_criteria": len(np.unique(criterion)),
@@ -292,7 +290,7 @@ def _bootstrap(
 
 
 def _why_unsure(
-    x: FloatArray, y: FloatArray, cluster: IntArray, row: dict[str, Any]
+    x: FloatArray, y: FloatArray, cluster: IntArray, row: Row
 ) -> Iterator[Reason | Reasons]:
     several = row["n_clusters"] > 1
     if len(x) == 0:
@@ -328,7 +326,7 @@ def why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> Reason:
     return Reason("no_interval.r_alike")
 
 
-def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
+def _ceiling(reads: Reads, items: pd.DataFrame) -> Row:
     """√reliability of the mean of the single ratings of the judged items.
 
     ICC(C, k) where all have as many: what a rater adds to all of them does not matter
@@ -460,14 +458,14 @@ def strategy_contrast(
     """
     arrays.refuse_ambiguous(judgments, items)
 
-    def row(side_a: Reads, side_b: Reads) -> dict[str, Any]:
+    def row(side_a: Reads, side_b: Reads) -> Row:
         return _contrast(side_a, side_b, items)
 
     result = compared(judgments, a, b, by, value, row)
     return infer.adjust(result, "p") if "p" in result else result
 
 
-def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
+def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> Row:
     rows_a, rows_b = shared_items(a, b)
     human = human_of(a, items)[rows_a]
     value_a, value_b = a.value[rows_a], b.value[rows_b]
@@ -476,7 +474,7 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
     lost = _lost_to_both(x, human)
     x, y = x[:, used], human[used]
     cluster, criterion = a.cluster[rows_a][used], criterion_of(a)[rows_a][used]
-    row: dict[str, Any] = infer.counted(used, a.cluster[rows_a])
+    row: Row = infer.counted(used, a.cluster[rows_a])
     if len(y) == 0:
         return row | because(Reason("unshared"), lost)
     lost += _lost_besides(a, b, items)

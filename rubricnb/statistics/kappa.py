@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rubricnb.core.estimates.intervals import summands
-from rubricnb.core.estimates.reads import FloatArray
+from rubricnb.core.support.types import FloatArray
 
 
 def quadratic_weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rubricnb.core.estimates.reads import FloatArray, IntArray, Reads, by_cluster
+from rubricnb.core.estimates.reads import Reads, by_cluster
 from rubricnb.core.permutation import directions
 from rubricnb.core.support.counting import binned, summed_from
+from rubricnb.core.support.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

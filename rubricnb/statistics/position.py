@@ -14,10 +14,11 @@ from scipy import special
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.intervals import noncentrality
-from rubricnb.core.estimates.reads import By, FloatArray, Reads, Value
+from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, because, because_each
 from rubricnb.core.permutation import position_counts
 from rubricnb.core.support.counting import binned, repeated
+from rubricnb.core.support.types import FloatArray, Row
 from rubricnb.statistics.placement import Block, Placement, blocks, place, read_profiles
 from rubricnb.statistics.preference import Preference, log_preferences
 
@@ -128,7 +129,7 @@ def position_bias(
 
 def position_sizes(
     judgments: pd.DataFrame, by: By = None, value: Value = "score"
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Rows of `position_bias` without log preferences, which take most of its time."""
     groups = _groups(judgments, by, value)
     return [{**key, **_bias(reads, parts)} for key, reads, parts in groups]
@@ -136,7 +137,7 @@ def position_sizes(
 
 def _groups(
     judgments: pd.DataFrame, by: By, value: Value
-) -> list[tuple[dict[str, Any], Reads, list[Block]]]:
+) -> list[tuple[Row, Reads, list[Block]]]:
     groups = []
     for key, reads in arrays.read_groups(judgments, by, value):
         arrays.require_options(reads)
@@ -242,16 +243,14 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     )
 
 
-def _carried(
-    bias: Any, n_reads: Any, n_options: Any, ends: Sequence[str]
-) -> dict[str, Any]:
+def _carried(bias: Any, n_reads: Any, n_options: Any, ends: Sequence[str]) -> Row:
     """The papers' χ² and V at a number of reads, of rows or of one row.
 
     V²_U and its interval are raised by what V² is above V²_U: the floor of a study of
     this size.
     """
     floor = (bias["cramers_v"] ** 2 - bias["v2_unbiased"]) * bias["n_reads"] / n_reads
-    out: dict[str, Any] = {}
+    out: Row = {}
     for end in ends:
         # some processors report the NaN of an empty shape
         with np.errstate(invalid="ignore"):
@@ -263,7 +262,7 @@ def _carried(
     return out
 
 
-def _check_orderings(key: dict[str, Any], reads: Reads) -> None:
+def _check_orderings(key: Row, reads: Reads) -> None:
     """Refuse groups in which no item was seen in two orderings."""
     order = np.where(
         reads.order < 0, reads.order.max(axis=1, keepdims=True), reads.order
@@ -280,14 +279,12 @@ def _check_orderings(key: dict[str, Any], reads: Reads) -> None:
 
 def _bias(
     reads: Reads, parts: Sequence[Block], preference: Preference | None = None
-) -> dict[str, Any]:
+) -> Row:
     n = reads.n_options
     cluster = reads.cluster
     placement = place(reads, parts)
     n_reads = int(reads.parsed.sum())
-    row: dict[str, Any] = infer.counted(placement.reads > 0, cluster) | {
-        "n_reads": n_reads
-    }
+    row: Row = infer.counted(placement.reads > 0, cluster) | {"n_reads": n_reads}
     n_clusters = row["n_clusters"]
     reasons: list[Reason] = []
     if n_reads == 0:
@@ -366,9 +363,7 @@ def _is_balanced(reads: Reads) -> bool:
     return bool((counts == counts[0, 0]).all())
 
 
-def cluster_test(
-    placement: Placement, n_clusters: int, reasons: list[Reason]
-) -> dict[str, Any]:
+def cluster_test(placement: Placement, n_clusters: int, reasons: list[Reason]) -> Row:
     """Test "every score is chosen alike at every position", with clusters for units.
 
     Q = d′V⁻d of the summed deviations d against χ² with the rank of V. A doubt is
@@ -492,7 +487,7 @@ def minimum_detectable_v(placement: Placement, n: int) -> float:
     )
 
 
-def _score_position(reads: Reads) -> list[dict[str, Any]]:
+def _score_position(reads: Reads) -> list[Row]:
     arrays.require_options(reads)
     n = reads.n_options
     answers = read_profiles(reads)[reads.parsed]

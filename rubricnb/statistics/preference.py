@@ -19,18 +19,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rubricnb.core.estimates.intervals import UNTESTED, jackknife_se, t_estimate
-from rubricnb.core.estimates.reads import (
-    FloatArray,
-    IntArray,
-    Reads,
-    by_cluster,
-    copies,
-)
+from rubricnb.core.estimates.reads import Reads, by_cluster, copies
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.support.counting import binned, summed_from
+from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.statistics.placement import Block, read_profiles
 
 # a log-preference beyond this, or with this share of its information at 0 left,
@@ -174,7 +168,7 @@ class _Likelihood:
         return summed_from(rows, starts, axis)
 
 
-def _renumbered(numbers: IntArray, is_kept: NDArray[np.bool_]) -> IntArray:
+def _renumbered(numbers: IntArray, is_kept: Mask) -> IntArray:
     """Number anew, from 0 and in turn, what was kept."""
     return np.asarray((np.cumsum(is_kept) - 1)[numbers])
 

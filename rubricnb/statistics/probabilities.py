@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.intervals import UNTESTED, few_clusters, jackknife_t
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, by_cluster
+from rubricnb.core.estimates.reads import By, Reads, by_cluster
 from rubricnb.core.estimates.reasons import Reason, because_each, collect
 from rubricnb.core.frames import score_dtype
 from rubricnb.core.permutation import code, decode, ranks
 from rubricnb.core.support.counting import binned, repeated
+from rubricnb.core.support.types import FloatArray, IntArray, Row
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
@@ -249,7 +250,7 @@ def position_prior(
     )
 
 
-def _shift(reads: Reads) -> list[dict[str, Any]]:
+def _shift(reads: Reads) -> list[Row]:
     """Log preference of each order for each score, from items that have all orders."""
     arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
@@ -293,7 +294,7 @@ def _shift(reads: Reads) -> list[dict[str, Any]]:
     return table.to_dict("records")
 
 
-def _prior(reads: Reads) -> list[dict[str, Any]]:
+def _prior(reads: Reads) -> list[Row]:
     arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     shown = reads.orderings[reads.order[item, read]]

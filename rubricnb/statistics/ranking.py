@@ -15,10 +15,11 @@ from rubricnb.core.estimates.losses import (
     lost_scores,
     no_equivalence,
 )
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, collect
 from rubricnb.core.estimates.sides import compared, shared_items, sides
 from rubricnb.core.support.counting import binned
+from rubricnb.core.support.types import FloatArray, IntArray, Row
 
 _MEASURES = (
     "kendall_tau",
@@ -176,7 +177,7 @@ def reversal_effect(
 
 def _reversal_effect(
     base: Reads, blocks: list[Reads], controls: list[Reads | None]
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     if base.value.shape[1] < 2:
         raise ValueError(
             "a placebo design of one read has no halves; use placebo(n, 2 * n)"
@@ -351,10 +352,10 @@ def kendall_tau(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.where(untied > 0, product / np.where(untied > 0, untied, 1.0), np.nan)
 
 
-def _summary(a: Reads, b: Reads) -> dict[str, Any]:
+def _summary(a: Reads, b: Reads) -> Row:
     found = _compare(a, b)
     cluster = found["cluster"].to_numpy()
-    row: dict[str, Any] = {}
+    row: Row = {}
     for name in _MEASURES:
         bounds = (-1.0 if name == "kendall_tau" else 0.0, 1.0)
         row |= infer.named_mean(

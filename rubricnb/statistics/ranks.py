@@ -11,14 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from rubricnb.core.estimates import intervals as infer
-from rubricnb.core.estimates.reads import FloatArray, IntArray
 from rubricnb.core.support.counting import binned, repeated
+from rubricnb.core.support.types import FloatArray, IntArray, Mask
 
-BoolArray = NDArray[np.bool_]
 _BLOCK = 500_000  # numbers worked on at once
 _SEARCH = 64  # counting above two values takes as long as this many products
 
@@ -149,7 +147,7 @@ def _by_products(
     one: _Side,
     other: _Side,
     cluster: IntArray,
-    chosen: BoolArray,
+    chosen: Mask,
     first: IntArray,
     count: IntArray,
 ) -> FloatArray:
@@ -184,7 +182,7 @@ def _by_products(
 
 
 def _by_counting(
-    one: _Side, other: _Side, cluster: IntArray, chosen: BoolArray
+    one: _Side, other: _Side, cluster: IntArray, chosen: Mask
 ) -> FloatArray:
     """Count, for every two items of a cluster, the items below both of them."""
     levels = [np.unique(side.left, return_inverse=True)[1] for side in (one, other)]

@@ -18,9 +18,10 @@ from rubricnb.core.estimates.losses import (
     scale_ends,
     shares_lost,
 )
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because
 from rubricnb.core.estimates.sides import shared_items
+from rubricnb.core.support.types import FloatArray, IntArray, Row
 
 BASELINE = {
     "design": "fixed",
@@ -131,7 +132,7 @@ def stability(
 
 def strata(
     judgments: pd.DataFrame, baseline: Condition, by: By, value: Value
-) -> Iterator[tuple[dict[str, Any], Reads, Reads | None, Sides]]:
+) -> Iterator[tuple[Row, Reads, Reads | None, Sides]]:
     """Yield the reads of the conditions that differ only in the baseline's columns.
 
     That is: the values of the other columns, the baseline's reads, those of its
@@ -167,7 +168,7 @@ def _listed(baseline: Condition) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in baseline.items())
 
 
-def _as_known(judgments: pd.DataFrame, baseline: Condition) -> dict[str, Any]:
+def _as_known(judgments: pd.DataFrame, baseline: Condition) -> Row:
     """Return the baseline, ``unknown`` in columns that lack its value.
 
     `rubricnb.judgments` cannot know that a prompt without a word about references had
@@ -286,14 +287,12 @@ def _means(difference: FloatArray, value: Value) -> FloatArray:
 
 def _summary(
     side: Reads, base: Reads, placebo: Reads | None, edited: bool, value: Value
-) -> dict[str, Any]:
+) -> Row:
     distance, control = _distances(side, base, value), _distances(placebo, base, value)
     again = _again(base, value)
     own = _own_again(side, base, again, value, edited)
     used = ~np.isnan(distance[2])
-    row: dict[str, Any] = infer.counted(used, base.cluster) | {
-        "n_reads": int(side.parsed.sum())
-    }
+    row: Row = infer.counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
     # The placebo minus itself measures nothing.
     beyond = distance - (np.nan if side is placebo else control)
     over_reask = distance - (again + own) / 2

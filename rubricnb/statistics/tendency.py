@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.losses import open_sign
-from rubricnb.core.estimates.reads import By, FloatArray, IntArray, Reads
+from rubricnb.core.estimates.reads import By, Reads
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, because_each
 from rubricnb.core.permutation import levels_above
 from rubricnb.core.support.counting import binned
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
 from rubricnb.statistics.human_agreement import ratings_of, unscored
 from rubricnb.statistics.scoring_bias import (
     BASELINE,
@@ -282,9 +281,9 @@ def _majority(scores: FloatArray) -> float:
     )
 
 
-def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
+def _tendency(side: Reads, items: pd.DataFrame | None) -> Row:
     has_reads = side.parsed.any(axis=1)
-    row: dict[str, Any] = infer.counted(has_reads, side.cluster) | {
+    row: Row = infer.counted(has_reads, side.cluster) | {
         "n_reads": int(side.parsed.sum())
     }
     people: _People | None = None
@@ -296,7 +295,7 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
     if items is None:
         return row | because(why, None if has_reads.any() else Reason("no_read"))
     distance = Estimate()
-    both: NDArray[np.bool_] = np.zeros(has_reads.shape, bool)
+    both: Mask = np.zeros(has_reads.shape, bool)
     if people is not None:
         both = np.logical_and(has_reads, ~np.isnan(people.ratings).all(axis=1))
         row |= _shares("human", people.ratings[both], levels, why)
@@ -450,7 +449,7 @@ def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimat
 
 def _shifted(
     side: Reads, base: Reads, placebo: Reads | None, grid: FloatArray, level: float
-) -> dict[str, Any]:
+) -> Row:
     edited_reads, cluster = at_items(base, side, side.value), base.cluster
     edited = np.full((len(edited_reads), 1), np.nan)
     if placebo is not None and side is not placebo:
@@ -458,7 +457,7 @@ def _shifted(
     plain = base.parsed.any(axis=1)
     used = plain & ~np.isnan(edited_reads).all(axis=1)
     both = used & ~np.isnan(edited).all(axis=1)
-    row: dict[str, Any] = infer.counted(used, cluster)
+    row: Row = infer.counted(used, cluster)
     for name, other, of in (
         ("moved", base.value, used),
         ("moved_excess", edited, both),
@@ -534,11 +533,11 @@ def _distance(sums: FloatArray, counts: FloatArray, level: float) -> Estimate:
     return replace(found, low=max(found.low, 0.0) if p < 1 - level else 0.0, p=p)
 
 
-def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, Any]:
+def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> Row:
     share, share_base, nearer = _towards(k, side, base)
     edited, plain, edited_nearer = _towards(k, placebo, base)
     used = ~np.isnan(share - share_base)
-    row: dict[str, Any] = {"k": k, **infer.counted(used, base.cluster)}
+    row: Row = {"k": k, **infer.counted(used, base.cluster)}
     row |= {
         "share": infer.mean_of(share[used]),
         "share_baseline": infer.mean_of(share_base[used]),
@@ -557,9 +556,7 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
     )
 
 
-def _open_pull(
-    share: FloatArray, share_base: FloatArray, row: dict[str, Any]
-) -> Reasons:
+def _open_pull(share: FloatArray, share_base: FloatArray, row: Row) -> Reasons:
     """Return the bounds of the pull if lost scores could turn its sign."""
     return open_sign(
         share, share_base, (0.0, 1.0), (row["pull_low"], row["pull_high"]), "pull"

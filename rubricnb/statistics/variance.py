@@ -11,11 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rubricnb.core.estimates.reads import FloatArray, IntArray
 from rubricnb.core.estimates.reasons import Reason
 from rubricnb.core.support.counting import binned, repeated
+from rubricnb.core.support.types import FloatArray, IntArray, Mask
 
 _KEPT = 100_000  # codes of a design that is kept: most of a megabyte
 
@@ -92,7 +91,7 @@ class _Design:
     cluster: IntArray
     local: list[bool]
     inverse: FloatArray
-    told_apart: NDArray[np.bool_]
+    told_apart: Mask
 
     def squares(self, x: FloatArray) -> FloatArray:
         """Sum of squared totals over sizes by source: (1 + clusters, sources)."""

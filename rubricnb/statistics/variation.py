@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
-from rubricnb.core.estimates.losses import Mask, left_out, read_counts, reads_left_out
-from rubricnb.core.estimates.reads import By, FloatArray, Reads, Value
+from rubricnb.core.estimates.losses import left_out, read_counts, reads_left_out
+from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because
 from rubricnb.core.permutation import directions
+from rubricnb.core.support.types import FloatArray, Mask, Row
 from rubricnb.statistics.variance import crossed_variances
 
 PERMUTATIONS = 500
@@ -155,13 +155,11 @@ def variance_components(
     return arrays.row_per_group(judgments, by, value, components_row)
 
 
-def _within_item_sd(reads: Reads) -> dict[str, Any]:
+def _within_item_sd(reads: Reads) -> Row:
     variance, count = arrays.item_variance(reads.value), reads.parsed.sum(axis=1)
     used = ~np.isnan(variance)
     sd = np.sqrt(variance * (count - 1) / np.maximum(count, 1))
-    row: dict[str, Any] = infer.named_mean(
-        "sd", sd, reads.cluster, parts=infer.UNTESTED
-    )
+    row: Row = infer.named_mean("sd", sd, reads.cluster, parts=infer.UNTESTED)
     row |= {
         "variance": infer.mean_of(variance[used]),
         "k": infer.mean_of(count[used].astype(np.float64)),
@@ -189,16 +187,14 @@ def ordering_means(reads: Reads) -> FloatArray:
     )
 
 
-def order_effect_of(reads: Reads) -> dict[str, Any]:
+def order_effect_of(reads: Reads) -> Row:
     """Return the row of `order_effect` for the reads of one group."""
     arrays.require_orderings(reads)
     if len(reads.orderings) < 2:
         raise arrays.Unanswerable(Reason("one_ordering_each"))
     mean = ordering_means(reads)
     complete = np.asarray(~np.isnan(mean).any(axis=1))
-    row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(
-        complete, reads.cluster
-    )
+    row: Row = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
     lost = left_out(mean, complete) + _lost_reads(reads, complete)
     if not complete.any():
         return row | because(Reason("incomplete_items"), lost)
@@ -235,14 +231,12 @@ def _first_reads(reads: Reads) -> FloatArray:
     return out
 
 
-def components_row(reads: Reads) -> dict[str, Any]:
+def components_row(reads: Reads) -> Row:
     """Split the variance of scores into sources: columns of `variance_components`."""
     first = _first_reads(reads)
     used = np.asarray(~np.isnan(first).any(axis=1))
     cluster, n_orderings = reads.cluster[used], first.shape[1]
-    row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(
-        used, reads.cluster
-    )
+    row: Row = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(used, reads.cluster)
     row["n_orderings"] = n_orderings
     lost = left_out(first, used) + _lost_reads(reads, used)
     if row["n_items"] < 2:
@@ -286,7 +280,7 @@ def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
     return out
 
 
-def _why_unknown(row: dict[str, Any]) -> Iterator[Reason]:
+def _why_unknown(row: Row) -> Iterator[Reason]:
     yield Reason("reask_included")
     if np.isnan(row["phi"]):
         yield Reason("phi.noise")

@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, special, stats
 
-from rubricnb.core.estimates.reads import FloatArray, IntArray, by_cluster
+from rubricnb.core.estimates.reads import by_cluster
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.support.counting import binned
+from rubricnb.core.support.types import FloatArray, IntArray, Row
 
 LEVEL = 0.95
 POWER = 0.80
@@ -187,7 +188,7 @@ def alike(row: Mapping[str, Any]) -> Reasons:
     return (Reason("no_interval.alike", names=", ".join(names)),) if names else ()
 
 
-def counted(used: Any, cluster: IntArray) -> dict[str, Any]:
+def counted(used: Any, cluster: IntArray) -> Row:
     """Number of the items used and of their clusters."""
     return {"n_items": int(used.sum()), "n_clusters": len(np.unique(cluster[used]))}
 

@@ -19,20 +19,12 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rubricnb.core.estimates.intervals import mean_of
-from rubricnb.core.estimates.reads import (
-    FloatArray,
-    IntArray,
-    Reads,
-    item_means,
-    same_answer,
-)
+from rubricnb.core.estimates.reads import Reads, item_means, same_answer
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.estimates.sides import shared_items
-
-Mask = NDArray[np.bool_]
+from rubricnb.core.support.types import FloatArray, IntArray, Mask
 
 MOST_LOST = 0.05
 """Share of the items asked on both sides beyond which no equivalence is claimed."""

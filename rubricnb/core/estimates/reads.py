@@ -16,9 +16,8 @@ from rubricnb.core.estimates.reasons import Reason, because
 from rubricnb.core.frames import CONDITIONS, places
 from rubricnb.core.permutation import decode, levels_above, ranks
 from rubricnb.core.support.counting import binned
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Value = Literal["score", "expected_score"]
 By = str | Sequence[str] | None
 Group = TypeVar("Group")
@@ -136,7 +135,7 @@ class Reads:
         return pd.DataFrame({**columns, "cluster": self.cluster})
 
     @property
-    def parsed(self) -> NDArray[np.bool_]:
+    def parsed(self) -> Mask:
         """Which reads gave a value."""
         return ~np.isnan(self.value)
 
@@ -222,7 +221,7 @@ def without_placebo(judgments: pd.DataFrame) -> pd.DataFrame:
 
 def groups(
     judgments: pd.DataFrame, names: Sequence[str]
-) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+) -> Iterator[tuple[Row, pd.DataFrame]]:
     """Yield each group's values and its rows, in order of first appearance."""
     if len(judgments) == 0:
         raise ValueError(
@@ -259,7 +258,7 @@ def _coded(judgments: pd.DataFrame) -> pd.DataFrame:
 
 def read_groups(
     judgments: pd.DataFrame, by: By, value: Value, without: Iterable[str] = ()
-) -> Iterator[tuple[dict[str, Any], Reads]]:
+) -> Iterator[tuple[Row, Reads]]:
     """Yield each group's values and its reads."""
     names = grouping(judgments, by, without)
     require_value(judgments, value)
@@ -271,7 +270,7 @@ def row_per_group(
     judgments: pd.DataFrame,
     by: By,
     value: Value,
-    row: Callable[[Reads], dict[str, Any] | list[dict[str, Any]]],
+    row: Callable[[Reads], Row | list[Row]],
 ) -> pd.DataFrame:
     """Append to each group's columns the rows of its reads, or the reason for none."""
     found = answers(read_groups(judgments, by, value), row)
@@ -285,10 +284,10 @@ def row_per_group(
 
 
 def answers(
-    groups: Iterable[tuple[dict[str, Any], Group]], answer: Callable[[Group], Answer]
-) -> list[tuple[dict[str, Any], Answer | dict[str, Any]]]:
+    groups: Iterable[tuple[Row, Group]], answer: Callable[[Group], Answer]
+) -> list[tuple[Row, Answer | Row]]:
     """Answer each group; an `Unanswerable` one gives its reason, unless all are."""
-    found: list[tuple[dict[str, Any], Answer | dict[str, Any]]] = []
+    found: list[tuple[Row, Answer | Row]] = []
     refused: list[Unanswerable] = []
     for key, group in groups:
         try:
@@ -301,7 +300,7 @@ def answers(
     return found
 
 
-def keyed(key: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
+def keyed(key: Row, frame: pd.DataFrame) -> pd.DataFrame:
     """Put a group's values before the columns of a frame."""
     return frame.assign(**key)[[*key, *frame.columns.difference(key, sort=False)]]
 
@@ -486,9 +485,7 @@ def _keys(frame: pd.DataFrame, names: list[str]) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(frame[names].astype(object))
 
 
-def _refuse_equal_items(
-    known: pd.MultiIndex, own: NDArray[np.bool_], names: list[str]
-) -> None:
+def _refuse_equal_items(known: pd.MultiIndex, own: Mask, names: list[str]) -> None:
     twice = known.duplicated() & own
     if twice.any():
         key = known[int(twice.argmax())]
@@ -580,7 +577,7 @@ def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
     return out
 
 
-def copies(reads: Reads) -> NDArray[np.bool_]:
+def copies(reads: Reads) -> Mask:
     """Tell which reads only repeat another read of the same item and ordering.
 
     Repeats of an ordering count as copies if no item of the group ever answers two of
@@ -595,13 +592,13 @@ def copies(reads: Reads) -> NDArray[np.bool_]:
     )
 
 
-def echoes(reads: Reads) -> NDArray[np.bool_]:
+def echoes(reads: Reads) -> Mask:
     """Tell which reads add nothing to their item's mean: copies and equal repeats."""
     repeat, differs = _repeats(reads, keyed=False)
     return copies(reads) | (repeat & ~differs[:, None])
 
 
-def same_answer(reads: Reads) -> NDArray[np.bool_]:
+def same_answer(reads: Reads) -> Mask:
     """Tell which reads were not asked again: by their keys if known, else as `copies`.
 
     A judge that was really asked again and always said the same has a re-ask variance
@@ -610,7 +607,7 @@ def same_answer(reads: Reads) -> NDArray[np.bool_]:
     return copies(reads) if reads.key is None else _repeats(reads, keyed=True)[0]
 
 
-def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _repeats(reads: Reads, keyed: bool) -> tuple[Mask, Mask]:
     """Find reads that repeat an ordering (and key), and items in which two differ."""
     repeat = np.zeros(reads.value.shape, dtype=bool)
     differs = np.zeros(len(repeat), dtype=bool)

@@ -29,6 +29,8 @@ from typing import Any
 
 import numpy as np
 
+from rubricnb.core.support.types import Json, Row
+
 SENTENCES: dict[str, str] = {
     # Clusters and events
     "one_cluster": "one cluster: intervals need two",
@@ -484,7 +486,7 @@ def join(*why: Why) -> str:
     return "; ".join(reason.sentence for reason in collect(*why))
 
 
-def because(*why: Why) -> dict[str, Any]:
+def because(*why: Why) -> Row:
     """Return the two columns about reasons: ``reason``, a text, and ``codes``.
 
     Examples
@@ -508,7 +510,7 @@ def because_each(*rows: Why) -> dict[str, list[Any]]:
     return {"reason": [join(own) for own in codes], "codes": codes}
 
 
-def stored(codes: Iterable[Reason]) -> list[dict[str, Any]]:
+def stored(codes: Iterable[Reason]) -> list[Json]:
     """Return reasons as a JSON document keeps them: each code with its numbers.
 
     Examples

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rubricnb.core.estimates import reads as arrays
-from rubricnb.core.estimates.reads import By, IntArray, Reads, Value
+from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, because
 from rubricnb.core.permutation import directions
+from rubricnb.core.support.types import IntArray, Mask, Row
 
 _PARTS = ("forward", "reverse", "half-1", "half-2")
 
@@ -24,7 +24,7 @@ def sides(
     by: By,
     value: Value,
     column: str | None = None,
-) -> Iterator[tuple[dict[str, Any], list[Reads | None]]]:
+) -> Iterator[tuple[Row, list[Reads | None]]]:
     """Yield, for each group, the reads of every side; None for one without judgments.
 
     Sides are values of one `column`; by default the one that has the first two, the
@@ -55,7 +55,7 @@ def compared(
     b: Any,
     by: By,
     value: Value,
-    row: Callable[[Reads, Reads], dict[str, Any]],
+    row: Callable[[Reads, Reads], Row],
 ) -> pd.DataFrame:
     """Append to each group's columns the result of `row` on its two sides.
 
@@ -110,7 +110,7 @@ def take(side: Reads, piece: str | None) -> Reads:
     return replace(side, value=value, order=order)
 
 
-def only(side: Reads, items: NDArray[np.bool_]) -> Reads:
+def only(side: Reads, items: Mask) -> Reads:
     """Keep the reads of some items, as if the others had not been asked about."""
     kept = items[:, None]
     value, order = np.where(kept, side.value, np.nan), np.where(kept, side.order, -1)

@@ -13,6 +13,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from rubricnb.core.support.types import FloatArray
+
 UInt64Array = NDArray[np.uint64]
 
 
@@ -59,7 +61,7 @@ def mix64(*parts: UInt64Array | int) -> UInt64Array:
     return np.asarray(state, dtype=np.uint64)
 
 
-def uniform(hashes: UInt64Array) -> NDArray[np.float64]:
+def uniform(hashes: UInt64Array) -> FloatArray:
     """Map 64-bit hashes to uniform numbers in the open interval (0, 1).
 
     Examples

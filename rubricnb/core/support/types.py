@@ -1,0 +1,14 @@
+"""Names of types that modules of every room share."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Row = dict[str, Any]
+"""A row of a table of results, by column."""
+Json = dict[str, Any]
+"""An object of a JSON document, such as the body of a call."""
