@@ -397,7 +397,7 @@ def _levels(
 
 
 def _strata_means(x: FloatArray, strata: IntArray) -> FloatArray:
-    return np.asarray((arrays.by_cluster(x, strata) / binned(strata))[strata])
+    return (arrays.by_cluster(x, strata) / binned(strata))[strata]
 
 
 def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:

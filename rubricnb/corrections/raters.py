@@ -174,7 +174,7 @@ def _mean_share(sums: FloatArray) -> FloatArray:
     """Mean over annotators of the share won, from (…, annotators, 2) won and asked."""
     won, asked = np.moveaxis(sums, -1, 0)
     share = np.where(asked > 0, won / np.maximum(asked, 1), np.nan)
-    return np.asarray(share.sum(axis=-1) / (share.shape[-1] or np.nan))
+    return share.sum(axis=-1) / (share.shape[-1] or np.nan)
 
 
 def judge_bias(

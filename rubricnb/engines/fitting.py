@@ -91,4 +91,4 @@ def _drawn_ratings(items: pd.DataFrame) -> FloatArray:
         ndtri(uniform(hash64(items[name]))) for name in ("text_id", "item_id")
     )
     raw = 3 + 0.9 * (np.sqrt(0.5) * text + np.sqrt(0.5) * item)
-    return np.asarray(np.clip(np.round(3 * raw) / 3, 1, 5))
+    return np.clip(np.round(3 * raw) / 3, 1, 5)

@@ -191,7 +191,7 @@ def _latent(
     """m, the quality the judge sees, in points of a five-level scale."""
 
     def normal(stream: int, *parts: UInt64Array) -> FloatArray:
-        return np.asarray(ndtri(uniform(_stream(profile, seed, stream, *parts))))
+        return ndtri(uniform(_stream(profile, seed, stream, *parts)))
 
     item = mix64(batch.text, batch.criterion)
     order = mix64(tables.hashes[batch.ordering], batch.criterion_ordering)
@@ -214,7 +214,7 @@ def _latent(
     shifts = dict(profile.label_shift)
     m += np.array([shifts.get(name, 0.0) for name in LABELS])[batch.labels]
     shown = 1 + 4 * (batch.reference - 1) / (n - 1)
-    return np.asarray(m + profile.reference_pull * np.nan_to_num(shown - m))
+    return m + profile.reference_pull * np.nan_to_num(shown - m)
 
 
 def _choose(
@@ -235,7 +235,7 @@ def _lost(profile: Profile, seed: int, batch: Batch, tables: Tables) -> Mask:
     rate = tables.loss[batch.ordering]
     if not rate.any():
         return np.zeros(len(rate), bool)
-    return np.asarray(uniform(_prompt_stream(profile, seed, 9, batch)) < rate)
+    return uniform(_prompt_stream(profile, seed, 9, batch)) < rate
 
 
 def _prompt_stream(
@@ -257,12 +257,12 @@ def _stream(
 
 def _softmax(logits: FloatArray) -> FloatArray:
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _at(values: Sequence[float], points: FloatArray) -> FloatArray:
     """Interpolate values given at equally spaced points of 0..1."""
-    return np.asarray(np.interp(points, np.linspace(0, 1, len(values)), values))
+    return np.interp(points, np.linspace(0, 1, len(values)), values)
 
 
 def _interaction(

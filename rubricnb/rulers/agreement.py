@@ -878,7 +878,7 @@ def _measured(
 def _in_middle_third(labels: FloatArray, scale: FloatArray) -> Mask:
     """Which labels lie in the middle third of the scale."""
     place = (labels - scale[0]) / (scale[-1] - scale[0])
-    return np.asarray(np.abs(place - 0.5) <= 1 / 6 + 1e-9)
+    return np.abs(place - 0.5) <= 1 / 6 + 1e-9
 
 
 def _fisher_z(rho: FloatArray) -> FloatArray:

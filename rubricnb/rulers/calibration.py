@@ -149,7 +149,7 @@ class Calibrator(_LabelMap):
     def latent(self, X: ArrayLike | pd.DataFrame) -> FloatArray:
         """Return z, the continuous score before the map; also of calibration items."""
         standard = (_matrix(X) - self.mean_) / self.scale_
-        return np.asarray(standard @ self.coef_ + self.intercept_)
+        return standard @ self.coef_ + self.intercept_
 
     def _fit(self, x: FloatArray, y: FloatArray) -> None:
         self.mean_, sd = x.mean(axis=0), x.std(axis=0)
@@ -174,7 +174,7 @@ class Calibrator(_LabelMap):
         label_index = np.searchsorted(
             2 * np.cumsum(self.counts_), n_below + n_up_to, side="left"
         )
-        return np.asarray(self.labels_[label_index])
+        return self.labels_[label_index]
 
 
 class IsotonicCalibrator(_LabelMap):
@@ -228,7 +228,7 @@ def _leave_one_out(
     fitted = y.mean() + (shrunk * (u.T @ (y - y.mean()))) @ u.T
     # h_ii = 1/n + Σ_k u_ik² s_k² / (s_k² + α)
     leverage = 1 / len(y) + shrunk @ (u**2).T
-    return np.asarray((fitted - leverage * y) / np.maximum(1 - leverage, 1e-9))
+    return (fitted - leverage * y) / np.maximum(1 - leverage, 1e-9)
 
 
 def _matrix(X: ArrayLike | pd.DataFrame) -> FloatArray:

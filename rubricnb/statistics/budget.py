@@ -252,7 +252,7 @@ def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArr
     item, order, noise = crossed_variances(value, reads.cluster[used])[0]
     common = bool(reads.n_options) and len(blocks(reads)[0].shown) == 1
     phi = (noise + (0 if common else order)) / item if item > 0 else np.nan
-    return np.asarray(last * np.sqrt((1 + phi / n_reads) / (1 + phi / k)))
+    return last * np.sqrt((1 + phi / n_reads) / (1 + phi / k))
 
 
 def will_permuting_help(

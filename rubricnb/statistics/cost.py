@@ -95,7 +95,7 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
 
 def _costs(deviation: FloatArray, shown: IntArray) -> FloatArray:
     """Sum deviations (…, score, position) along orderings (k, n): shape (…, k)."""
-    return np.asarray(deviation[..., shown - 1, np.arange(shown.shape[1])].sum(axis=-1))
+    return deviation[..., shown - 1, np.arange(shown.shape[1])].sum(axis=-1)
 
 
 def _mean_deviation(part: pd.DataFrame, n: int) -> FloatArray:
@@ -107,7 +107,7 @@ def _mean_deviation(part: pd.DataFrame, n: int) -> FloatArray:
     folded = sd * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + off * special.erf(
         ratio / 2**0.5
     )
-    return np.asarray(np.where(sd > 0, folded, np.abs(off)))
+    return np.where(sd > 0, folded, np.abs(off))
 
 
 def _why_unknown(share: FloatArray, null: FloatArray) -> Reason | None:

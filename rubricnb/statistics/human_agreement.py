@@ -239,7 +239,7 @@ def linear_correlations(
 
 def _difference(r: FloatArray) -> FloatArray:
     """Along the last axis, the only side or the first minus the second."""
-    return np.asarray(r[..., 0] if r.shape[-1] == 1 else r[..., 0] - r[..., 1])
+    return r[..., 0] if r.shape[-1] == 1 else r[..., 0] - r[..., 1]
 
 
 def _pooled(x: FloatArray, y: FloatArray) -> FloatArray:

@@ -76,7 +76,7 @@ class Placement:
     @property
     def reads(self) -> FloatArray:
         """Parsed reads of each item."""
-        return np.asarray(self.count.sum(axis=1))
+        return self.count.sum(axis=1)
 
     @property
     def deviation(self) -> FloatArray:
@@ -159,14 +159,14 @@ def by_score(reads: Reads) -> FloatArray:
         )
     place_of = np.argsort(reads.orderings, axis=1)[reads.order]
     found = np.take_along_axis(reads.probability, place_of, axis=2)
-    return np.asarray(np.where(reads.parsed[..., None], found, 0.0))
+    return np.where(reads.parsed[..., None], found, 0.0)
 
 
 def read_profiles(reads: Reads) -> FloatArray:
     """Return each read's answer as shares of scores 1…n: (items, reads, n)."""
     found = by_score(reads)
     total = found.sum(axis=2, keepdims=True)
-    return np.asarray(found / np.where(total > 0, total, 1.0))
+    return found / np.where(total > 0, total, 1.0)
 
 
 def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> Block:
@@ -216,9 +216,7 @@ def _visible_share(block: Block) -> FloatArray:
         total, mean = np.tensordot(weights, place_of[0], axes=1)
     else:
         total, mean = np.einsum("wik,ikps->wips", weights, place_of)
-    return np.asarray(
-        block.count.sum() * np.eye(n) - np.tensordot(total, mean, ((0, 2), (0, 2)))
-    )
+    return block.count.sum() * np.eye(n) - np.tensordot(total, mean, ((0, 2), (0, 2)))
 
 
 def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
@@ -248,7 +246,7 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     weight = np.sqrt((n_slots - 1) / np.maximum(occupied - 1, 1))
     placed *= (has[:, :, None] * has[:, None, :] * weight)[..., None]
     flat = _sum_sorted(placed, owner).reshape(-1, n)
-    return np.asarray(flat.T @ flat / (n_slots - 1))  # V of eq-permutation-moments
+    return flat.T @ flat / (n_slots - 1)  # V of eq-permutation-moments
 
 
 def _pool(

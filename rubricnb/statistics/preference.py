@@ -170,7 +170,7 @@ class _Likelihood:
 
 def _renumbered(numbers: IntArray, is_kept: Mask) -> IntArray:
     """Number anew, from 0 and in turn, what was kept."""
-    return np.asarray((np.cumsum(is_kept) - 1)[numbers])
+    return (np.cumsum(is_kept) - 1)[numbers]
 
 
 def _conditional(
@@ -489,7 +489,7 @@ def _probability_rows(
 
 def _softmax(eta: FloatArray, p: FloatArray) -> FloatArray:
     mu = np.exp(eta - eta.max(axis=2, keepdims=True))
-    return np.asarray(mu / mu.sum(axis=2, keepdims=True) * p.sum(axis=2, keepdims=True))
+    return mu / mu.sum(axis=2, keepdims=True) * p.sum(axis=2, keepdims=True)
 
 
 def _profile(
@@ -534,7 +534,7 @@ def _contrasts(n: int) -> FloatArray:
     """Orthonormal basis (n, n - 1) of the vectors that sum to 0 (Helmert)."""
     basis = np.triu(np.ones((n, n - 1)))
     basis[np.arange(1, n), np.arange(n - 1)] = -np.arange(1, n)
-    return np.asarray(basis / np.linalg.norm(basis, axis=0))
+    return basis / np.linalg.norm(basis, axis=0)
 
 
 def _singular(information: FloatArray) -> Reason | None:

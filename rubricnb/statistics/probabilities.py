@@ -187,7 +187,7 @@ def _tempered(p: FloatArray, temperature: float) -> FloatArray:
     top = np.where(p.max(axis=1, keepdims=True) > 0, p.max(axis=1, keepdims=True), 1.0)
     weights = (p / top) ** (1 / temperature)
     total = weights.sum(axis=1, keepdims=True)
-    return np.asarray(weights / np.where(total > 0, total, 1.0))
+    return weights / np.where(total > 0, total, 1.0)
 
 
 def position_prior(
@@ -357,12 +357,12 @@ def position_preferences(sums: FloatArray) -> FloatArray:
     logs, count = np.moveaxis(sums, -3, 0)
     cell = np.where(count > 0, logs / np.maximum(count, 1), np.nan)
     mean = cell.mean(axis=-1)
-    return np.asarray(mean - mean.mean(axis=-1, keepdims=True))
+    return mean - mean.mean(axis=-1, keepdims=True)
 
 
 def _logs(probability: FloatArray) -> FloatArray:
     logs = np.log(np.maximum(probability, _FLOOR))
-    return np.asarray(logs - logs.mean(axis=-1, keepdims=True))
+    return logs - logs.mean(axis=-1, keepdims=True)
 
 
 def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
@@ -463,4 +463,4 @@ def _without(
 
 def _softmax(log: FloatArray) -> FloatArray:
     weight = np.exp(log - log.max(axis=-1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
+    return weight / weight.sum(axis=-1, keepdims=True)

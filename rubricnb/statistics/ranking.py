@@ -342,7 +342,7 @@ def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
 def pair_signs(scores: FloatArray) -> FloatArray:
     """Which of each two candidates is higher, 1 the first and 0 neither: (…, pairs)."""
     first, second = np.triu_indices(scores.shape[-1], 1)
-    return np.asarray(np.sign(scores[..., first] - scores[..., second]))
+    return np.sign(scores[..., first] - scores[..., second])
 
 
 def kendall_tau(x: FloatArray, y: FloatArray) -> FloatArray:

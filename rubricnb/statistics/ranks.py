@@ -62,7 +62,7 @@ def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> Float
     variances = [side.variance_without(cluster) for side in sides]
     defined = (variances[0] > 0) & (variances[1] > 0)
     rho = cross / np.sqrt(np.where(defined, variances[0] * variances[1], 1.0))
-    return np.asarray(np.where(defined, np.clip(rho, -1.0, 1.0), np.nan))
+    return np.where(defined, np.clip(rho, -1.0, 1.0), np.nan)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class _Side:
     def sum_above(self, weight: FloatArray) -> FloatArray:
         """For each item: the weights of items with a lower value; ties are half."""
         below = np.concatenate([[0.0], np.cumsum(weight[self.order])])
-        return np.asarray((below[self.left] + below[self.right]) / 2)
+        return (below[self.left] + below[self.right]) / 2
 
     def variance_without(self, cluster: IntArray) -> FloatArray:
         """Sum of squares of the ranks without each cluster; 0 if they are all equal."""
@@ -114,7 +114,7 @@ class _Side:
 def _cube(n: IntArray) -> FloatArray:
     """n³ − n: twelve times the squares of n ranks, and what n ties take away."""
     wide = np.asarray(n, dtype=np.float64)
-    return np.asarray(wide**3 - wide)
+    return wide**3 - wide
 
 
 def _span(code: IntArray) -> tuple[IntArray, IntArray]:

@@ -410,7 +410,7 @@ def _grid(*given: FloatArray) -> FloatArray:
     if len(values) < 2:  # equal scores are a distribution
         values = np.unique(np.append(values, [0.0, 1.0]))
     if len(values) <= _MOST_VALUES:
-        return np.asarray(values)
+        return values
     return np.linspace(values[0], values[-1], _PARTS + 1)
 
 
@@ -430,7 +430,7 @@ def _cumulated(
     below = np.cumsum(count, axis=1) - count
     below *= np.diff(grid)
     below += own.reshape(n_groups, n)
-    return np.asarray(below)
+    return below
 
 
 def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimate:

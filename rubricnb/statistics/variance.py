@@ -41,12 +41,12 @@ def noise_ratio(parts: FloatArray) -> FloatArray:
     not differ.
     """
     item, _, noise = parts.T
-    return np.asarray(np.maximum(noise, 0.0) / np.where(item > 0, item, np.nan))
+    return np.maximum(noise, 0.0) / np.where(item > 0, item, np.nan)
 
 
 def gain_of_averaging(phi: FloatArray, k: int) -> FloatArray:
     """r of the mean of k reads over r of one."""
-    return np.asarray(np.sqrt((1 + phi) / (1 + phi / k)))
+    return np.sqrt((1 + phi) / (1 + phi / k))
 
 
 def henderson(
@@ -157,7 +157,7 @@ def _without(row: IntArray, column: IntArray, g: int, weight: Any = None) -> Flo
 
 def _homes(code: IntArray, cluster: IntArray) -> IntArray:
     """Cluster of each level of a code."""
-    return np.asarray(cluster[np.unique(code, return_index=True)[1]])
+    return cluster[np.unique(code, return_index=True)[1]]
 
 
 def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
