@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -222,7 +222,7 @@ def lost_to_both(
     one: pd.Series,
     other: pd.Series,
     names: tuple[str, str],
-    row: Mapping[str, Any] | None = None,
+    row: Row | None = None,
     per: float = 1.0,
 ) -> Reasons:
     """Items with a score on one of two sides, and if they could turn the sign of `row`.

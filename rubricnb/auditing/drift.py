@@ -16,7 +16,7 @@ from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.reads import item_means
 from rubricnb.core.estimates.reasons import Reason
-from rubricnb.core.support.types import FloatArray, Row
+from rubricnb.core.support.types import FloatArray, Records, Row
 from rubricnb.corrections.raters import shift_of_systems
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 
@@ -89,7 +89,7 @@ def _drift(
     return row
 
 
-def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> list[Row]:
+def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Records:
     """Rows about the difference of the agreements with people, over the same texts."""
     sides = {"human": human, "then": then, "now": now}
     both = where_both_vary(pd.concat(sides, axis=1))
@@ -114,7 +114,7 @@ def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> list[R
     return rows
 
 
-def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> list[Row]:
+def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> Records:
     """Differences of the systems' rankings and means, and of a further system's."""
     if system is None or system.nunique() < 3:
         return []

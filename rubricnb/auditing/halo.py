@@ -14,10 +14,10 @@ from rubricnb.core.estimates.losses import left_out
 from rubricnb.core.estimates.reads import matched
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.support.naming import truth_of
-from rubricnb.core.support.types import FloatArray, Row
+from rubricnb.core.support.types import FloatArray, Records
 
 
-def halo_rows(answers: Answers) -> list[Row]:
+def halo_rows(answers: Answers) -> Records:
     """More texts with one score on all criteria than a rater gives, beyond chance.
 
     Chance: the same shares of scores on every criterion, but independent criteria.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,7 +41,7 @@ from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.losses import are_closed, losses_of
 from rubricnb.core.estimates.reasons import Reason, Reasons, without
 from rubricnb.core.support.naming import check_answered, condition_names
-from rubricnb.core.support.types import Row
+from rubricnb.core.support.types import Records, Row
 from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.position import position_sizes
 from rubricnb.statistics.scoring_bias import stability
@@ -62,7 +61,7 @@ def parsed_row(status: pd.Series, unread: Reasons = ()) -> Row:
     )
 
 
-def on_each_criterion(ask: Callable[..., list[Row]], answers: Answers) -> list[Row]:
+def on_each_criterion(ask: Callable[..., Records], answers: Answers) -> Records:
     """Rows about all criteria together and, if there are several, about each."""
     rows = ask(answers)
     for name, own in answers.criteria.items():
@@ -73,7 +72,7 @@ def on_each_criterion(ask: Callable[..., list[Row]], answers: Answers) -> list[R
     return rows
 
 
-def discrimination_rows(answers: Answers) -> list[Row]:
+def discrimination_rows(answers: Answers) -> Records:
     """Correlation of two answers about a text: to a prompt, and to a reworded one.
 
     The pairs are an item's first answer and each of its answers to other prompts. So r
@@ -150,7 +149,7 @@ def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
     return reads.assign(prompt=own.ngroup())
 
 
-def noise_rows(answers: Answers) -> list[Row]:
+def noise_rows(answers: Answers) -> Records:
     """Share of scores that change although nothing relevant changed."""
     names = {"edits": "neutral edits", "reask": "asked again"}
     looks = {"edits": answers.looks}  # repeats are of the plain prompt: one look
@@ -172,7 +171,7 @@ def noise_rows(answers: Answers) -> list[Row]:
     return list(rows.values())
 
 
-def moved_rows(answers: Answers) -> list[Row]:
+def moved_rows(answers: Answers) -> Records:
     """How far an order, a label or a reference moves scores, beyond neutral edits."""
     judgments, cells, looks = answers.judgments, answers.cells, answers.looks
     moves = {
@@ -204,7 +203,7 @@ def _moved(
     reads_of: Mapping[str, pd.DataFrame],
     moves: Mapping[str, str],
     base: pd.DataFrame | None = None,
-) -> list[Row]:
+) -> Records:
     """Rows about these conditions against the plain one, or against reads `base`."""
     rows, looks = [], answers.looks
     if reads_of:
@@ -235,7 +234,7 @@ def _moved(
     return rows
 
 
-def _pulled(judgments: pd.DataFrame, looks: int) -> list[Row]:
+def _pulled(judgments: pd.DataFrame, looks: int) -> Records:
     """How far scores follow the reference's: the highest against the lowest."""
     top = judgments["top"].iloc[0]
     names = {
@@ -258,7 +257,7 @@ def _pulled(judgments: pd.DataFrame, looks: int) -> list[Row]:
     return [row | {"flips": share_changed(one, two).mean()}]
 
 
-def position_rows(answers: Answers) -> list[Row]:
+def position_rows(answers: Answers) -> Records:
     """The position with the share farthest from even, and the shares of all."""
     rotated = answers.rotated
     if rotated.empty:
@@ -301,7 +300,7 @@ def position_rows(answers: Answers) -> list[Row]:
     return rows
 
 
-def _open_share(bias: Mapping[str, Any], most: int, found: Estimate) -> Reasons:
+def _open_share(bias: Row, most: int, found: Estimate) -> Reasons:
     """Whether the lost reads could make the share of a position even.
 
     The interval is moved to both ends between which the lost reads put the share.
@@ -316,7 +315,7 @@ def _open_share(bias: Mapping[str, Any], most: int, found: Estimate) -> Reasons:
     return (Reason("open_share", low=least, high=greatest),)
 
 
-def _matters_with_lost(bias: Mapping[str, Any], n: int) -> bool:
+def _matters_with_lost(bias: Row, n: int) -> bool:
     """Whether some share could be uneven by what matters, as lost reads may lie."""
     ends = [bias[f"share_{p}_{e}"] for p in range(1, n + 1) for e in ("least", "most")]
     return bool(
@@ -324,7 +323,7 @@ def _matters_with_lost(bias: Mapping[str, Any], n: int) -> bool:
     )
 
 
-def criteria_rows(answers: Answers) -> list[Row]:
+def criteria_rows(answers: Answers) -> Records:
     """How far the position of a criterion moves its scores: its best minus its worst.
 
     Scores, not expected scores: at later positions the probabilities are read after the

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,14 +22,14 @@ from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.reads import matched
 from rubricnb.core.estimates.reasons import Reason, Why, collect, without
-from rubricnb.core.support.types import FloatArray, Row
+from rubricnb.core.support.types import FloatArray, Records, Row
 from rubricnb.corrections.raters import judge_bias, system_agreement
 from rubricnb.statistics.human_agreement import linear_agreement
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.weighting import overall
 
 
-def people_rows(answers: Answers) -> list[Row]:
+def people_rows(answers: Answers) -> Records:
     """Agreement in rank and level: the mean over the criteria that have an r."""
     cells, given = answers.cells[[PLAIN, "human"]], answers.rated
     if cells.dropna().empty:
@@ -72,7 +71,7 @@ def people_rows(answers: Answers) -> list[Row]:
     return rows
 
 
-def _bias(answers: Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]) -> Row:
+def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row) -> Row:
     """Mean score minus mean rating; unknown if `ranks`, the agreement, is reversed."""
     compared = judge_bias(**answers.rated).iloc[0]
     bias = Estimate(compared["bias"], **compared[[*inference.PARTS]])
@@ -131,7 +130,7 @@ def _of_one_read(reads: pd.DataFrame, r: float) -> Reason | None:
     return Reason("mean_of_reads", n=n, r=words.number(single.value))
 
 
-def systems_rows(answers: Answers) -> list[Row]:
+def systems_rows(answers: Answers) -> Records:
     """Whether it ranks systems as people do, where people see a difference."""
     rated = answers.cells[[PLAIN, "human"]].dropna()["human"]
     if rated.empty or "candidate" not in answers.items:
@@ -152,7 +151,7 @@ def systems_rows(answers: Answers) -> list[Row]:
     return [row]
 
 
-def overall_rows(answers: Answers) -> list[Row]:
+def overall_rows(answers: Answers) -> Records:
     """Agreement of the overall score, for rated criteria whose rubric has a weight."""
     items = answers.items
     if "human" not in items or "weight" not in getattr(items, "rubrics", ()):

@@ -31,7 +31,7 @@ from rubricnb.auditing.terms import (
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
-from rubricnb.core.support.types import Row
+from rubricnb.core.support.types import Records, Row
 from rubricnb.files.outputs import check_outputs, replace_texts
 
 SCHEMA = "rubricnb-audit/1"
@@ -109,7 +109,7 @@ class Audit:
         enough, tied = inference.FEW_CLUSTERS, self.charts["ties"]["effect"]
         return words.headline(self.judge, self.design, tied, first, effects, enough)
 
-    def _said(self, rows: pd.DataFrame) -> list[words.Row]:
+    def _said(self, rows: pd.DataFrame) -> Records:
         """Row about all criteria or, if one does worse, a row for each verdict."""
         rows = rows.assign(on="", sizes=rows["effect"].map(words.number))
         each = rows[rows["criterion"] != ""]

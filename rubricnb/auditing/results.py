@@ -34,7 +34,7 @@ from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reads import Value, matched
 from rubricnb.core.support.naming import check_answered, truth_of
-from rubricnb.core.support.types import Row
+from rubricnb.core.support.types import Records, Row
 from rubricnb.engines.doubts import server_doubts
 
 
@@ -99,7 +99,7 @@ def findings(
 
 def _rows(
     single: Answers, together: Sequence[Answers], parsed: Row
-) -> tuple[list[Row], dict[str, str]]:
+) -> tuple[Records, dict[str, str]]:
     """Rows of all questions, and measure → why these scores cannot answer it."""
     rows = [
         parsed,

@@ -17,7 +17,7 @@ from rubricnb.auditing.terms import ALPHA, MARGINS, MEASURES
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.reasons import Reason, Why, collect, without
-from rubricnb.core.support.types import Row
+from rubricnb.core.support.types import Ends, Row
 
 
 def new_row(
@@ -48,7 +48,7 @@ def mean_row(
     measure: str,
     question: str,
     values: pd.Series,
-    bounds: tuple[float, float] | None = None,
+    bounds: Ends | None = None,
     weight: pd.Series | None = None,
     looks: int = 1,
     **more: Any,
@@ -132,7 +132,7 @@ def of_largest(
     found: Estimate,
     n_clusters: int,
     m: int,
-    ends: tuple[float, float] = (-np.inf, np.inf),
+    ends: Ends = (-np.inf, np.inf),
     looks: int = 1,
 ) -> Estimate:
     """The largest of m estimates; by a sign test, where all clusters moved alike.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -44,6 +43,7 @@ from rubricnb.core.estimates.reasons import (
     join,
     without,
 )
+from rubricnb.core.support.types import Row
 
 _COLUMNS = (
     *("measure", "question", "effect", "low", "high", "se", "df", "placebo", "flips"),
@@ -52,9 +52,7 @@ _COLUMNS = (
 )
 
 
-def with_verdicts(
-    rows: Sequence[Mapping[str, Any]], few: float, span: float
-) -> pd.DataFrame:
+def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     """Add verdicts, limited to what this number of effective clusters can show.
 
     `span`: from the lowest score to the highest, of which the margin of a mean is a
@@ -113,7 +111,7 @@ def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
     )
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
+def _sentence(row: Row) -> str:
     """Say a row's result, and after it what it is not about."""
     lost = losses_of(row["codes"])
     reasons = [code for code in row["codes"] if code not in lost]
@@ -123,7 +121,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
     )
 
 
-def _verdict(row: Mapping[str, Any], enough: bool) -> str:
+def _verdict(row: Row, enough: bool) -> str:
     """Follow the rules that `VERDICTS` states."""
     kind, effect = MEASURES[row["measure"]]["kind"], row["effect"]
     if row["constant"] is True:
@@ -162,7 +160,7 @@ def correlation_verdict(measure: str, effect: float, low: float, high: float) ->
     return WEAK if high < MODERATE_LEVEL else UNCLEAR
 
 
-def _equivalent(row: Mapping[str, Any]) -> float:
+def _equivalent(row: Row) -> float:
     """The p-value of "as large as matters", in size or in the scores that change.
 
     Where nothing changes, clusters without an exception bound the rate of changes.

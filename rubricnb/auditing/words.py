@@ -25,8 +25,8 @@ from rubricnb.auditing.terms import (
     WEAK,
 )
 from rubricnb.core.estimates.losses import MOST_LOST, share_lost
+from rubricnb.core.support.types import Records, Row
 
-Row = Mapping[str, Any]
 TITLES = {
     "texts": "Does it agree with people, and with itself?",
     "noise": "What changes when nothing should",
@@ -271,8 +271,8 @@ def headline(
     judge: str,
     design: Mapping[str, Any],
     tied: float | None,
-    first: Mapping[str, list[Row]],
-    effects: list[Row],
+    first: Mapping[str, Records],
+    effects: Records,
     enough: float,
 ) -> str:
     """Say an audit in one sentence: what is good, what is bad, what is open.
@@ -316,9 +316,9 @@ def _whole(
     judge: str,
     design: Mapping[str, Any],
     tied: float | None,
-    first: Mapping[str, list[Row]],
-    effects: list[Row],
-    fails: list[Row],
+    first: Mapping[str, Records],
+    effects: Records,
+    fails: Records,
 ) -> str:
     people = "the designed quality" if design["truth"] == "designed" else "people"
     found, still_open = _with_verdict(effects, FOUND), _with_verdict(effects, UNCLEAR)
@@ -348,7 +348,7 @@ def _whole(
     )
 
 
-def _in_its_favour(first: Mapping[str, list[Row]], people: str) -> list[str]:
+def _in_its_favour(first: Mapping[str, Records], people: str) -> list[str]:
     agreement = first.get("agreement", [])
     good = [
         f"keeps its scores{row['on']} {_when(row)}"
@@ -361,7 +361,7 @@ def _in_its_favour(first: Mapping[str, list[Row]], people: str) -> list[str]:
     return good if agreement else [*good, "was not compared with people"]
 
 
-def _against_its_ranking(first: Mapping[str, list[Row]], people: str) -> list[str]:
+def _against_its_ranking(first: Mapping[str, Records], people: str) -> list[str]:
     retest, agreement = first.get("discrimination", []), first.get("agreement", [])
     bad = [
         f"gives low scores{row['on']} where {people} would give high ones (r "
@@ -391,7 +391,7 @@ def _against_its_ranking(first: Mapping[str, list[Row]], people: str) -> list[st
     return bad
 
 
-def _against_its_level(first: Mapping[str, list[Row]], people: str) -> list[str]:
+def _against_its_level(first: Mapping[str, Records], people: str) -> list[str]:
     bad = []
     agreement = first.get("agreement", [])
     if len(_with_verdict(agreement, STRONG, MODERATE)) == len(agreement):
@@ -412,7 +412,7 @@ def _against_its_level(first: Mapping[str, list[Row]], people: str) -> list[str]
     return bad
 
 
-def _open(still_open: list[Row], effects: list[Row]) -> str:
+def _open(still_open: Records, effects: Records) -> str:
     if not effects:
         return "; it was not asked what moves its scores"
     if not still_open:
@@ -421,5 +421,5 @@ def _open(still_open: list[Row], effects: list[Row]) -> str:
     return f"; inconclusive: {n} questions about what moves its scores"
 
 
-def _with_verdict(rows: Iterable[Row], *verdicts: str) -> list[Row]:
+def _with_verdict(rows: Iterable[Row], *verdicts: str) -> Records:
     return [row for row in rows if row["verdict"] in verdicts]

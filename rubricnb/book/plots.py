@@ -40,6 +40,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 QUIET = "#595959"
 _BOUNDS = ("low", "high")
 _ESTIMATE_SUFFIXES = ("", "_low", "_high")
+LineEnd = tuple[float, str, Any]
 # of small text, with six for each marker: what a figure of 6 inches holds
 _LEGEND_CHARS = 66
 
@@ -394,7 +395,7 @@ def sizes(table: pd.DataFrame, ax: Axes) -> Axes:
     return ax
 
 
-def curves(table: pd.DataFrame, ax: Axes) -> list[tuple[float, str, Any]]:
+def curves(table: pd.DataFrame, ax: Axes) -> list[LineEnd]:
     """Draw every column against the index.
 
     Returns
@@ -432,7 +433,7 @@ def reach(table: pd.DataFrame, value: str) -> FloatArray | None:
 
 def interval_lines(
     table: pd.DataFrame, x: str, value: str, label: str, ax: Axes, aside: float = 0.0
-) -> list[tuple[float, str, Any]]:
+) -> list[LineEnd]:
     """Draw `value` against `x`: a line for each `label`, with intervals if known.
 
     Parameters
@@ -515,7 +516,7 @@ def heat(
     return ax
 
 
-def end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:
+def end_labels(ax: Axes, x: float, ends: list[LineEnd]) -> None:
     """Name lines at their ends, in their colours; overlapping names are moved apart."""
     ends = sorted((end for end in ends if np.isfinite(end[0])), key=lambda end: end[0])
     low, high = ax.get_ylim()

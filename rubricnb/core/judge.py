@@ -15,17 +15,19 @@ from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 import pandas as pd
 
 from rubricnb.core.address import OPENAI, checked
 from rubricnb.core.contract import Engine, Readout
 from rubricnb.core.parsing import Parser, parser_of
-from rubricnb.core.prompts.own import OwnPrompt, read_template
 from rubricnb.core.prompts.render import RESULT
 from rubricnb.core.support.folders import results_folder
 from rubricnb.core.support.spelling import nearest
+
+if TYPE_CHECKING:
+    from rubricnb.core.prompts.own import OwnPrompt
 
 # engine → module and class, the text after the colon, and its purpose
 ENGINES = {
@@ -83,9 +85,10 @@ class Price(NamedTuple):
         """Return the dollars for tokens sent (some of them cached) and received."""
         # an endpoint that counts more would be paid less than nothing
         cached = min(cached, prompt)
-        fresh = prompt - cached
         return (
-            fresh * self.input + cached * self.cached + completion * self.output
+            (prompt - cached) * self.input
+            + cached * self.cached
+            + completion * self.output
         ) / 1e6
 
 
@@ -143,8 +146,7 @@ class Judge:
     @property
     def engine(self) -> Engine:
         """The engine that answers, started at the first use."""
-        engine: Engine = self.start()
-        return engine
+        return cast(Engine, self.start())
 
     @property
     def is_open(self) -> bool:
@@ -462,6 +464,9 @@ def _with_own(
         raise ValueError(
             f"{judge.slug} answers typed questions: leave template and parser out"
         )
+    # here, so that the many runs without one load none of it
+    from rubricnb.core.prompts.own import read_template
+
     own = None if template is None else read_template(template)
     told: dict[str, Any] = {}
     readouts = judge.readouts
@@ -531,8 +536,11 @@ def _is_engine(judge: JudgeLike) -> TypeGuard[Engine]:
 
 def _unknown(spec: str, kind: str) -> str:
     forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
-    shown = spec.partition("@")[0]  # an address may hold a secret
-    return f"unknown judge {shown!r}{nearest(kind, ENGINES)} Engines: {forms}"
+    # an address may hold a secret
+    return (
+        f"unknown judge {spec.partition('@')[0]!r}{nearest(kind, ENGINES)} "
+        f"Engines: {forms}"
+    )
 
 
 def _engine_class(kind: str) -> Any:

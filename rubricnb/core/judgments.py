@@ -88,8 +88,13 @@ class Rows:
         out["status"] = status.remove_unused_categories()
         if not self.several:
             out = out.drop(columns="criterion_position")
-        optional = [*self.probabilities, "server_note"]
-        out = out.drop(columns=[name for name in optional if out[name].isna().all()])
+        out = out.drop(
+            columns=[
+                name
+                for name in (*self.probabilities, "server_note")
+                if out[name].isna().all()
+            ]
+        )
         out = out.assign(
             **self._facts(out), judge=self.judge.slug, source=self.judge.source
         )

@@ -17,7 +17,6 @@ from rubricnb.core.frames import Items, Requests, level_labels, scales_of
 from rubricnb.core.permutation import decode, levels_above
 from rubricnb.core.prompts import render
 from rubricnb.core.prompts.control_tokens import apart
-from rubricnb.core.prompts.own import OwnPrompt
 from rubricnb.core.prompts.render import PLACEBO_EDITS
 from rubricnb.core.rubrics import in_wording, resample
 from rubricnb.core.sharing import IntArray, walk
@@ -26,6 +25,7 @@ from rubricnb.core.support.types import FloatArray
 
 if TYPE_CHECKING:
     from rubricnb.core.judge import Judge
+    from rubricnb.core.prompts.own import OwnPrompt
 
 _ROWS = 4096  # rows of the plan unpacked at once
 _NO_EDITS: frozenset[str] = frozenset()

@@ -29,12 +29,11 @@ AS_TEXT = ".csv.gz"
 
 def plain(name: str) -> bool:
     """Whether a name is that of one file or folder, without a path."""
-    # a simulated judge's name has a colon, and no drive
-    drive = PureWindowsPath(name).drive
     return (
         bool(name)
         and not name.startswith(".")
-        and not drive
+        # a simulated judge's name has a colon, and no drive
+        and not PureWindowsPath(name).drive
         and not set(name) & set("/\\\0")
     )
 

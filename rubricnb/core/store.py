@@ -211,8 +211,9 @@ class Store:
             A row, or SQLite's own order of the file, is not what was written.
         """
         with self._explained():
-            rows = self._db.execute(ROWS)
-            intact = {row[0]: row[-1] == checksum(row[:-1]) for row in rows}
+            intact = {
+                row[0]: row[-1] == checksum(row[:-1]) for row in self._db.execute(ROWS)
+            }
             (order,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
         if changed := [key for key, is_intact in intact.items() if not is_intact]:
             why = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +12,11 @@ from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.reads import By, Reads, Unanswerable
 from rubricnb.core.estimates.reasons import Reason, Reasons, Why, because, collect
+from rubricnb.core.support.types import Ends, Row
 from rubricnb.corrections.error_budget import (
     CALLS,
-    Rows,
+    Prices,
+    Records,
     budget_of_group,
     designs,
     left_out,
@@ -29,13 +31,12 @@ from rubricnb.statistics.variation import order_effect_of
 
 ORDERS = 10
 ASK_PEOPLE = "have 20 texts rated, drawn at random"
-_Row = dict[str, Any]
 
 
 def advise(
     judgments: pd.DataFrame,
     labels: pd.DataFrame | None = None,
-    price: Mapping[str, float] = CALLS,
+    price: Prices = CALLS,
     precision: float = 0.2,
     by: By = None,
 ) -> pd.DataFrame:
@@ -120,9 +121,9 @@ def advise(
 def _steps(
     part: pd.DataFrame,
     labels: pd.DataFrame | None,
-    price: Mapping[str, float],
+    price: Prices,
     precision: float,
-) -> Iterator[_Row]:
+) -> Iterator[Row]:
     part = pd.DataFrame(part)
     crossed = (
         part[part["design"].isin(["balanced", "williams"])]
@@ -150,7 +151,7 @@ def _row(
     ends: Sequence[float] = (np.nan, np.nan),
     why: Why = None,
     **known: Any,
-) -> _Row:
+) -> Row:
     row = {
         "step": step,
         "do": "",
@@ -165,9 +166,9 @@ class _People(NamedTuple):
     """Correlation of the rated texts' scores with their ratings, or why unknown."""
 
     r: float = np.nan
-    r_ends: tuple[float, float] = (np.nan, np.nan)
+    r_ends: Ends = (np.nan, np.nan)
     slope: float = np.nan  # points of the judge for one point of people's
-    slope_ends: tuple[float, float] = (np.nan, np.nan)
+    slope_ends: Ends = (np.nan, np.nan)
     n: int = 0
     why: Reasons = (Reason("labels.none"),)
 
@@ -210,7 +211,7 @@ def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     )
 
 
-def _judge(budget: Rows, people: _People) -> tuple[_Row, bool]:
+def _judge(budget: Records, people: _People) -> tuple[Row, bool]:
     """Whether the judge is worth using, and whether there is a basis to plan on."""
     if people.agree != "unknown":
         do = {
@@ -244,7 +245,7 @@ def _judge(budget: Rows, people: _People) -> tuple[_Row, bool]:
     return _row(*about, share, ends, collect(people.why, told), do=do), apart == "yes"
 
 
-def _share_of_texts(budget: Rows) -> tuple[float, tuple[float, float]]:
+def _share_of_texts(budget: Records) -> tuple[float, Ends]:
     """Share of a read's variance between texts, with its interval over clusters.
 
     NaN where no text was read twice: then noise is part of what looks like texts.
@@ -264,9 +265,7 @@ def _share_of_texts(budget: Rows) -> tuple[float, tuple[float, float]]:
     return float(share[0]), (low, min(high, 1.0))
 
 
-def _texts(
-    budget: Rows, people: _People, price: Mapping[str, float], precision: float
-) -> _Row:
+def _texts(budget: Records, people: _People, price: Prices, precision: float) -> Row:
     on_scale = people.agree == "yes"
     slope = people.slope if on_scale else 1.0
     plan = next(designs(budget, precision * slope, price))
@@ -306,13 +305,13 @@ def _why_no_order_effect(crossed: pd.DataFrame) -> Reason | None:
     return None
 
 
-def _measured(found: _Row, name: str) -> _Row:
+def _measured(found: Row, name: str) -> Row:
     """A statistic, its interval and its reason."""
     ends = {end: found[f"{name}_{end}"] for end in ("low", "high")}
     return {"gain": found[name], **because(found["codes"]), **ends}
 
 
-def _orders(crossed: pd.DataFrame, reads: Reads, price: Mapping[str, float]) -> _Row:
+def _orders(crossed: pd.DataFrame, reads: Reads, price: Prices) -> Row:
     found = permuting_row(reads.value, reads.cluster, ORDERS)
     if np.isnan(found["gain"]):
         return _measured(found, "gain")
@@ -328,7 +327,7 @@ def _orders(crossed: pd.DataFrame, reads: Reads, price: Mapping[str, float]) -> 
     return _measured(found, "gain") | {"do": do, "cost": cost}
 
 
-def _direction(crossed: pd.DataFrame, reads: Reads, price: Mapping[str, float]) -> _Row:
+def _direction(crossed: pd.DataFrame, reads: Reads, price: Prices) -> Row:
     row = _measured(order_effect_of(reads), "ascending_minus_descending")
     if np.isnan(row["low"]):
         return row
@@ -341,7 +340,7 @@ def _direction(crossed: pd.DataFrame, reads: Reads, price: Mapping[str, float]) 
     return row | {"do": do, "cost": 0.0}
 
 
-def _readout(crossed: pd.DataFrame, score: Reads, price: Mapping[str, float]) -> _Row:
+def _readout(crossed: pd.DataFrame, score: Reads, price: Prices) -> Row:
     known = "expected_score" in crossed and arrays.probability_columns(crossed)
     if not known or crossed["expected_score"].isna().all():
         return because(Reason("ask_probabilities"))
@@ -386,9 +385,9 @@ def _labels(
     part: pd.DataFrame,
     labels: pd.DataFrame | None,
     people: _People,
-    price: Mapping[str, float],
+    price: Prices,
     precision: float,
-) -> _Row:
+) -> Row:
     about = "labels", "24_how_many_labels", "labels that one is worth with the judge"
     if labels is None or people.n == 0:
         return _row(*about, why=people.why, do=ASK_PEOPLE)
@@ -411,9 +410,7 @@ def _labels(
     return _row(*about, found["gain"], ends, why, do=do, cost=cost)
 
 
-def gain_interval(
-    gain: float, r: float, r_ends: tuple[float, float]
-) -> tuple[float, float]:
+def gain_interval(gain: float, r: float, r_ends: Ends) -> Ends:
     """Interval of a gain of labels with a judge, which grows as 1 / (1 − r²)."""
     ends = np.square(r_ends)
     least = 0.0 if r_ends[0] < 0 < r_ends[1] else ends.min()

@@ -15,7 +15,7 @@ from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.reads import By, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, collect
-from rubricnb.core.support.types import FloatArray, IntArray, Row
+from rubricnb.core.support.types import Ends, FloatArray, IntArray, Records, Row
 from rubricnb.statistics.variance import henderson
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
@@ -31,10 +31,10 @@ _NUMBERS = (
     *("share", "share_low", "share_high", "share_se", "share_df"),
 )
 _STEPS = (1, 2, 4, 8, 16)
-CALLS: Mapping[str, float] = {"call": 1.0}
+Prices = Mapping[str, float]
+CALLS: Prices = {"call": 1.0}
 PRICED = ("call", "item", "label")
 _MOST = 10_000_000
-Rows = list[Row]
 _OF_PLANS = ("few_clusters", "few_clusters_alike", "no_interval.not_crossed")
 
 
@@ -105,12 +105,12 @@ def error_budget(
     )
 
 
-def budget_of_group(part: pd.DataFrame) -> Rows:
+def budget_of_group(part: pd.DataFrame) -> Records:
     """Rows of the budget of judgments that are one group and hold no read twice."""
     return [*_budget(_asked(part), [], "score")]
 
 
-def _with_attributes(rows: Rows) -> pd.DataFrame:
+def _with_attributes(rows: Records) -> pd.DataFrame:
     """Make a budget of its rows."""
     # As text: pandas copies and compares attributes at every step,
     # and writes them to parquet.
@@ -120,7 +120,7 @@ def _with_attributes(rows: Rows) -> pd.DataFrame:
     return table
 
 
-def _rows_of(budget: pd.DataFrame) -> Rows:
+def _rows_of(budget: pd.DataFrame) -> Records:
     """Rows of a budget; without ``left`` where it was read back from a file."""
     left = budget.attrs.get("left", {})
     rows = zip(budget.index, budget.to_dict("records"), strict=True)
@@ -274,7 +274,7 @@ def _distinct(
 def design_for(
     budget: pd.DataFrame,
     difference: float,
-    price: Mapping[str, float] = CALLS,
+    price: Prices = CALLS,
 ) -> pd.DataFrame:
     """Say how many prompts each way of asking needs to detect a difference; its cost.
 
@@ -335,7 +335,7 @@ def design_for(
     require_prices(price)
     arrays.require(budget, ["source", "variance"], "the budget")
     names = list(budget.columns[: budget.columns.get_loc("source")])
-    rows: Rows = []
+    rows: Records = []
     for key, part in arrays.groups(budget, names):
         rows += [row | key for row in designs(_rows_of(part), difference, price)]
     table = pd.DataFrame(rows)
@@ -346,9 +346,7 @@ def design_for(
     ]
 
 
-def designs(
-    budget: Rows, difference: float, price: Mapping[str, float]
-) -> Iterator[Row]:
+def designs(budget: Records, difference: float, price: Prices) -> Iterator[Row]:
     """Rows of `design_for` for the budget of one group, the cheapest first."""
     sources, variances = left_out(budget)
     doubtful = _not_shown(budget, sources)
@@ -419,7 +417,7 @@ def _plan(
     return _Plan(k, reads, calls, one, floor, n)
 
 
-def require_prices(price: Mapping[str, float]) -> None:
+def require_prices(price: Prices) -> None:
     """Refuse prices of what has none, and those below 0."""
     for name, each in price.items():
         if name not in PRICED:
@@ -430,7 +428,7 @@ def require_prices(price: Mapping[str, float]) -> None:
             raise ValueError(f"price of {name!r} is {each}: give a number of 0 or more")
 
 
-def _cost(calls: float, prompts: float, price: Mapping[str, float]) -> float:
+def _cost(calls: float, prompts: float, price: Prices) -> float:
     """Price of a plan; what costs nothing adds nothing, however much of it there is."""
     if np.isnan(prompts):
         return float("nan")
@@ -438,7 +436,7 @@ def _cost(calls: float, prompts: float, price: Mapping[str, float]) -> float:
     return float(sum(amount * each for amount, each in amounts if each != 0))
 
 
-def _not_shown(budget: Rows, sources: list[str]) -> dict[str, tuple[float, float]]:
+def _not_shown(budget: Records, sources: list[str]) -> dict[str, Ends]:
     """Preferences of a form, order or judge that may be 0, and their intervals."""
     return {
         row["source"]: (row["low"], row["high"])
@@ -463,7 +461,7 @@ def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
     return left_out(_rows_of(budget))
 
 
-def left_out(budget: Rows) -> tuple[list[str], FloatArray]:
+def left_out(budget: Records) -> tuple[list[str], FloatArray]:
     """Return what `with_left_out` does, of a budget's rows."""
     estimated = [row for row in budget if not np.isnan(row["variance"])]
     variance = np.array([[row["variance"]] for row in estimated]).reshape(-1, 1)
@@ -493,7 +491,7 @@ def variance_of_difference(
     return 2 * falls @ variances, np.maximum(2 * stays @ variances, 0.0)
 
 
-def _ratios(variance: FloatArray) -> tuple[float, float]:
+def _ratios(variance: FloatArray) -> Ends:
     """Ends of the interval of a variance over its estimate."""
     low, high = infer.jackknife_t(variance[0], variance[1:]).ends
     size = variance[0] if variance[0] > 0 else np.nan
@@ -518,7 +516,7 @@ def _multiplier(df: int) -> float:
     return infer.detectable(1.0, df)  # NaN without a degree of freedom
 
 
-def _why_no_design(n: float, budget: Rows, known: int) -> Reasons:
+def _why_no_design(n: float, budget: Records, known: int) -> Reasons:
     codes = budget[0].get("codes", ())
     codes = codes if isinstance(codes, tuple) else ()  # a file keeps them as text
     if np.isnan(n):

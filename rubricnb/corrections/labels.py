@@ -30,7 +30,7 @@ from rubricnb.core.estimates.reasons import (
     collect,
 )
 from rubricnb.core.support.counting import binned
-from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Records, Row
 from rubricnb.statistics.human_agreement import row_with_people, unscored
 
 # standard errors between labelled and other texts that a random draw rarely shows
@@ -614,7 +614,7 @@ def systems_with_labels(
     return row_with_people(judgments, labels, by, value, _systems, "labels")
 
 
-def _systems(reads: Reads, human: FloatArray) -> list[Row]:
+def _systems(reads: Reads, human: FloatArray) -> Records:
     items, score, rated = _scored(reads, human)
     is_named = items["candidate"].notna().to_numpy()
     items, score, rated = (
@@ -633,7 +633,7 @@ def _systems(reads: Reads, human: FloatArray) -> list[Row]:
             "high": np.nan,
             "se": np.nan,
             "df": np.nan,
-            "labels_only": np.where(count > 0, total / np.maximum(count, 1), np.nan),
+            "labels_only": arrays.averages(total, count),
             "judge_mean": binned(system, weights=score) / binned(system),
             "shrinkage": np.nan,
             "off_line": np.nan,

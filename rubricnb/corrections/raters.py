@@ -173,7 +173,7 @@ def p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> 
 def _mean_share(sums: FloatArray) -> FloatArray:
     """Mean over annotators of the share won, from (…, annotators, 2) won and asked."""
     won, asked = np.moveaxis(sums, -1, 0)
-    share = np.where(asked > 0, won / np.maximum(asked, 1), np.nan)
+    share = arrays.averages(won, asked)
     return share.sum(axis=-1) / (share.shape[-1] or np.nan)
 
 
@@ -462,7 +462,5 @@ def shift_of_systems(
 def _tau(sums: FloatArray) -> FloatArray:
     """Kendall's τ-b of systems' means, from (…, systems, 3) counts, scores, ratings."""
     count, *totals = np.moveaxis(sums, -1, 0)
-    means = (
-        np.where(count > 0, total / np.maximum(count, 1), np.nan) for total in totals
-    )
+    means = (arrays.averages(total, count) for total in totals)
     return kendall_tau(*(pair_signs(mean.round(9)) for mean in means))

@@ -33,7 +33,7 @@ import numpy as np
 from rubricnb.core.contract import Finish, JudgeError, Readout, Reply, Request
 from rubricnb.core.prompts.control_tokens import unknown
 from rubricnb.core.readout import plain_prompt
-from rubricnb.core.support.types import Row
+from rubricnb.core.support.types import Records, Row
 from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts
 from rubricnb.engines.endpoint import slug
@@ -602,7 +602,7 @@ def _capability() -> float:
     return min((gpu["capability"] for gpu in gpus()), default=0.0)
 
 
-def gpus() -> list[Row]:
+def gpus() -> Records:
     """Return each NVIDIA GPU's name, driver, capability, free and total MiB."""
     query = [
         "nvidia-smi",

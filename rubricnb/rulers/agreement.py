@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates.losses import lost_scores
-from rubricnb.core.estimates.reads import as_list, by_cluster, groups, matched, require
+from rubricnb.core.estimates.reads import (
+    By,
+    as_list,
+    by_cluster,
+    groups,
+    matched,
+    require,
+)
 from rubricnb.core.estimates.reasons import Reason, Why, because
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.hashing import hash64, mix64
@@ -52,7 +59,7 @@ def calibrated(
     calibration: Calibration = "quantile",
     n_calibration: int = _N_CALIBRATION,
     seed: int = 0,
-    by: str | Sequence[str] | None = None,
+    by: By = None,
 ) -> pd.DataFrame:
     """Calibrate on a stratified draw of items and predict the labels of all others.
 
@@ -118,7 +125,7 @@ def label_agreement(
     n_calibration: int = _N_CALIBRATION,
     n_draws: int = _N_DRAWS,
     seed: int = 0,
-    by: str | Sequence[str] | None = None,
+    by: By = None,
     trained_on: tuple[pd.DataFrame, pd.DataFrame] | None = None,
 ) -> pd.DataFrame:
     """Agreement of calibrated labels with people's, over calibration draws and essays.
@@ -438,9 +445,7 @@ def extreme(
     )
 
 
-def invariance(
-    scores: pd.DataFrame, by: str | Sequence[str] | None = None
-) -> pd.DataFrame:
+def invariance(scores: pd.DataFrame, by: By = None) -> pd.DataFrame:
     """Stochastic invariance: how much a score varies when one asks again.
 
     Parameters
@@ -502,9 +507,7 @@ def invariance(
     return pd.DataFrame(rows)
 
 
-def verification(
-    evidence: pd.DataFrame, by: str | Sequence[str] | None = None
-) -> pd.DataFrame:
+def verification(evidence: pd.DataFrame, by: By = None) -> pd.DataFrame:
     """Return shares of quotes by verification, with intervals over clusters.
 
     Parameters
@@ -624,14 +627,14 @@ def _cluster_codes(clusters: Any) -> IntArray:
     return np.asarray(pd.factorize(clusters)[0], dtype=np.int64)
 
 
-def _group_columns(frame: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
+def _group_columns(frame: pd.DataFrame, by: By) -> list[str]:
     return [c for c in GROUPING if c in frame] if by is None else as_list(by)
 
 
 def _rated_sets(
     scores: pd.DataFrame,
     items: pd.DataFrame,
-    by: str | Sequence[str] | None,
+    by: By,
     verified: bool = True,
     average_traits: bool = False,
 ) -> Iterator[tuple[Row, _Set]]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from rubricnb.core.contract import Reply, Request
-from rubricnb.core.support.types import Json, Row
+from rubricnb.core.support.types import Json, Records, Row
 from rubricnb.rulers.bundle import (
     QUOTE_CHARACTERS,
     Bundle,
@@ -65,7 +65,7 @@ class Case:
     facts: Row = field(default_factory=dict)
     qualities: dict[str, float] = field(default_factory=dict)
     condition: Row = field(default_factory=dict)
-    items: list[Row] = field(default_factory=list)
+    items: Records = field(default_factory=list)
 
     @cached_property
     def units(self) -> tuple[str, ...]:

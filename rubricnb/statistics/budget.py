@@ -28,7 +28,7 @@ from rubricnb.core.estimates.reasons import (
     collect,
 )
 from rubricnb.core.support.counting import binned
-from rubricnb.core.support.types import FloatArray, IntArray, Row
+from rubricnb.core.support.types import FloatArray, IntArray, Records, Row
 from rubricnb.statistics.human_agreement import row_with_people
 from rubricnb.statistics.placement import blocks
 from rubricnb.statistics.variance import (
@@ -106,7 +106,7 @@ def budget_curve(
     return row_with_people(judgments, items, by, value, _curve)
 
 
-def _curve(reads: Reads, human: FloatArray) -> list[Row]:
+def _curve(reads: Reads, human: FloatArray) -> Records:
     used = reads.parsed.all(axis=1) & ~np.isnan(human)
     n_reads = reads.value.shape[1]
     k = np.arange(1, n_reads + 1)

@@ -23,7 +23,7 @@ from rubricnb.core.estimates.losses import (
 from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, join
 from rubricnb.core.estimates.sides import compared, only, shared_items
-from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
+from rubricnb.core.support.types import Ends, FloatArray, IntArray, Mask, Row
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
 
 PAPER_RESAMPLES, PAPER_PAIRED_RESAMPLES = 1_000, 2_000
@@ -267,9 +267,7 @@ def macro_correlation(sums: FloatArray) -> FloatArray:
     return _difference(infer.correlation(sums).mean(axis=-1))
 
 
-def papers_interval(
-    x: FloatArray, y: FloatArray, resamples: int, seed: int
-) -> tuple[float, float]:
+def papers_interval(x: FloatArray, y: FloatArray, resamples: int, seed: int) -> Ends:
     """The papers' interval of r, or Δr, of `x` (sides, items): items are drawn.
 
     It is the 95 % percentile interval of the resamples in which the statistic is
@@ -283,7 +281,7 @@ def _bootstrap(
     statistic: Callable[[FloatArray], FloatArray],
     resamples: int,
     seed: int,
-) -> tuple[float, float]:
+) -> Ends:
     """Draw rows of `sums`, independently of their order."""
     draws = infer.resampled(sums[infer.content_order(sums)], resamples, seed, statistic)
     return infer.percentile_interval(draws)

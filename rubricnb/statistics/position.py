@@ -18,7 +18,7 @@ from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, because, because_each
 from rubricnb.core.permutation import position_counts
 from rubricnb.core.support.counting import binned, repeated
-from rubricnb.core.support.types import FloatArray, Row
+from rubricnb.core.support.types import Ends, FloatArray, Records, Row
 from rubricnb.statistics.placement import Block, Placement, blocks, place, read_profiles
 from rubricnb.statistics.preference import Preference, log_preferences
 
@@ -129,7 +129,7 @@ def position_bias(
 
 def position_sizes(
     judgments: pd.DataFrame, by: By = None, value: Value = "score"
-) -> list[Row]:
+) -> Records:
     """Rows of `position_bias` without log preferences, which take most of its time."""
     groups = _groups(judgments, by, value)
     return [{**key, **_bias(reads, parts)} for key, reads, parts in groups]
@@ -456,7 +456,7 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
 
 def _score_interval(
     v2: float, mean: FloatArray, covariance: FloatArray, t: float
-) -> tuple[float, float]:
+) -> Ends:
     """All x at most t standard errors from v2, of variance 4 a x + b at V² = x.
 
     (Below 0 it is b.) A standard error at the estimate would be too small where the
@@ -487,7 +487,7 @@ def minimum_detectable_v(placement: Placement, n: int) -> float:
     )
 
 
-def _score_position(reads: Reads) -> list[Row]:
+def _score_position(reads: Reads) -> Records:
     arrays.require_options(reads)
     n = reads.n_options
     answers = read_profiles(reads)[reads.parsed]

@@ -14,7 +14,7 @@ from rubricnb.core.estimates.reasons import Reason, because_each, collect
 from rubricnb.core.frames import score_dtype
 from rubricnb.core.permutation import code, decode, ranks
 from rubricnb.core.support.counting import binned, repeated
-from rubricnb.core.support.types import FloatArray, IntArray, Row
+from rubricnb.core.support.types import FloatArray, IntArray, Records
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
@@ -250,7 +250,7 @@ def position_prior(
     )
 
 
-def _shift(reads: Reads) -> list[Row]:
+def _shift(reads: Reads) -> Records:
     """Log preference of each order for each score, from items that have all orders."""
     arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
@@ -294,7 +294,7 @@ def _shift(reads: Reads) -> list[Row]:
     return table.to_dict("records")
 
 
-def _prior(reads: Reads) -> list[Row]:
+def _prior(reads: Reads) -> Records:
     arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     shown = reads.orderings[reads.order[item, read]]
@@ -355,8 +355,7 @@ def position_preferences(sums: FloatArray) -> FloatArray:
     Scores count alike at every position, even if they appear there unequally often.
     """
     logs, count = np.moveaxis(sums, -3, 0)
-    cell = np.where(count > 0, logs / np.maximum(count, 1), np.nan)
-    mean = cell.mean(axis=-1)
+    mean = arrays.averages(logs, count).mean(axis=-1)
     return mean - mean.mean(axis=-1, keepdims=True)
 
 

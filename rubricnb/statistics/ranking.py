@@ -19,7 +19,7 @@ from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, collect
 from rubricnb.core.estimates.sides import compared, shared_items, sides
 from rubricnb.core.support.counting import binned
-from rubricnb.core.support.types import FloatArray, IntArray, Row
+from rubricnb.core.support.types import FloatArray, IntArray, Records, Row
 
 _MEASURES = (
     "kendall_tau",
@@ -177,7 +177,7 @@ def reversal_effect(
 
 def _reversal_effect(
     base: Reads, blocks: list[Reads], controls: list[Reads | None]
-) -> list[Row]:
+) -> Records:
     if base.value.shape[1] < 2:
         raise ValueError(
             "a placebo design of one read has no halves; use placebo(n, 2 * n)"

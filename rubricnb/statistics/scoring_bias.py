@@ -216,9 +216,7 @@ def lost_to_both(side: Reads, base: Reads, placebo: Reads | None) -> Reasons:
     return found
 
 
-def _open_signs(
-    side: Reads, base: Reads, placebo: Reads | None, row: Mapping[str, Any]
-) -> Reasons:
+def _open_signs(side: Reads, base: Reads, placebo: Reads | None, row: Row) -> Reasons:
     """Return the bounds of the shifts whose sign lost scores could turn."""
     ends = scale_ends(base, side)
     found: Reasons = ()

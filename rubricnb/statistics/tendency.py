@@ -507,8 +507,7 @@ def _distance(sums: FloatArray, counts: FloatArray, level: float) -> Estimate:
     """
 
     def distance(total: FloatArray, n: FloatArray) -> FloatArray:
-        means = np.where(n > 0, total / np.maximum(n, 1), np.nan)
-        return arrays.item_means(np.abs(means).sum(axis=-1))
+        return arrays.item_means(np.abs(arrays.averages(total, n)).sum(axis=-1))
 
     content = sums
     # a sort by each of many columns would be most of the time

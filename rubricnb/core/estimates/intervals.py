@@ -19,7 +19,7 @@ from scipy import optimize, special, stats
 from rubricnb.core.estimates.reads import by_cluster
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.support.counting import binned
-from rubricnb.core.support.types import FloatArray, IntArray, Row
+from rubricnb.core.support.types import Ends, FloatArray, IntArray, Row
 
 LEVEL = 0.95
 POWER = 0.80
@@ -68,7 +68,7 @@ class Estimate:
     df: float = float("nan")
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def ends(self) -> Ends:
         """The ends of the interval."""
         return self.low, self.high
 
@@ -207,7 +207,7 @@ def named_mean(
     name: str,
     values: FloatArray,
     cluster: IntArray,
-    bounds: tuple[float, float] | None = None,
+    bounds: Ends | None = None,
     parts: Sequence[str] = PARTS,
 ) -> dict[str, float]:
     """Name the mean of the values that are known, and these parts of its estimate."""
@@ -218,7 +218,7 @@ def named_mean(
 def mean_t(
     values: FloatArray,
     cluster: IntArray,
-    bounds: tuple[float, float] | None = None,
+    bounds: Ends | None = None,
     weight: FloatArray | None = None,
     level: float = LEVEL,
 ) -> Estimate:
@@ -262,9 +262,7 @@ def t_estimate(value: float, se: float, df: float, level: float = LEVEL) -> Esti
     return Estimate(value, value - half, value + half, p, se, df)
 
 
-def largest(
-    found: Estimate, m: int, bounds: tuple[float, float] = (-np.inf, np.inf)
-) -> Estimate:
+def largest(found: Estimate, m: int, bounds: Ends = (-np.inf, np.inf)) -> Estimate:
     """The largest of m estimates; its interval and p hold for all (Bonferroni)."""
     wide = t_estimate(found.value, found.se, found.df, 1 - ALPHA / m)
     low, high = np.clip(wide.ends, *bounds)
@@ -273,9 +271,7 @@ def largest(
     )
 
 
-def _wilson(
-    mean: float, se: float, n: int, t: float, bounds: tuple[float, float]
-) -> tuple[float, float]:
+def _wilson(mean: float, se: float, n: int, t: float, bounds: Ends) -> Ends:
     """Wilson's interval of a mean between two bounds; `n`: its size where se is 0."""
     width = bounds[1] - bounds[0]
     share = (mean - bounds[0]) / width
@@ -347,9 +343,7 @@ def fisher_jackknife_t(
     return replace(z, value=r, low=float(np.tanh(z.low)), high=float(np.tanh(z.high)))
 
 
-def perfect_ends(
-    r: float, n_clusters: int, level: float = LEVEL
-) -> tuple[float, float]:
+def perfect_ends(r: float, n_clusters: int, level: float = LEVEL) -> Ends:
     """Interval of a correlation, or share, of exactly ±1 in all of n clusters.
 
     If a share u of all clusters had no relation, r would be about 1 − u, and n of the
@@ -488,7 +482,7 @@ def _permuted_columns(shape: tuple[int, ...], draws: int, seed: int) -> IntArray
     return np.random.default_rng(seed).permuted(columns, axis=-1)
 
 
-def percentile_interval(draws: FloatArray) -> tuple[float, float]:
+def percentile_interval(draws: FloatArray) -> Ends:
     """Percentile interval of the draws that are defined; NaN if none is."""
     draws = draws[~np.isnan(draws)]
     if len(draws) == 0:
@@ -526,8 +520,11 @@ def benjamini_hochberg(p: pd.Series) -> FloatArray:
 
 def adjust(result: pd.DataFrame, column: str) -> pd.DataFrame:
     """Insert the adjusted p-values of a column behind it, over all rows."""
-    place = result.columns.get_loc(column) + 1
-    result.insert(place, f"{column}_adjusted", benjamini_hochberg(result[column]))
+    result.insert(
+        result.columns.get_loc(column) + 1,
+        f"{column}_adjusted",
+        benjamini_hochberg(result[column]),
+    )
     return result
 
 

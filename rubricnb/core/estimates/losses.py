@@ -24,7 +24,7 @@ from rubricnb.core.estimates.intervals import mean_of
 from rubricnb.core.estimates.reads import Reads, item_means, same_answer
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.estimates.sides import shared_items
-from rubricnb.core.support.types import FloatArray, IntArray, Mask
+from rubricnb.core.support.types import Ends, FloatArray, IntArray, Mask
 
 MOST_LOST = 0.05
 """Share of the items asked on both sides beyond which no equivalence is claimed."""
@@ -225,7 +225,7 @@ def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
     )
 
 
-def scale_ends(*sides: Reads) -> tuple[float, float]:
+def scale_ends(*sides: Reads) -> Ends:
     """Return the lowest and highest score of the scale, or of the scores given."""
     shown = [side.scores for side in sides if side.n_options]
     given = [side.value[side.parsed] for side in sides]
@@ -236,9 +236,9 @@ def scale_ends(*sides: Reads) -> tuple[float, float]:
 def difference_bounds(
     a: FloatArray,
     b: FloatArray,
-    ends: tuple[float, float],
+    ends: Ends,
     lost: tuple[FloatArray, FloatArray] | None = None,
-) -> tuple[float, float]:
+) -> Ends:
     """Return the least and the greatest mean of a − b that the lost scores allow.
 
     Parameters
@@ -274,8 +274,8 @@ def difference_bounds(
 def open_sign(
     a: FloatArray,
     b: FloatArray,
-    ends: tuple[float, float],
-    interval: tuple[float, float],
+    ends: Ends,
+    interval: Ends,
     of: str,
     lost: tuple[FloatArray, FloatArray] | None = None,
 ) -> Reasons:

@@ -16,7 +16,7 @@ from rubricnb.core.estimates.reasons import Reason, because
 from rubricnb.core.frames import CONDITIONS, places
 from rubricnb.core.permutation import decode, levels_above, ranks
 from rubricnb.core.support.counting import binned
-from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Records, Row
 
 Value = Literal["score", "expected_score"]
 By = str | Sequence[str] | None
@@ -270,7 +270,7 @@ def row_per_group(
     judgments: pd.DataFrame,
     by: By,
     value: Value,
-    row: Callable[[Reads], Row | list[Row]],
+    row: Callable[[Reads], Row | Records],
 ) -> pd.DataFrame:
     """Append to each group's columns the rows of its reads, or the reason for none."""
     found = answers(read_groups(judgments, by, value), row)
@@ -543,7 +543,12 @@ def item_means(value: FloatArray) -> FloatArray:
     parsed = ~np.isnan(value)
     count = parsed.sum(axis=-1)
     total = np.where(parsed, value, 0.0).sum(axis=-1)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+    return averages(total, count)
+
+
+def averages(total: FloatArray, count: Any) -> FloatArray:
+    """Divide totals by their counts; NaN where nothing was counted."""
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def item_variance(value: FloatArray) -> FloatArray:
@@ -551,9 +556,7 @@ def item_variance(value: FloatArray) -> FloatArray:
     parsed = ~np.isnan(value)
     count = parsed.sum(axis=1)
     rest = np.where(parsed, value - item_means(value)[:, None], 0.0)
-    return np.asarray(
-        np.where(count > 1, (rest**2).sum(axis=1) / np.maximum(count - 1, 1), np.nan)
-    )
+    return averages((rest**2).sum(axis=1), count - 1)
 
 
 def cell_means(
@@ -564,9 +567,7 @@ def cell_means(
     cell, size = (row * shape[1] + column)[parsed], shape[0] * shape[1]
     count = binned(cell, minlength=size)
     total = binned(cell, weights=values[parsed], minlength=size)
-    return np.asarray(
-        np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(shape)
-    )
+    return averages(total, count).reshape(shape)
 
 
 def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:

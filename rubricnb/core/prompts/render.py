@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, meta
 
 from rubricnb.core.prompts.control_tokens import inert
 from rubricnb.core.prompts.labels import labels_of, span
-from rubricnb.core.prompts.own import OwnPrompt
+
+if TYPE_CHECKING:
+    from rubricnb.core.prompts.own import OwnPrompt
 
 TEMPLATES = ("rubric", "criteria", "pointwise", "pairwise")
 LAYOUTS = ("rubric-last", "rubric-first")

@@ -10,5 +10,8 @@ IntArray = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Row = dict[str, Any]
 """A row of a table of results, by column."""
+Records = list[Row]
+Ends = tuple[float, float]
+"""The low and the high end of an interval, or of a scale."""
 Json = dict[str, Any]
 """An object of a JSON document, such as the body of a call."""
