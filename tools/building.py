@@ -154,7 +154,7 @@ def parameter_file(path: Path, root: Path | None = None) -> dict[str, dict[str, 
     >>> _ = path.write_text("default: {n_items: 4}")
     >>> parameter_file(path)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: ...: unknown section 'default'; did you mean 'defaults'? known: defaults, notebooks
+    ValueError: ...: unknown section 'default'; did you mean 'defaults'? There are: ...
     """
     root = root or find_root()
     given = read_yaml(path)

@@ -118,9 +118,7 @@ def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> Recor
     """Differences of the systems' rankings and means, and of a further system's."""
     if system is None or system.nunique() < 3:
         return []
-    found = shift_of_systems(
-        system, then.to_numpy(np.float64), now.to_numpy(np.float64)
-    )
+    found = shift_of_systems(system, then.to_numpy(float), now.to_numpy(float))
     if found["n_systems"] < 3:
         return []
     used = (now - then).notna() & system.notna()

@@ -111,7 +111,7 @@ def with_sign_test(row: Row) -> Row:
 def sign_test_p(effect: float, n_clusters: int, looks: int = 1) -> float:
     """A sign test, where all clusters moved alike: 2 · 0.5ⁿ."""
     if n_clusters < 2 or np.isnan(effect):
-        return float("nan")
+        return np.nan
     return min(1.0, looks * 0.5 ** (n_clusters - 1)) if effect else 1.0
 
 

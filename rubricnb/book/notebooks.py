@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import rubricnb
+from rubricnb.core.support.spelling import nearest
 from rubricnb.files.outputs import check_outputs
 
 # parameters that name a file of one's own
@@ -85,7 +85,7 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     --------
     >>> find_notebook("99_nothing")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: unknown notebook '99_nothing'; known: ...
+    ValueError: unknown notebook '99_nothing'. There are: ...
     """
     known = {
         path.stem: path
@@ -100,7 +100,7 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     )
     if len(stems) == 1:
         return known[stems[0]]
-    raise ValueError(f"unknown notebook {stem!r}; {_name_hint(name, known)}")
+    raise ValueError(f"unknown notebook {stem!r}{_name_hint(name, known)}")
 
 
 def parameters(stem: str, root: Path | None = None) -> list[Parameter]:
@@ -151,7 +151,7 @@ def check_given(cells: Sequence[str]) -> None:
     --------
     >>> check_given(["n_items: int = 0  # 0 takes all", "# Parameters\\nn_item = 4"])
     Traceback (most recent call last):
-    ValueError: papermill: unknown parameter 'n_item'; did you mean 'n_items'? known: n_items
+    ValueError: papermill: unknown parameter 'n_item'; did you mean 'n_items'? There are: n_items
     """
     for declaring, injected in pairwise(cells):
         if injected.startswith("# Parameters\n"):
@@ -212,7 +212,7 @@ def execute(
     --------
     >>> execute("99_nothing")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: unknown notebook '99_nothing'; known: ...
+    ValueError: unknown notebook '99_nothing'. There are: ...
     """
     import nbformat
     import papermill
@@ -369,14 +369,12 @@ def known_only(what: str, given: Mapping[str, Any], known: Any, where: object) -
     for name in given:
         if name not in known:
             raise ValueError(
-                f"{where}: unknown {what} {name!r}; {_name_hint(str(name), known)}"
+                f"{where}: unknown {what} {name!r}{_name_hint(name, known)}"
             )
 
 
 def _name_hint(name: str, known: Any) -> str:
-    closest = get_close_matches(name, known, 1, 0.7)
-    known_names = f"known: {', '.join(known) or 'none'}"
-    return f"did you mean {closest[0]!r}? {known_names}" if closest else known_names
+    return f"{nearest(name, known)} There are: {', '.join(known) or 'none'}"
 
 
 # Executing

@@ -77,10 +77,9 @@ def tell(name: str, text: str, needs: str = "") -> None:
     """
     from IPython.display import Markdown
 
-    markdown: Any = Markdown
     _glue(
         name,
-        markdown(unknown_note(needs) if is_unknown(text) else text),
+        Markdown(unknown_note(needs) if is_unknown(text) else text),
         display=False,
     )
 
@@ -105,12 +104,10 @@ def fill(text: str) -> None:
     from IPython.display import Markdown, display
 
     run = _current_run()
-    markdown: Any = Markdown
-    show_block: Any = display
     if run is None:
         print(filled(text, {}))
         return
-    handle = show_block(markdown(filled(text, run.values)), display_id=True)
+    handle = display(Markdown(filled(text, run.values)), display_id=True)
     run.paragraphs.append((text, handle))
 
 
@@ -152,12 +149,11 @@ class _Run:
         """Keep a value; show the paragraphs that name it again."""
         from IPython.display import Markdown
 
-        markdown: Any = Markdown
         self.values[name] = value
         role = re.compile(rf"\{{glue:text\}}`{re.escape(name)}[:`]")
         for paragraph, handle in self.paragraphs:
             if role.search(paragraph):
-                handle.update(markdown(filled(paragraph, self.values)))
+                handle.update(Markdown(filled(paragraph, self.values)))
 
 
 def _current_run() -> _Run | None:
@@ -730,8 +726,7 @@ def _data_block(
     json_text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace(
         "<", "\\u003c"
     )
-    html: Any = HTML
-    return html(
+    return HTML(
         f'<div class="{kind}" data-name="{escape(name)}"{attributes}>'
         f'<script type="application/json">{json_text}</script>{content}</div>'
     )

@@ -196,7 +196,7 @@ def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
     styled = styles(table["statistic"])
     for name, studies in table.groupby("statistic", sort=False):
         colour, marker = styled[name]
-        values = np.sort(studies["value"].dropna().to_numpy(dtype=np.float64))
+        values = np.sort(studies["value"].dropna().to_numpy(float))
         if len(values) == 0:
             continue
         # the k-th of n sorted values is compared with the quantile (k − 0.5)/n
@@ -278,11 +278,9 @@ def forest(
     for k, (name, points) in enumerate(series_groups):
         # the markers of one row share 0.6 of its height
         shift = 0.6 * ((k + 0.5) / len(series_groups) - 0.5)
-        y = points[label].astype(object).map(row_of).to_numpy(dtype=np.float64) + shift
+        y = points[label].astype(object).map(row_of).to_numpy(float) + shift
         colour, marker = styles(series_of_row)[name]
-        middle, low, high = (
-            scale * points[c].to_numpy(dtype=np.float64) for c in columns
-        )
+        middle, low, high = (scale * points[c].to_numpy(float) for c in columns)
         ax.hlines(y, low, high, color=colour, linewidth=1.4)
         is_open = (
             np.zeros(len(y), bool)
@@ -366,7 +364,7 @@ def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
     scores = [
         name.removeprefix("share_") for name in table.filter(regex=r"^share_\d+$")
     ]
-    shares = [table[[f"share_{score}" for score in scores]].to_numpy(dtype=np.float64)]
+    shares = [table[[f"share_{score}" for score in scores]].to_numpy(float)]
     names = [str(name) for name in table["condition"]]
     if "human_1" in table:
         human_shares = table[[f"human_{score}" for score in scores]].to_numpy(
@@ -425,8 +423,7 @@ def reach(table: pd.DataFrame, value: str) -> FloatArray | None:
     if f"{value}_low" not in table:
         return None
     middle, low, high = (
-        table[f"{value}{suffix}"].to_numpy(dtype=np.float64)
-        for suffix in _ESTIMATE_SUFFIXES
+        table[f"{value}{suffix}"].to_numpy(float) for suffix in _ESTIMATE_SUFFIXES
     )
     return np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
 
@@ -471,7 +468,7 @@ def interval_lines(
         error_bars = reach(line, value)
         shift = 0.0 if error_bars is None else aside * (k - (len(lines) - 1) / 2)
         y, (colour, marker) = (
-            line[value].to_numpy(dtype=np.float64),
+            line[value].to_numpy(float),
             styles(table[label])[name],
         )
         ax.errorbar(
@@ -492,7 +489,7 @@ def heat(
     number: str = "{:g}",
 ) -> Axes:
     """Draw a table of numbers, counted from 1; NaN cells stay empty."""
-    table = np.asarray(table, dtype=np.float64)
+    table = np.asarray(table, float)
     n_rows, n_columns = table.shape
     low = np.nanmin(table) if lowest is None else lowest
     high = np.nanmax(table) if highest is None else highest

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, NoReturn, get_args
 
 import typer
 
@@ -375,20 +375,16 @@ def errors() -> Iterator[None]:
             raise
         except (ValueError, OSError, RuntimeError, ImportError) as error:
             missing = isinstance(error, FileNotFoundError) and error.filename
-            said = f"there is no {missing}" if missing else in_options(str(error))
-            typer.echo(f"error: {said}", err=True)
-            raise typer.Exit(1) from None
+            _end(f"there is no {missing}" if missing else in_options(str(error)))
         except MemoryError as error:
-            typer.echo(
-                f"error: not enough memory ({error}): ask for less at once", err=True
-            )
-            raise typer.Exit(1) from None
+            _end(f"not enough memory ({error}): ask for less at once")
         except KeyboardInterrupt:
-            typer.echo(
-                "error: stopped by Ctrl-C before anything was asked or written",
-                err=True,
-            )
-            raise typer.Exit(130) from None
+            _end("stopped by Ctrl-C before anything was asked or written", 130)
+
+
+def _end(said: str, code: int = 1) -> NoReturn:
+    typer.echo(f"error: {said}", err=True)
+    raise typer.Exit(code) from None
 
 
 def cost_line(cost: Any) -> str:

@@ -399,7 +399,7 @@ def levels_above(values: ArrayLike, scale: ArrayLike) -> FloatArray:
     >>> levels_above([1, 3, 4, 9], [1, 3, 5, 7]).tolist()
     [0.0, 1.0, 1.5, nan]
     """
-    x, levels = np.asarray(values, np.float64), np.asarray(scale, np.float64)
+    x, levels = np.asarray(values, float), np.asarray(scale, float)
     if (np.diff(levels) == 1).all():
         return np.asarray(x - (levels[0] if len(levels) else 0))
     return np.asarray(

@@ -291,7 +291,7 @@ def option_quality(items: pd.DataFrame, n_options: int) -> FloatArray:
         which, scales = scales_of(items)
         for number, scale in enumerate(scales):
             own = which == number
-            above = levels_above(items["human"].to_numpy(np.float64)[own], scale)
+            above = levels_above(items["human"].to_numpy(float)[own], scale)
             quality[own] = 1 + above * (n_options - 1) / (len(scale) - 1)
     return quality
 

@@ -56,7 +56,7 @@ def check_items(
         check_text(out[column], "items")
     check_known(out["rubric_id"], rubrics["rubric_id"], "items")
     levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
-    ends = levels.loc[out["rubric_id"].astype("str")].to_numpy(np.float64)
+    ends = levels.loc[out["rubric_id"].astype("str")].to_numpy(float)
     for column in out.columns.intersection(["human", "gold"], sort=False):
         _check_ratings(out, column, ends, allow_unrated or column == "gold")
     used = rubrics[rubrics["rubric_id"].isin(out["rubric_id"].astype(str))]

@@ -431,7 +431,7 @@ def require_prices(price: Prices) -> None:
 def _cost(calls: float, prompts: float, price: Prices) -> float:
     """Price of a plan; what costs nothing adds nothing, however much of it there is."""
     if np.isnan(prompts):
-        return float("nan")
+        return np.nan
     amounts = ((calls, price.get("call", np.nan)), (prompts, price.get("item", 0.0)))
     return float(sum(amount * each for amount, each in amounts if each != 0))
 
@@ -501,7 +501,7 @@ def _ratios(variance: FloatArray) -> Ends:
 def _prompts(one: float, floor: float, difference: float) -> float:
     """Smallest number of prompts whose t test detects the difference; inf: none."""
     if np.isnan(one):
-        return float("nan")
+        return np.nan
 
     def enough(n: int) -> bool:
         return _multiplier(min(n, 10_000) - 1) ** 2 * (one / n + floor) <= difference**2

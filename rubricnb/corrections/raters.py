@@ -438,7 +438,7 @@ def shift_of_systems(
     n = len(names)
     size = binned(code, minlength=n)
     sums = [binned(code, side[used], n) for side in (before, after)]
-    means = np.stack([size, *sums], axis=-1).astype(np.float64)
+    means = np.stack([size, *sums], axis=-1).astype(float)
     own = (sums[1] - sums[0]) / np.maximum(size, 1)
     row: Row = {"n_systems": n, "n_items": int(size.sum())}
     row |= dict.fromkeys(

@@ -224,7 +224,7 @@ def _choose(
     position = logits.argmax(axis=1)
     drawn = np.flatnonzero((batch.temperature > 0) & ~logprobs)
     if len(drawn):
-        hot = batch.temperature[drawn].astype(np.float64)
+        hot = batch.temperature[drawn].astype(float)
         below = np.cumsum(_softmax(logits[drawn] / hot[:, None]), axis=1)
         u = uniform(_prompt_stream(profile, seed, 8, batch))[drawn]
         position[drawn] = (below[:, :-1] < u[:, None]).sum(axis=1)

@@ -30,6 +30,7 @@ from rubricnb.engines.endpoint import (
     part,
 )
 from rubricnb.engines.label_probabilities import (
+    Chances,
     Step,
     label_probabilities,
     probabilities_at,
@@ -586,9 +587,9 @@ def _steps(logprobs: Any) -> list[Step]:
     ]
 
 
-def _token_probabilities(alternatives: list[Json]) -> dict[str, float]:
+def _token_probabilities(alternatives: list[Json]) -> Chances:
     """Probability by text; a part of a character is shown as another token's text."""
-    chances: dict[str, float] = {}
+    chances: Chances = {}
     for one in alternatives:
         text, spelt = one["token"], one.get("bytes")
         if spelt is None or bytes(spelt) == text.encode():
@@ -596,7 +597,7 @@ def _token_probabilities(alternatives: list[Json]) -> dict[str, float]:
     return _checked(chances)
 
 
-def _checked(chances: dict[str, float]) -> dict[str, float]:
+def _checked(chances: Chances) -> Chances:
     if not sum(chances.values()) <= 1.01:  # nor is NaN
         raise Unusable(
             "invalid log-probabilities: the probabilities of one token sum to "

@@ -254,7 +254,7 @@ def _references(
         requests["template"] == "rubric"
     )
     automatic = automatic.to_numpy()[row] & full[item]
-    return np.where(automatic, n_options.astype(np.float64), options)
+    return np.where(automatic, n_options.astype(float), options)
 
 
 def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:

@@ -421,7 +421,7 @@ def extreme(
     prefix = f"{name}_" if f"{name}_low" in table else ""
     columns = [name, *(f"{prefix}{part}" for part in infer.UNTESTED)]
     require(table, columns, "table")
-    value, low, high, se, df = table[columns].to_numpy(dtype=np.float64).T
+    value, low, high, se, df = table[columns].to_numpy(float).T
     # The largest is minus the smallest of the negatives.
     if largest:
         value, low, high = -value, -high, -low
@@ -434,7 +434,7 @@ def extreme(
     joint_high = np.where(np.isnan(high), np.nan, joint_high)
     of_all = np.array([np.min(value), np.min(low), np.min(joint_high)])
     if np.isnan(of_all).any():
-        return float("nan"), float("nan"), float("nan")
+        return np.nan, np.nan, np.nan
     extreme_value, end_for_all, end_against_all = map(
         float, 0.0 - of_all if largest else of_all
     )
@@ -486,7 +486,7 @@ def invariance(scores: pd.DataFrame, by: By = None) -> pd.DataFrame:
             variance=("score", "var"), cluster=("cluster_id", "first")
         ).dropna()
         variance, cluster = (
-            per_question["variance"].to_numpy(np.float64),
+            per_question["variance"].to_numpy(float),
             _cluster_codes(per_question["cluster"]),
         )
         n_items = per_question.index.get_level_values("item_id").nunique()
@@ -538,7 +538,7 @@ def verification(evidence: pd.DataFrame, by: By = None) -> pd.DataFrame:
             group["text_id"].nunique(),
         )
         for status in STATUSES:
-            has_status = (group["status"] == status).to_numpy(dtype=np.float64)
+            has_status = (group["status"] == status).to_numpy(float)
             row = key | {
                 "status": status,
                 "n_quotes": len(has_status),
@@ -666,11 +666,11 @@ def _rated_sets(
         features = pd.concat(feature_tables, axis=1).dropna(axis=1, how="all")
         item_columns = [c for c in ("dataset", "criterion") if c in group]
         ratings = matched(per_item[item_columns].first().reset_index(), items, "human")
-        human = ratings.to_numpy(dtype=np.float64)
+        human = ratings.to_numpy(float)
         all_items = _Set(
             features.index.astype(object),
-            features.to_numpy(dtype=np.float64),
-            per_item[score_column].mean().to_numpy(dtype=np.float64),
+            features.to_numpy(float),
+            per_item[score_column].mean().to_numpy(float),
             human,
             per_item["cluster_id"].first().to_numpy(),
             _scale(group.iloc[0]),

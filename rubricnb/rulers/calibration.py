@@ -42,7 +42,7 @@ class _LabelMap(BaseEstimator):
         ValueError
             Fewer than ten items, a missing label, or all labels equal.
         """
-        features, labels = _matrix(X), np.asarray(y, dtype=np.float64)
+        features, labels = _matrix(X), np.asarray(y, float)
         if np.isnan(labels).any():
             raise ValueError(
                 "a calibration label is missing (NaN): rate the item or leave it out"
@@ -156,7 +156,7 @@ class Calibrator(_LabelMap):
         self.scale_ = np.where(sd > 1e-12, sd, 1.0)
         standard, centered = (x - self.mean_) / self.scale_, y - y.mean()
         u, s, vt = np.linalg.svd(standard, full_matrices=False)
-        alphas = np.asarray(self.alphas, dtype=np.float64)
+        alphas = np.asarray(self.alphas, float)
         latents = _leave_one_out(u, s, y, alphas)
         best = int(np.argmin(((y - latents) ** 2).mean(axis=1)))
         self.alpha_ = float(alphas[best])
@@ -210,7 +210,7 @@ def nearest_label(values: ArrayLike, labels: ArrayLike) -> FloatArray:
     >>> nearest_label([1.4, 1.5, 9], [1, 2, 3]).tolist()
     [1.0, 2.0, 3.0]
     """
-    sorted_labels, x = np.sort(np.asarray(labels, dtype=np.float64)), np.asarray(values)
+    sorted_labels, x = np.sort(np.asarray(labels, float)), np.asarray(values)
     midpoints = (sorted_labels[:-1] + sorted_labels[1:]) / 2
     return np.where(
         np.isnan(x), np.nan, sorted_labels[np.searchsorted(midpoints, x, side="right")]
@@ -232,7 +232,7 @@ def _leave_one_out(
 
 
 def _matrix(X: ArrayLike | pd.DataFrame) -> FloatArray:
-    x = np.asarray(X, dtype=np.float64)
+    x = np.asarray(X, float)
     return x[:, None] if x.ndim == 1 else x
 
 

@@ -328,5 +328,5 @@ def _feature_names(bundle: Bundle, outcome: Outcome) -> list[str]:
 def _score_of(scores: Mapping[str, int], criterion: str) -> float:
     """Return the score of the trait named like the criterion, or the traits' mean."""
     if not scores:
-        return float("nan")
+        return np.nan
     return float(scores.get(criterion, sum(scores.values()) / len(scores)))

@@ -386,14 +386,10 @@ def _congeneric(centred: FloatArray) -> float:
     kept = centred[:, sd > 0]
     reads = kept.shape[1]
     if reads < 2:
-        return float("nan")
+        return np.nan
     total = kept.sum(axis=1, keepdims=True)
     others = (total - kept) / (reads - 1)
     shared = (kept * others).sum(axis=0) / (len(kept) - 1)
     one = float((shared / sd[sd > 0]).mean())
     mean_sd = float(kept.mean(axis=1).std(ddof=1))
-    return (
-        float(shared.mean()) / mean_sd / one
-        if one > 0 and mean_sd > 0
-        else float("nan")
-    )
+    return float(shared.mean()) / mean_sd / one if one > 0 and mean_sd > 0 else np.nan

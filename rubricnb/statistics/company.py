@@ -117,9 +117,9 @@ def _compared(first: pd.DataFrame, again: pd.DataFrame) -> Row:
     }
     row: Row = {}
     for name, share in rates.items():
-        values = share.to_numpy(np.float64)
+        values = share.to_numpy(float)
         row |= infer.named_mean(name, values, cluster, (0, 1), infer.UNTESTED)
-    shift = (again[value] - first[value]).to_numpy(np.float64)
+    shift = (again[value] - first[value]).to_numpy(float)
     row |= infer.named_mean("shift", shift, cluster)
     row["largest"] = (again[chances] - first[chances]).abs().max().max()
     lost = first["score"].isna() & again["score"].isna()

@@ -131,7 +131,7 @@ def _square(part: pd.DataFrame, column: str) -> FloatArray:
             f"{list(wide.columns)}; a Bias Cost needs each of n scores at each "
             "position 1…n"
         )
-    return wide[expected].to_numpy(dtype=np.float64)
+    return wide[expected].to_numpy(float)
 
 
 def _checked(orderings: ArrayLike | None, n: int) -> IntArray:

@@ -163,7 +163,7 @@ def _counting_along(part: pd.DataFrame) -> Row:
     np.add.at(given, (block[counted], score[counted].astype(np.int64) - 1), 1.0)
     kept = scored & (place <= highest)
     block, cluster, place, score = block[kept], cluster[kept], place[kept], score[kept]
-    equal = (score == place).astype(np.float64)
+    equal = (score == place).astype(float)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]
     row: Row = {"n_reads": len(equal), "n_clusters": len(np.unique(cluster))}
     row |= infer.named_mean("share", equal, cluster, (0.0, 1.0), infer.UNTESTED)
@@ -264,7 +264,7 @@ def friedman(cells: FloatArray) -> tuple[float, float]:
     # n k (k + 1) / 12 without ties
     spread = ((ranks - (k + 1) / 2) ** 2).sum() / (k - 1)
     if spread <= 0:
-        return float("nan"), float("nan")
+        return np.nan, np.nan
     statistic = float(((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2).sum() / spread)
     return statistic, float(special.chdtrc(k - 1, statistic))
 
@@ -279,7 +279,7 @@ def permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, flo
     rest = sums - sums.mean(axis=1, keepdims=True)
     variance = float((rest**2).sum()) / (k - 1)
     if variance * (k - 1) <= 1e-12:
-        return 0.0, 1.0, float("nan")
+        return 0.0, 1.0, np.nan
     q = float((rest.sum(axis=0) ** 2).sum() / variance)
     gap = float(np.sqrt(2 * infer.noncentrality(k - 1) * variance) / n_blocks)
     return q, float(special.chdtrc(k - 1, q)), gap

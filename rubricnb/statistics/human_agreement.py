@@ -577,7 +577,7 @@ def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
     parsed = ~np.isnan(value)
     x = np.where(parsed, value - infer.mean_known(value), 0.0)
     y = np.where(parsed, (y - y.mean())[:, None], 0.0)
-    return infer.summands(x, y, parsed.astype(np.float64))
+    return infer.summands(x, y, parsed.astype(float))
 
 
 def effective_reads(a: Reads, b: Reads, reasons: list[Reason]) -> dict[str, float]:
@@ -588,14 +588,14 @@ def effective_reads(a: Reads, b: Reads, reasons: list[Reason]) -> dict[str, floa
     σ²₁ / (σ²₁ − w + w / K).
     """
     found = [(_shows_orderings(side), *_noise(side)) for side in (a, b)]
-    single = max((within for shows, within, _ in found if shows), default=float("nan"))
+    single = max((within for shows, within, _ in found if shows), default=np.nan)
     out = {}
     for name, (shows, within, k) in zip(
         ("k_effective_a", "k_effective_b"), found, strict=True
     ):
         shared = 0.0 if shows else max(single - within, 0.0)
         mean_variance = shared + (single if shows else within) / k
-        out[name] = float(single / mean_variance) if mean_variance > 0 else float("nan")
+        out[name] = float(single / mean_variance) if mean_variance > 0 else np.nan
     if np.isnan(single):
         reasons.append(Reason("k_effective.one_ordering"))
     elif np.isnan(list(out.values())).any():

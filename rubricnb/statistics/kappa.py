@@ -40,7 +40,7 @@ def quadratic_weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:
     >>> round(quadratic_weighted_kappa([1, 2, 3, 4, 5], [1, 2, 3, 4, 4]), 3)
     0.941
     """
-    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    x, y = np.asarray(a, float), np.asarray(b, float)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(
             f"ratings of shapes {x.shape} and {y.shape}: give two of equal length"
@@ -66,7 +66,7 @@ def kappa_sums(x: FloatArray, y: FloatArray) -> FloatArray:
 
 def kappa_of_sums(sums: FloatArray) -> FloatArray:
     """Kappa from summed `kappa_sums` (…, 6); NaN for 0/0."""
-    n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
+    n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums, float), -1, 0)
     n = np.maximum(n, 1)
     mean_x, mean_y = x / n, y / n
     # both variances and (mean x - mean y)²

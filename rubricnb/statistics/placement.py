@@ -186,7 +186,7 @@ def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> 
     if score is not None:
         total[:, np.arange(reads.n_options) != score - 1] = 0.0
     profile = total.reshape(n_items, n_slots, -1) / np.maximum(count, 1)[..., None]
-    return Block(shown, count.astype(np.float64), profile, cell)
+    return Block(shown, count.astype(float), profile, cell)
 
 
 def _at_positions(by_score: FloatArray, shown: IntArray) -> FloatArray:
@@ -206,8 +206,8 @@ def _permutation_mean(block: Block) -> FloatArray:
 def _visible_share(block: Block) -> FloatArray:
     """How much of a preference reads show: M W of eq-visible-share."""
     n = block.shown.shape[2]
-    place_of = (block.shown[..., None] == np.arange(1, n + 1)).astype(np.float64)
-    has = (block.count > 0).astype(np.float64)
+    place_of = (block.shown[..., None] == np.arange(1, n + 1)).astype(float)
+    has = (block.count > 0).astype(float)
     weights = np.stack(
         [block.count, has / np.maximum(has.sum(axis=1, keepdims=True), 1)]
     )
@@ -232,7 +232,7 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     else:
         placed = np.take_along_axis(profile[:, :, None, :], shown[:, None] - 1, axis=3)
     placed *= count[:, None, :, None]
-    has = (count > 0).astype(np.float64)
+    has = (count > 0).astype(float)
     occupied = np.maximum(has.sum(axis=1), 1)[:, None, None]
     over_j = placed.sum(axis=1) / occupied  # (r, k, p)
     over_k = placed.sum(axis=2) / occupied  # (r, j, p)

@@ -435,7 +435,7 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
         ("v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"), np.nan
     )
     cluster = np.unique(cluster, return_inverse=True)[1]
-    size = binned(cluster).astype(np.float64)
+    size = binned(cluster).astype(float)
     n_pairs = size.sum() ** 2 - (size**2).sum()
     if n_pairs == 0:
         return undefined
@@ -480,7 +480,7 @@ def minimum_detectable_v(placement: Placement, n: int) -> float:
     """
     n_reads = placement.count.sum()
     if np.trace(placement.variance) <= 1e-12:
-        return float("nan")  # no answer changes: nothing shows how much one could
+        return np.nan  # no answer changes: nothing shows how much one could
     mean_chi2 = np.trace(placement.variance) / (n_reads / n)
     return float(
         np.sqrt(noncentrality(n - 1) * mean_chi2 / (n - 1) / (n_reads * (n - 1)))

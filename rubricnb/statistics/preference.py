@@ -236,7 +236,7 @@ def _likelihood(rows: IntArray, orderings: IntArray, group: IntArray) -> _Likeli
         scores = by_frequency[members, : len(counts)]
         position = position_of[order[members, :k, None], scores[:, None, :]]
         patterns.append(_pattern(counts, members, position, group[members], n))
-    of_rows = observed.reshape(-1, n).astype(np.float64)
+    of_rows = observed.reshape(-1, n).astype(float)
     return _Likelihood(of_rows, patterns, group)
 
 
@@ -293,7 +293,7 @@ def _permanents(
     weighted = binned(
         cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n
     )
-    expected = np.asarray(weighted, np.float64)
+    expected = np.asarray(weighted, float)
     return z.reshape(several, n_cases), expected.reshape(several, n_cases, n)
 
 

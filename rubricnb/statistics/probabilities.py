@@ -131,7 +131,7 @@ def at_temperature(
     columns = arrays.probability_columns(judgments)
     if not columns:
         raise ValueError(_NONE)
-    p = judgments[columns].to_numpy(np.float64)
+    p = judgments[columns].to_numpy(float)
     chosen = _most_probable(judgments, np.nan_to_num(p))
     tempered = (
         _tempered(np.nan_to_num(p), temperature)
@@ -429,7 +429,7 @@ def _places(prior: pd.DataFrame, n: int) -> FloatArray:
             f"the prior has positions {sorted(prior['position'])}, but there are {n} "
             "options: give one row for each position (of each judge and condition)"
         )
-    return prior.sort_values("position")["log_preference"].to_numpy(np.float64)
+    return prior.sort_values("position")["log_preference"].to_numpy(float)
 
 
 def _orders(prior: pd.DataFrame, part: pd.DataFrame, n: int) -> FloatArray:
@@ -443,7 +443,7 @@ def _orders(prior: pd.DataFrame, part: pd.DataFrame, n: int) -> FloatArray:
             "reads in every order that these judgments have"
         )
     return np.take_along_axis(
-        table[range(1, n + 1)].to_numpy(np.float64)[row], shown - 1, axis=1
+        table[range(1, n + 1)].to_numpy(float)[row], shown - 1, axis=1
     )
 
 
@@ -453,9 +453,7 @@ def _without(
     arrays.refuse_unordered(int(part["ordering"].isna().sum()), len(part))
     n = len(decode(part["ordering"].iloc[0]))
     preference = _orders(prior, part, n) if "ordering" in prior else _places(prior, n)
-    log = (
-        np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - preference
-    )
+    log = np.log(np.maximum(part[columns[:n]].to_numpy(float), _FLOOR)) - preference
     p = _softmax(log)
     return _rescored(part, p, _most_probable(part, np.nan_to_num(p)))
 

@@ -331,8 +331,8 @@ def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
     expected = 1 - both / np.maximum(top_x.sum(axis=1) * top_y.sum(axis=1), 1)
     return {
         "kendall_tau": kendall_tau(sign_x, sign_y),
-        "flip_first": (top_x.argmax(axis=1) != top_y.argmax(axis=1)).astype(np.float64),
-        "flip_strict": (both == 0).astype(np.float64),
+        "flip_first": (top_x.argmax(axis=1) != top_y.argmax(axis=1)).astype(float),
+        "flip_strict": (both == 0).astype(float),
         "flip_expected": expected,
         "discordant": (sign_x * sign_y < 0).sum(axis=1) / pairs,
         "tied_once": ((sign_x == 0) ^ (sign_y == 0)).sum(axis=1) / pairs,

@@ -113,7 +113,7 @@ class _Side:
 
 def _cube(n: IntArray) -> FloatArray:
     """n³ − n: twelve times the squares of n ranks, and what n ties take away."""
-    wide = np.asarray(n, dtype=np.float64)
+    wide = np.asarray(n, float)
     return wide**3 - wide
 
 

@@ -426,7 +426,7 @@ def _cumulated(
     part = np.minimum(np.searchsorted(grid, numbers, side="right") - 1, n - 1)
     cell = group * n + part
     own = binned(cell, weights * (grid[part + 1] - numbers), n_groups * n)
-    count = binned(cell, weights, n_groups * n).reshape(n_groups, n).astype(np.float64)
+    count = binned(cell, weights, n_groups * n).reshape(n_groups, n).astype(float)
     below = np.cumsum(count, axis=1) - count
     below *= np.diff(grid)
     below += own.reshape(n_groups, n)
@@ -436,7 +436,7 @@ def _cumulated(
 def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimate:
     """Distance of numbers about items (items, several), items weighing the same."""
     cluster = np.unique(cluster, return_inverse=True)[1]
-    size = binned(cluster).astype(np.float64)
+    size = binned(cluster).astype(float)
     if not len(size):
         return Estimate()
     grid = _grid(given, other)
@@ -493,7 +493,7 @@ def _of_each_read(
             )
             - before
         )
-        counts.append(binned(group, minlength=n_clusters).astype(np.float64))
+        counts.append(binned(group, minlength=n_clusters).astype(float))
     return _distance(np.stack(sums, axis=1), np.stack(counts, axis=1)[..., None], level)
 
 

@@ -162,7 +162,7 @@ def _within_item_sd(reads: Reads) -> Row:
     row: Row = infer.named_mean("sd", sd, reads.cluster, parts=infer.UNTESTED)
     row |= {
         "variance": infer.mean_of(variance[used]),
-        "k": infer.mean_of(count[used].astype(np.float64)),
+        "k": infer.mean_of(count[used].astype(float)),
     }
     row |= infer.counted(used, reads.cluster)
     lost = left_out(reads.value, used) + _lost_reads(reads, used)

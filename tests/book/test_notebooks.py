@@ -51,10 +51,10 @@ def test_parameters_cell_that_breaks_the_contract_is_named(small, old, new, mess
         (
             "05_doubling",
             {"n_itms": 4},
-            r"n_itms.*did you mean 'n_items'.*known: n_items, name",
+            r"n_itms.*did you mean 'n_items'.*There are: n_items, name",
         ),
         ("05_doubling", {"n_items": "four"}, r"n_items = 'four' is not of type int"),
-        ("06_x", {}, r"'06_x'; known: 05_doubling"),
+        ("06_x", {}, r"'06_x'. There are: 05_doubling"),
     ],
 )
 def test_what_a_notebook_does_not_know_is_refused_with_what_it_knows(

@@ -60,12 +60,12 @@ class Estimate:
     {'mean': 2.5, 'mean_low': 0.4, 'mean_high': 4.6}
     """
 
-    value: float = float("nan")
-    low: float = float("nan")
-    high: float = float("nan")
-    p: float = float("nan")
-    se: float = float("nan")
-    df: float = float("nan")
+    value: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    p: float = np.nan
+    se: float = np.nan
+    df: float = np.nan
 
     @property
     def ends(self) -> Ends:
@@ -91,14 +91,14 @@ UNTESTED = ("low", "high", "se", "df")
 def t_quantile(n_clusters: float, level: float = LEVEL) -> float:
     """Two-sided quantile of t, n_clusters - 1 degrees of freedom; NaN below two."""
     if n_clusters < 2:
-        return float("nan")
+        return np.nan
     return float(special.stdtrit(n_clusters - 1, 0.5 + level / 2))
 
 
 def t_p_value(statistic: float, n_clusters: float) -> float:
     """Two-sided p of a t statistic with n_clusters - 1 degrees of freedom."""
     if n_clusters < 2 or not np.isfinite(statistic):
-        return float("nan")
+        return np.nan
     return float(2 * special.stdtr(n_clusters - 1, -abs(statistic)))
 
 
@@ -127,7 +127,7 @@ def detectable(se: float, df: float) -> float:
     clusters.
     """
     if not (se > _NONE and df > 0):
-        return float("nan")
+        return np.nan
     critical = special.stdtrit(df, 1 - ALPHA / 2)
 
     def miss(effect: float) -> float:
@@ -138,7 +138,7 @@ def detectable(se: float, df: float) -> float:
 
 def effective_clusters(cluster: IntArray) -> float:
     """(Σ m)² / Σ m² of the clusters' sizes m: their number if they are equal."""
-    size = np.unique(cluster, return_counts=True)[1].astype(np.float64)
+    size = np.unique(cluster, return_counts=True)[1].astype(float)
     return float(size.sum() ** 2 / (size**2).sum()) if len(size) else 0.0
 
 
@@ -195,7 +195,7 @@ def counted(used: Any, cluster: IntArray) -> Row:
 
 def mean_of(values: FloatArray) -> float:
     """Mean; NaN of nothing (never a warning)."""
-    return float(values.mean()) if len(values) else float("nan")
+    return float(values.mean()) if len(values) else np.nan
 
 
 def mean_known(values: FloatArray) -> float:
@@ -370,7 +370,7 @@ def summands(x: FloatArray, y: FloatArray, n: FloatArray) -> FloatArray:
 
 def correlation(sums: FloatArray) -> FloatArray:
     """Pearson's r from summed `moments` (…, 6); NaN where a side is constant."""
-    n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
+    n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums, float), -1, 0)
     n = np.maximum(n, 1)
     var_x = xx / n - (x / n) ** 2
     var_y = yy / n - (y / n) ** 2
@@ -393,7 +393,7 @@ def bootstrap_weights(
         drawn = rng.integers(0, n, size=(rows, n))
         drawn += (np.arange(rows) * n)[:, None]
         counts = binned(drawn.ravel(), minlength=rows * n)
-        yield counts.reshape(rows, n).astype(np.float64)
+        yield counts.reshape(rows, n).astype(float)
 
 
 def resampled(
@@ -486,7 +486,7 @@ def percentile_interval(draws: FloatArray) -> Ends:
     """Percentile interval of the draws that are defined; NaN if none is."""
     draws = draws[~np.isnan(draws)]
     if len(draws) == 0:
-        return float("nan"), float("nan")
+        return np.nan, np.nan
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
@@ -510,7 +510,7 @@ def benjamini_hochberg(p: pd.Series) -> FloatArray:
     >>> benjamini_hochberg(pd.Series([0.01, 0.02, float("nan"), 0.5])).tolist()
     [0.03, 0.03, nan, 0.5]
     """
-    values = np.asarray(p, dtype=np.float64)
+    values = np.asarray(p, float)
     out = np.full(len(values), np.nan)
     known = ~np.isnan(values)
     if known.any():
@@ -578,12 +578,12 @@ def equivalence(
     if not margin > 0:
         raise ValueError(f"margin = {margin}: give a number above 0")
     if n_clusters < 2 or not (np.isfinite(estimate) and np.isfinite(standard_error)):
-        return float("nan")
+        return np.nan
     if largest is not None:
         at_margin = np.sqrt(max(margin * (largest - margin), 0.0) / n_clusters)
         standard_error = max(standard_error, float(at_margin))
     if standard_error < 1e-12:
-        return float("nan")
+        return np.nan
     below, above = (
         (margin - estimate) / standard_error,
         (margin + estimate) / standard_error,

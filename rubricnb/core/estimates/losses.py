@@ -229,7 +229,7 @@ def scale_ends(*sides: Reads) -> Ends:
     """Return the lowest and highest score of the scale, or of the scores given."""
     shown = [side.scores for side in sides if side.n_options]
     given = [side.value[side.parsed] for side in sides]
-    every = np.concatenate(shown or given).astype(np.float64)
+    every = np.concatenate(shown or given).astype(float)
     return (float(every.min()), float(every.max())) if len(every) else (np.nan, np.nan)
 
 
@@ -258,8 +258,8 @@ def difference_bounds(
     """
     has_either = ~(np.isnan(a) & np.isnan(b))
     if not has_either.any():
-        return float("nan"), float("nan")
-    lost = lost or (np.isnan(a).astype(np.float64), np.isnan(b).astype(np.float64))
+        return np.nan, np.nan
+    lost = lost or (np.isnan(a).astype(float), np.isnan(b).astype(float))
 
     def with_lost_at(end: float, side: FloatArray, share: FloatArray) -> float:
         filled = np.where(np.isnan(side), end, (1 - share) * side + share * end)

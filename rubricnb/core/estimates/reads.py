@@ -329,7 +329,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     codes, orderings, scale = _orderings(part)
     values, probability, criteria = values_of(part, value), None, None
     if value == "expected_score":
-        known = part[_probability_columns(part)].to_numpy(dtype=np.float64)
+        known = part[_probability_columns(part)].to_numpy(float)
         # A read without its probabilities does not count, even if its mean is given.
         values = np.where(np.isnan(known).all(axis=1), np.nan, values)
         probability = widen(known[:, : orderings.shape[1]], np.nan, np.float64)
@@ -652,7 +652,7 @@ def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, FloatArray | Non
     first = np.arange(1, shown.shape[1] + 1)
     if used[0] < 0:
         options = np.concatenate([np.zeros((1, len(first)), np.int64), options])
-        scale = np.concatenate([first[None].astype(np.float64), scale])
+        scale = np.concatenate([first[None].astype(float), scale])
     if (scale == first).all():
         return codes, options, None
     distinct, same = np.unique(options, axis=0, return_inverse=True)

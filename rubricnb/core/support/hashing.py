@@ -71,4 +71,4 @@ def uniform(hashes: UInt64Array) -> FloatArray:
     True
     """
     # 52 bits, so that x + 0.5 is exact and the ends 0 and 1 are never reached.
-    return np.asarray(((hashes >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
+    return np.asarray(((hashes >> np.uint64(12)).astype(float) + 0.5) * 2.0**-52)
