@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from rubricnb.core.results import results_folder
-from studies import validity as module
 from studies.validity import cell_names, validity
+from studies.validity import record as module
 
 OURS = {"cluster permutation", "cluster jackknife-t", "cluster t"}
 FOLDER = results_folder() / "validity"
