@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_store():
-    """Name a store in a folder that goes at the end; processes that start inherit it."""
+    """Name a store in a folder that goes at the end; child processes inherit it."""
     with (
         TemporaryDirectory(prefix="rubricnb-") as folder,
         pytest.MonkeyPatch.context() as patch,

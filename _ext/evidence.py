@@ -7,7 +7,8 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 OPEN = (
-    '<details class="evidence"><summary>Evidence: parameters and code, definitions, tables, '
+    '<details class="evidence"><summary>Evidence: parameters and code, definitions, '
+    "tables, "
     "what the papers say, exercises</summary>"
 )
 

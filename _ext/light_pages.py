@@ -24,7 +24,8 @@ from sphinx.errors import ExtensionError
 ICON = re.compile(r'<i class="([^"]*\bfa[bs]?\b[^"]*|[^"]*\bfa-[^"]*)"([^>]*)></i>')
 SCRIPT = re.compile(r"<script\b[^>]*?(?:/>|>.*?</script>)\s*", re.S)
 LINK = re.compile(
-    r'<link\b[^>]*rel="(?:preload|stylesheet)"[^>]*>\s*|<link\b[^>]*href="[^"]*\.css[^"]*"[^>]*>\s*'
+    r'<link\b[^>]*rel="(?:preload|stylesheet)"[^>]*>\s*'
+    r'|<link\b[^>]*href="[^"]*\.css[^"]*"[^>]*>\s*'
 )
 IMAGE = re.compile(r"<img\b(?![^>]*\bloading=)")
 DRAWN = re.compile(

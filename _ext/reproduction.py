@@ -29,9 +29,15 @@ from rubricnb.sets.papers import claims, paper_items, paper_judges, verdicts
 FOLDER = Path(rubricnb.__file__).parent / "sets" / "published"
 ITEMS = ["item", "scope", "where", "method", "result", "not filled, and why"]
 COUNTS = [
-    "document", "items", "recomputed statements", "of these hold", "numbers about "
-    "judges", "about this paper's judges", "items with a command", "partly not filled",
-]  # fmt: skip
+    "document",
+    "items",
+    "recomputed statements",
+    "of these hold",
+    "numbers about judges",
+    "about this paper's judges",
+    "items with a command",
+    "partly not filled",
+]
 COMPUTE = ["judge", "day", "answers", "tokens sent", "tokens written", "hours, summed"]
 
 
@@ -107,11 +113,15 @@ def rows_of(paper: str) -> list[list[str]]:
     }
     return [
         [
-            row["item"], row["what"], row["chapter"], method(row),
-            result(row, said, recorded), row["reason"] or "–",
+            row["item"],
+            row["what"],
+            row["chapter"],
+            method(row),
+            result(row, said, recorded),
+            row["reason"] or "–",
         ]
         for _, row in items[items["paper"] == paper].iterrows()
-    ]  # fmt: skip
+    ]
 
 
 def counts() -> list[list[str]]:
@@ -125,12 +135,14 @@ def counts() -> list[list[str]]:
             mine[mine["kind"] == "claim"],
         )
         cells = [
-            own["item"].nunique(), len(arithmetic),
-            arithmetic["verdict"].str.endswith("holds").sum(), len(judged),
+            own["item"].nunique(),
+            len(arithmetic),
+            arithmetic["verdict"].str.endswith("holds").sum(),
+            len(judged),
             (judged["judge"] != "").sum(),
             own.loc[own["command"] != "", "item"].nunique(),
             own.loc[own["reason"] != "", "item"].nunique(),
-        ]  # fmt: skip
+        ]
         out.append([str(paper), *map(str, cells)])
     return out
 
@@ -149,12 +161,15 @@ def compute() -> list[list[str]]:
         totals[key] = totals.get(key, 0) + own
     return [
         [
-            judge, day, f"{own['judgments'] + own['scores']:,.0f}",
-            f"{own['prompt_tokens']:,.0f}", f"{own['completion_tokens']:,.0f}",
+            judge,
+            day,
+            f"{own['judgments'] + own['scores']:,.0f}",
+            f"{own['prompt_tokens']:,.0f}",
+            f"{own['completion_tokens']:,.0f}",
             f"{own['seconds'] / 3600:,.0f}",
         ]
         for (judge, day), own in totals.items()
-    ]  # fmt: skip
+    ]
 
 
 class _Report(SphinxDirective):
@@ -169,10 +184,15 @@ class _Report(SphinxDirective):
         page = chapter if "/" in chapter else f"notebooks/{chapter}"
         text = chapter.split("/")[-1].split("_")[0]
         return addnodes.pending_xref(
-            "", nodes.inline("", text), refdomain="std", reftype="doc",
-            reftarget=f"/{page}", refexplicit=True, refdoc=self.env.docname,
+            "",
+            nodes.inline("", text),
+            refdomain="std",
+            reftype="doc",
+            reftarget=f"/{page}",
+            refexplicit=True,
+            refdoc=self.env.docname,
             refwarn=True,
-        )  # fmt: skip
+        )
 
 
 class Items(_Report):

@@ -202,7 +202,7 @@ def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
 
 
 # ---- deciding
-# ----------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def chances(p: float, lead: int, most: int) -> tuple[float, float, float]:

@@ -275,7 +275,7 @@ def read_frame(drawn: Array) -> pd.DataFrame:
 
 
 def single_reads() -> pd.DataFrame:
-    """Reliability of one read, .5 in truth, from ten reads under each of four orders."""
+    """Reliability of one read, truly .5, from ten reads under each of four orders."""
     values: dict[str, list[float]] = {"rubricnb": [], "pingouin": []}
     for seed in range(STUDIES):
         frame = read_frame(reads(np.random.default_rng(seed)))

@@ -90,7 +90,7 @@ def warm_kernels(monkeypatch):
 
 @pytest.fixture
 def mirror(monkeypatch):
-    """The folder of others' datasets, set as the mirror; without one, the test waits."""
+    """The folder of others' datasets, as the mirror; without one, the test waits."""
     folder = Path(os.environ.get("RUBRICNB_MIRROR") or BESIDE)
     if not (folder / "github").is_dir():
         pytest.skip(NEEDS_DATA)
@@ -100,14 +100,14 @@ def mirror(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _data(request):
-    """What a test marked ``needs_data`` reads is there, or the test says what it lacks."""
+    """What a test marked ``needs_data`` reads is there, or the test says what lacks."""
     if request.node.get_closest_marker("needs_data"):
         request.getfixturevalue("mirror")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_network():
-    """Let no test, marked or not, reach another machine: a download would hide in one."""
+    """Let no test, marked or not, reach another machine: downloads would hide in it."""
     connect, find = socket.socket.connect, socket.getaddrinfo
 
     def refuse(host):
@@ -223,10 +223,13 @@ def thirty_rows(tmp_path):
 
     def write(levels=(4, 4), folder=tmp_path):
         rubrics = [
-            {"criterion": name, "definition": asked,
-             "levels": {k: f"{name} to degree {k} of {n - 1}." for k in range(n)}}
+            {
+                "criterion": name,
+                "definition": asked,
+                "levels": {k: f"{name} to degree {k} of {n - 1}." for k in range(n)},
+            }
             for (name, asked), n in zip(CRITERIA.items(), levels, strict=True)
-        ]  # fmt: skip
+        ]
         (folder / "my_rubric.yml").write_text(yaml.safe_dump(rubrics), "utf-8")
         lines = ["text_id;candidate;instruction;response;human_kind;human_useful"]
         for i in range(30):
@@ -248,10 +251,12 @@ def thirty_rows(tmp_path):
 
 
 _TEXTS = {
-    "v1": "2602.02219v1_position_bias", "v2": "2602.02219v2_position_bias",
-    "scoring": "2506.22316_scoring_bias", "rulers": "rulers",
+    "v1": "2602.02219v1_position_bias",
+    "v2": "2602.02219v2_position_bias",
+    "scoring": "2506.22316_scoring_bias",
+    "rulers": "rulers",
     "summary": "2602.02219v1_summary",
-}  # fmt: skip
+}
 
 
 def _plain(text):

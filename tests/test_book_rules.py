@@ -46,7 +46,8 @@ ATTACKS = [
 # No browser finds anything but these in what it is given.
 HARMLESS = re.compile(
     r"</?(?:br|caption|col|colgroup|div|p|table|tbody|td|tfoot|th|thead|tr)"
-    r"(?: (?:class|colspan|rowspan|scope|tabindex|role|aria-label|data-column)=\"[^\"<>]*\")*>"
+    r"(?: (?:class|colspan|rowspan|scope|tabindex|role|aria-label"
+    r"|data-column)=\"[^\"<>]*\")*>"
 )
 
 
@@ -125,10 +126,16 @@ def test_what_only_a_program_calls_by_its_name_is_said_in_words(journal):
     soup = BeautifulSoup(journal(frame.to_html()), "html.parser")
     cells = [cell.get_text() for cell in soup.select("th, td")]
     assert cells == [
-        "", "item id", "√V²_U",
-        "n items", "–", "0.5 [0.25,\u00a00.75] a_b",
-        "–", "yes", "–",
-    ]  # fmt: skip
+        "",
+        "item id",
+        "√V²_U",
+        "n items",
+        "–",
+        "0.5 [0.25,\u00a00.75] a_b",
+        "–",
+        "yes",
+        "–",
+    ]
 
 
 @pytest.mark.parametrize("paper", [True, False])
@@ -187,12 +194,16 @@ def test_own_data_that_is_html_does_not_act_in_a_chapter_that_shows_texts(
 ):
     attack = "".join(ATTACKS)
     rows = [
-        {"item_id": f"{i}{attack}", "group_id": f"g{attack}", "candidate": (
-            f"c{i}{attack}"
-        ),
-         "instruction": attack, "response": f"{attack} {i}", "human": 1 + i % 5}
+        {
+            "item_id": f"{i}{attack}",
+            "group_id": f"g{attack}",
+            "candidate": f"c{i}{attack}",
+            "instruction": attack,
+            "response": f"{attack} {i}",
+            "human": 1 + i % 5,
+        }
         for i in range(10)
-    ]  # fmt: skip
+    ]
     name = "`<img src=x onerror=alert(1)> [a](javascript:b) *c*.csv"
     pd.DataFrame(rows).to_csv(tmp_path / name, index=False)
     levels = {level: f"Level {level}. {attack}" for level in range(1, 6)}

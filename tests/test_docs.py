@@ -154,8 +154,10 @@ def test_the_sample_audit_is_what_an_audit_writes(clone, capsys):
         items=rb.load("minibench"), path="sample.html", judgments=one_call_each
     )
     day = r"rubricnb [\w.]+, \d{4}-\d\d-\d\d"
-    pages = [re.sub(day, "", Path(name).read_text("utf-8"))
-             for name in ("sample.html", "book/audit-sample.html")]  # fmt: skip
+    pages = [
+        re.sub(day, "", Path(name).read_text("utf-8"))
+        for name in ("sample.html", "book/audit-sample.html")
+    ]
     assert pages[0] == pages[1]
     assert "Recorded" in pages[1]
     assert found.sentence in pages[1]
@@ -289,11 +291,13 @@ def do(line, folder):
     """Run a shell line of a page as it stands there."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        shlex.split(line), cwd=folder, env={**os.environ, (
-            "PATH"
-        ): path}, capture_output=True,
-        text=True, timeout=900,
-    )  # fmt: skip
+        shlex.split(line),
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
@@ -381,8 +385,9 @@ def test_the_studies_on_the_gpu_page_are_accepted(number, tmp_path, monkeypatch)
     content = study.read_study("mine")
     assert describe(content["judges"][0]["spec"]).kind == "vllm"
     assert [study.design_of(d).name for d in content["plans"][0]["designs"]] == [
-        "balanced", "fixed",
-    ]  # fmt: skip
+        "balanced",
+        "fixed",
+    ]
 
 
 @pytest.mark.in_turn
@@ -423,16 +428,20 @@ def test_the_slurm_job_keeps_every_reply_however_its_studies_end(tmp_path):
     python = tmp_path / "bin/python"
     python.write_text(
         f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\n'
-        f"exec {sys.executable} {tmp_path}/study.py $REPLIES {tmp_path}/stored $SECONDS_MORE\n"
+        f"exec {sys.executable} {tmp_path}/study.py $REPLIES {tmp_path}/stored "
+        f"$SECONDS_MORE\n"
     )
     python.chmod(0o755)
     local = tmp_path / "rubricnb-7"
     for replies, seconds, status in ((200, 60, 143), (1000, 0, 0), (0, 0, 0)):
         environment = os.environ | {
             "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            "SCRATCH": str(tmp_path / "shared"), "SLURM_TMPDIR": str(tmp_path),
-            "SLURM_JOB_ID": "7", "REPLIES": str(replies), "SECONDS_MORE": str(seconds),
-        }  # fmt: skip
+            "SCRATCH": str(tmp_path / "shared"),
+            "SLURM_TMPDIR": str(tmp_path),
+            "SLURM_JOB_ID": "7",
+            "REPLIES": str(replies),
+            "SECONDS_MORE": str(seconds),
+        }
         (tmp_path / "stored").unlink(missing_ok=True)
         running = subprocess.Popen(["bash", "-c", job], env=environment)
         wait_for((tmp_path / "stored").exists)

@@ -18,12 +18,15 @@ def judged(n, clusters=None, reads=1, decimals=False):
     score = np.clip(3 + quality[:, None] + rng.normal(size=(n, reads)), 1, 5)
     human = np.clip(3 + quality + rng.normal(size=n), 1, 5)
     item = np.repeat(np.arange(n), reads)
-    return pd.DataFrame({
-        "item_id": item, "cluster_id": item % (clusters or n),
-        "read": np.tile(np.arange(1, reads + 1), n),
-        "score": score.ravel() if decimals else np.round(score.ravel()),
-        "human": human[item] if decimals else np.round(human[item]),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "item_id": item,
+            "cluster_id": item % (clusters or n),
+            "read": np.tile(np.arange(1, reads + 1), n),
+            "score": score.ravel() if decimals else np.round(score.ravel()),
+            "human": human[item] if decimals else np.round(human[item]),
+        }
+    )
 
 
 def audited(n, clusters=None):

@@ -51,8 +51,15 @@ def test_a_name_loads_what_it_needs_and_nothing_else(statement, loads, never):
 
 # What a browser does not have, or would load for nothing.
 NOT_IN_A_BROWSER = [
-    "httpx2", "openai", "pooch", "pyarrow", "pydantic", "ssl", "tqdm", "typer",
-]  # fmt: skip
+    "httpx2",
+    "openai",
+    "pooch",
+    "pyarrow",
+    "pydantic",
+    "ssl",
+    "tqdm",
+    "typer",
+]
 AUDIT = """
 import sys
 sys.modules |= dict.fromkeys({absent}) if {blocked} else {{}}

@@ -13,14 +13,19 @@ from rubricnb.book import notebooks as book
 sys.path.append(str(book.find_root() / "_ext"))
 from light_pages import cut_font, drawings, lighter, named
 
-SCRIPT = 'a={bars:[448,512,["navicon"],"f0c9","M0z"],"arrow-up":[384,512,[8593],"f062","M2z"]}'
+SCRIPT = (
+    'a={bars:[448,512,["navicon"],"f0c9","M0z"],'
+    '"arrow-up":[384,512,[8593],"f062","M2z"]}'
+)
 ICONS = drawings(SCRIPT)
 HEAD = (
     '<link rel="preload" as="script" href="_static/scripts/fontawesome.js"/>'
     '<link rel="stylesheet" href="_static/styles/pydata.css"/>'
     '<script defer src="_static/scripts/fontawesome.js"></script>'
-    '<script>window.MathJax = {"a": 1}</script><script src="vendor/mathjax/tex.js"></script>'
-    '<script src="searchindex.js"></script><script src="_static/explorables.js"></script>'
+    '<script>window.MathJax = {"a": 1}</script><script '
+    'src="vendor/mathjax/tex.js"></script>'
+    '<script src="searchindex.js"></script><script '
+    'src="_static/explorables.js"></script>'
     '<script src="_static/book.js"></script>'
 )
 
@@ -69,7 +74,10 @@ def test_pictures_below_the_first_screen_load_late():
 
 
 def test_the_words_of_a_command_stay_whole_and_python_is_left_alone():
-    block = '<div class="highlight-{} notranslate"><pre>a<span class="w"> </span>{}</pre></div>'
+    block = (
+        '<div class="highlight-{} notranslate"><pre>a<span class="w"> '
+        "</span>{}</pre></div>"
+    )
     page = lighter(block.format("bash", "--n-items b\n-m c"), ICONS)
     assert '<span class="pre">--n-items</span> b\n<span class="pre">-m</span> c' in page
     assert lighter(page, ICONS) == page

@@ -88,8 +88,10 @@ def test_the_scoring_study_shows_each_judge_every_condition_of_the_paper():
             shown = {k for r in as_list for k in (r if isinstance(r, list) else [r])}
             assert shown == references
             assert {d for p in plans for d in p["designs"]} == {
-                "fixed(5, 1)", "descending(5)", "shuffled(5, 1)",
-            }  # fmt: skip
+                "fixed(5, 1)",
+                "descending(5)",
+                "shuffled(5, 1)",
+            }
             assert {i for p in plans for i in p.get("labels", [])} == {
                 "letter",
                 "roman",
@@ -123,8 +125,10 @@ def test_the_rulers_study_grades_the_papers_sets_by_every_method_and_variant():
         ours = load_bundle(part["dataset"])
         assert part["traits"] == [trait.name for trait in ours.traits]
         assert (part["n_items"], part["min_evidence"], part["input_type"]) == (
-            len(ours.checklist), ours.min_evidence, ours.input_type,
-        )  # fmt: skip
+            len(ours.checklist),
+            ours.min_evidence,
+            ours.input_type,
+        )
     used = {(part["dataset"], part["bundle"]) for part in study["gradings"]}
     assert used == {(part["dataset"], part["bundle"]) for part in study["compile"]}
 
@@ -178,10 +182,9 @@ def test_the_first_version_reads_every_item_ten_times_in_each_way(first_version)
                 assert design.k == 10
                 reads[design.name] += design.k * len(stand_in(part["dataset"]))
         assert reads == {
-            "balanced": 10 * sizes.sum(), "fixed": 10 * sizes[["HANNA", (
-                "SummEval"
-            )]].sum(),
-        }  # fmt: skip
+            "balanced": 10 * sizes.sum(),
+            "fixed": 10 * sizes[["HANNA", "SummEval"]].sum(),
+        }
         assert {part["readout"] for part in parts} == {"feedback"}
 
 

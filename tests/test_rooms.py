@@ -19,7 +19,7 @@ from tools.rooms import layers
 
 PACKAGE = Path(rb.__file__).parent
 LAYERS = layers(Clone(find_root()))
-# Imports what is left, then plans, judges and tests minibench with an engine of its own.
+# Imports what is left, then plans, judges and tests minibench with its own engine.
 STUDY = '''
 import pickle, pkgutil, sys, zlib
 from importlib import import_module
@@ -95,7 +95,10 @@ def test_rooms_work_without_those_above_them(n_layers, items, tmp_path):
 
 def closure(name):
     """Return the modules that are loaded with one, by name."""
-    program = f"import sys, {name}\nprint(*(m for m in sys.modules if m.startswith('rubricnb.')))"
+    program = (
+        f"import sys, {name}\nprint(*(m for m in sys.modules if "
+        f"m.startswith('rubricnb.')))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

@@ -300,7 +300,7 @@ def _package(root: Path) -> dict[str, bytes]:
 def _archive(
     folder: Path, name: str, files: Mapping[str, bytes], ending: str = ".archive"
 ) -> str:
-    """Write an archive whose name has its hash, so that no cache returns an older one."""
+    """Write an archive whose name has its hash, so no cache returns an older one."""
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path, content in sorted(files.items()):

@@ -347,7 +347,7 @@ def slides_name_their_judges(clone: Clone) -> Iterator[str]:
 
 
 # Words
-# -------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 NEEDS_NO_ENTRY = {
     "a model or a family of models": "EXAONE GLM GPT OSS",
@@ -475,22 +475,30 @@ def entries_are_sentences(clone: Clone) -> Iterator[str]:
 
 
 # Tics
-# ---------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 # What a native reader stops at, as far as an expression finds it in one sentence.
 TICS = {
     "fronted complement": r"^(?:Of|Among) ",
     "clause as subject": r"^(?:What|Whether|How(?! to\b)) (?!.*\?)"
-    r"|^That (?:an?|the|it|its|they|we|you|one|no|every|each|most|many|all|texts|scores|judges)\b",
+    r"|^That (?:an?|the|it|its|they|we|you|one|no|every|each|most|many|all|texts|scores"
+    r"|judges)\b",
     "false friend": r"\b(?:stands?|stood|mend(?:s|ed|ing)?|spares?|brings?)\b"
     r"(?! (?:for|out|up|in for)\b|-in)",
-    "old word": r"(?i)\b(?:besides?|anew|afresh|dear|endless(?:ly)?|so many|likeliest|hardly"
-    r"|nought|seldom|wherever|thereby|(?:will|would) do(?=[.,;])|next to nothing)\b",
+    "old word": r"(?i)\b(?:besides?|anew|afresh|dear|endless(?:ly)?|so many|likeliest"
+    r"|hardly|nought|seldom|wherever|thereby|(?:will|would) do(?=[.,;])"
+    r"|next to nothing)\b",
     "one": r"(?i)\b(?:who(?:m|so)?ever|nobody|one's|cannot say"
     r"|one (?:may|can|cannot|must|would))\b",
-    "is no": r"(?<!here )\b(?:is|are|was|were|be) (?:none\b|no (?!longer|more|one|less|fewer))",
+    "is no": (
+        r"(?<!here )\b(?:is|are|was|were|be) (?:none\b|no "
+        r"(?!longer|more|one|less|fewer))"
+    ),
     "of yours": r"\bof (?:yours|ours|theirs|its own|one's own|your own)\b",
-    "personification": r"\b(?:tastes?|moods?|fond|waver\w*|changes? (?:its|their) minds?)\b",
+    "personification": (
+        r"\b(?:tastes?|moods?|fond|waver\w*|changes? (?:its|their) "
+        r"minds?)\b"
+    ),
     "place": r"(?<!\bin )(?<!\btake )(?<!\btakes )(?<!\btook )\bplaces?\b",
 }
 
@@ -536,7 +544,7 @@ def tic_report(clone: Clone | None = None) -> str:
 
 
 # Citing
-# ------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 # https://github.com/citation-file-format/citation-file-format, schema 1.2.0
 CFF_KEYS = {

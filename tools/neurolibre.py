@@ -18,9 +18,11 @@ from tools.git import git
 FOLDER = Path("_build", "neurolibre")
 # The package and the recordings stay beside the pages, whose links lead to them.
 _LEFT = (".binder/", ".ci/", ".github/", "tests/", "benchmarks/", "slides/")
-_AT_ROOT = {"README.md": "README.md", "LICENSE": "LICENSE", "book/references.bib": (
-    "paper.bib"
-)}  # fmt: skip
+_AT_ROOT = {
+    "README.md": "README.md",
+    "LICENSE": "LICENSE",
+    "book/references.bib": "paper.bib",
+}
 
 
 def write_neurolibre(folder: Path | None = None) -> Path:

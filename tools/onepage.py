@@ -192,7 +192,10 @@ class _Prose:
             words = ", ".join(map(_source, content.split(",")))
             words = words if name == "cite:t" else f"({words})"
         elif name in ("func", "class", "meth", "mod", "attr"):
-            return f"<code>{escape(words or target.lstrip('~').removeprefix('rubricnb.'))}</code>"
+            return (
+                f"<code>{escape(words or target.lstrip('~').removeprefix('rubricnb.'))}"
+                f"</code>"
+            )
         elif name in ("math", "code"):
             return f"<code>{escape(content)}</code>"
         elif name == "eq":

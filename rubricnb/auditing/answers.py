@@ -242,7 +242,7 @@ def lost_to_both(
 
 
 def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
-    """Reads without a score: how many, in which orders, and how their items are rated."""
+    """Reads without a score: how many, in which orders, how their items are rated."""
     lost = reads["value"].isna()
     if not lost.any() or lost.all():
         return ()

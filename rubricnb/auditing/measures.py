@@ -206,7 +206,7 @@ def _moved(
     moves: Mapping[str, str],
     base: pd.DataFrame | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows about these conditions against the plain one, or against the reads `base`."""
+    """Rows about these conditions against the plain one, or against reads `base`."""
     rows, looks = [], answers.looks
     if reads_of:
         table = stability(judgments.assign(ordering=np.nan), by=[], value=answers.value)

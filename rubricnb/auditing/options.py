@@ -58,5 +58,6 @@ _OPTIONS_FOR: dict[str, Any] = {
     r"(thinking|effort|server)=['\"](\w+)['\"]": r"--option \1=\2",
     r"\b(max_tokens|key_variable|concurrency|retries|timeout|patience|extra)"
     r"=(?=[\s,;.)]|\Z)": r"--option \1=…",
-    r"\b(columns|scores|scale|failed|parser|path|rubric|judgments)=(?=[\s,;.)]|\Z)": r"--\1",
+    r"\b(columns|scores|scale|failed|parser|path|rubric|judgments)"
+    r"=(?=[\s,;.)]|\Z)": r"--\1",
 }

@@ -68,7 +68,7 @@ def retest_of(varied: Sequence[str]) -> str:
 
 
 def _when(row: Row) -> str:
-    """Say when a text keeps its score; old audits say no more than that it was reworded."""
+    """Say when a text keeps its score; old audits say only that it was reworded."""
     varied = row.get("varied")
     names = varied.split() if isinstance(varied, str) and varied else ["edits"]
     return f"when {listed([VARIED[name][1] for name in names])}"

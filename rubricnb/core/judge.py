@@ -471,8 +471,10 @@ def _with_own(
     if own is not None:
         if parser is None and RESULT not in own.source and "criteria" not in own.shows:
             raise ValueError(
-                f"{own.name} does not ask for {RESULT} before the score, so say how to find it: "
-                r"parser='json', parser=r'Score: (\d+)', or a function from text to the score"
+                f"{own.name} does not ask for {RESULT} before the score, so say how to "
+                f"find it: "
+                r"parser='json', parser=r'Score: (\d+)', or a function from text to "
+                r"the score"
             )
         if readouts == ("json",):
             raise ValueError(

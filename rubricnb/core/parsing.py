@@ -28,13 +28,15 @@ _INVISIBLE = "\u200b"  # represents all zero-width spaces, joiners and direction
 _LOOKALIKES = dict(zip("【】〔〕،٬٫−٪", "[][],,.-%", strict=True))
 _BLANKS = r"[^\S\n]*"
 _OPENING = (
-    rf"(?:[\s{_INVISIBLE}:=*_`\"'“”„‘’«»「『(\[{{#|$]|\\[(\[]|\\\w+\{{|<\w+>|<(?=[^<>\n]{{1,12}}>)"
+    rf"(?:[\s{_INVISIBLE}"
+    rf":=*_`\"'“”„‘’«»「『(\[{{#|$]|\\[(\[]|\\\w+\{{|<\w+>|<(?=[^<>\n]{{1,12}}>)"
     r"|[-=]>|→|score\b)*"
 )
 _CLOSERS = rf"{_INVISIBLE}*_`\"'“”’»」』)}}$|>"
 _CLOSING = rf"(?:[{_CLOSERS}\]]|\\[)\]]|</\w+>)*+"
 _CORRECTION = (
-    r"\s*(?:or|no(?=\s*[,.:;!–—-]|\s+(?:wait|\d))|wait|actually|rather|maybe|sorry|hmm)\b"
+    r"\s*(?:or|no(?=\s*[,.:;!–—-]|\s+(?:wait|\d))|wait|actually|rather|maybe|sorry"
+    r"|hmm)\b"
     r"[^\n\d]{0,20}\d"
 )
 _COPULA = (
@@ -258,7 +260,10 @@ def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
     if all(isinstance(name, Decimal) for name in _positions(choices)):
         label = r"[-+]?\d++(?:[.,]\d++)*+"
         best = re.escape(max(choices, key=Decimal))
-        of = rf"(?:{_BLANKS}(?:/|\s(?:out\s+)?of\s){_BLANKS}{best}(?:[.,]0+)?(?!\w|[.,]\d))?"
+        of = (
+            rf"(?:{_BLANKS}(?:/|\s(?:out\s+)?of\s){_BLANKS}{best}(?:[.,]0+)?(?!\w"
+            rf"|[.,]\d))?"
+        )
         because, goes_on = (
             r"|\s+(?:because|since|as|due)\b",
             rf"{_BLANKS}\d|{_CORRECTION}",
@@ -272,12 +277,16 @@ def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
         (
             rf"{_BLANKS}(?:\n(?!{_CORRECTION})|\Z)",
             rf"{_BLANKS}[.,:;!…。；！、]++(?!\?|{goes_on})",
-            rf"[^\S\n]+[-–—]+[^\S\n]+(?=[^\W\d])(?!(?:{label}|or|and|to)\b|{_CORRECTION})",
+            rf"[^\S\n]+[-–—]+[^\S\n]+(?=[^\W\d])(?!(?:{label}|or|and|to)\b"
+            rf"|{_CORRECTION})",
             rf"{_BLANKS}[(\[{{|<#*_=]++(?!\s*(?:\d|or\b|and\b|to\b))",
             rf"{_BLANKS}[^\w\s.,:;!?…。；！、(\[{{|<#*_=%&‰°/\\+^×÷≥≤±→>~～–—-]",
         )
     )
-    after = rf"{_CLOSING}{_COUNTER}{of}{_CLOSING}{_COUNTER}{of}{_CLOSING}(?={ends}{because})"
+    after = (
+        rf"{_CLOSING}{_COUNTER}{of}{_CLOSING}{_COUNTER}{of}{_CLOSING}(?={ends}{because}"
+        rf")"
+    )
     if not closed:
         after = rf"(?:[{_CLOSERS}\s]|\\\)|</\w+>)*{_COUNTER}{of}{_COUNTER}[.\s]*\\?\]"
     return re.compile(rf"{_OPENING}(?P<label>{label}){after}", re.IGNORECASE)
@@ -307,11 +316,13 @@ def _marks(slot: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     anywhere = rf"|(?-i:(?<!/)\b{name})" if name.isupper() else ""
     return (
         re.compile(
-            rf"\\?\[[*_`]*{name}[*_`]*(?:(?P<closed>\\?\])|(?={_BLANKS}[:=\s][^\[\]\n]{{1,24}}\]))",
+            rf"\\?\[[*_`]*{name}[*_`]*(?:(?P<closed>\\?\])"
+            rf"|(?={_BLANKS}[:=\s][^\[\]\n]{{1,24}}\]))",
             re.IGNORECASE,
         ),
         re.compile(
-            rf"(?P<closed>)(?:^[ \t\u3000>#*_`(<-]*{name}{anywhere})[*_`]*{_BLANKS}[:=>]",
+            rf"(?P<closed>)(?:^[ "
+            rf"\t\u3000>#*_`(<-]*{name}{anywhere})[*_`]*{_BLANKS}[:=>]",
             re.IGNORECASE | re.MULTILINE,
         ),
     )
@@ -353,7 +364,8 @@ def _quotations(text: str) -> tuple[tuple[int, int], ...]:
 
 
 _QUOTATION = re.compile(
-    r"(?<!\\)\"(?:[^\"\\\n]|\\.|\n(?!\s*\n))*\"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|「[^「」]*」|『[^『』]*』"
+    r"(?<!\\)\"(?:[^\"\\\n]|\\.|\n(?!\s*\n))*\"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|「[^「」]*」"
+    r"|『[^『』]*』"
     r"|‘[^‘’]*’(?!\w)|(?<!\w)'[^'\n]*'(?!\w)"
 )
 
@@ -457,7 +469,8 @@ def _whole(text: str, match: re.Match[str]) -> str:
 _NUMBER = r"(?:(?<![\w)])[-−])?\d+(?:[.,٫]\d+)*"
 # a number with what belongs to it ("4-5", "4/10", "4 %", "4th"), or a word
 _TOKEN = re.compile(
-    rf"{_NUMBER}(?:{_BLANKS}(?:[-–—~…/]|\.{{2,}}|\b(?:to|or|and|(?:out\s+)?of)\b){_BLANKS}{_NUMBER})*"
+    rf"{_NUMBER}(?:{_BLANKS}(?:[-–—~…/]|\.{{2,}}|\b(?:to|or|and"
+    rf"|(?:out\s+)?of)\b){_BLANKS}{_NUMBER})*"
     rf"(?:[½¼¾⅓⅔°²³]|[a-zA-Z]+[-+]?\d*|{_BLANKS}[%％‰])?|[a-zA-Z]+"
 )
 

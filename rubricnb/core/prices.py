@@ -183,7 +183,8 @@ class Budget:
         billed = [name for name in _BILLED if name in extra]
         if billed and judge.given_price is None:
             raise ValueError(
-                f"max_cost cannot count {', '.join(billed)} in extra by the list price: "
+                f"max_cost cannot count {', '.join(billed)} in extra by the list "
+                f"price: "
                 "give `price`: (input, cached, output), $ per million tokens, at its "
                 "dearest"
             )

@@ -79,5 +79,5 @@ def _display(what: str) -> Callable[[str], Any]:
     """Show a line in a notebook; returns what replaces it by another."""
     from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
 
-    shown = display({("text/plain"): what}, raw=True, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
+    shown = display({"text/plain": what}, raw=True, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
     return lambda line: shown.update({"text/plain": line}, raw=True)

@@ -190,7 +190,7 @@ def write_as_text(judgments: pd.DataFrame, path: Path) -> None:
 def _read(path: Path, modified: int) -> pd.DataFrame:
     if path.name.endswith(AS_TEXT):
         columns = pd.read_csv(path, nrows=0).columns
-        # An empty cell is missing, but the word "none" is a value; scores may be halves.
+        # An empty cell is missing, "none" is a value; scores may be halves.
         table = pd.read_csv(
             path,
             dtype=dtypes_of(columns) | {"score": "float64"},

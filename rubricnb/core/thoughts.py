@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 
-_WORD = r"think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion|ing)?|scratch_?pad|monolog(?:ue)?"
+_WORD = (
+    r"think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion|ing)?|scratch_?pad"
+    r"|monolog(?:ue)?"
+)
 _NAME = rf"(?:\w+[:_-])*?(?:inner_prefix|analysis|rationale|cot|{_WORD})(?:[_-]\w+)*"
 _TAGS = rf"(?!end|stop|close)(?:\w+:)?(?:{_NAME})"
 # The first lines of answers whose thoughts have headings in place of tags.
 _HEADING = (
-    r"\A\s*(?:Thinking\.\.\.+|(?:Here(?:'s| is) )?(?:my|the) (?:thought|thinking) process:"
+    r"\A\s*(?:Thinking\.\.\.+|(?:Here(?:'s| is) )?(?:my|the) (?:thought|thinking) "
+    r"process:"
     r"|(?:<\|assistant\|>\s*)?Thought process:)[^\S\n]*\n"
 )
 _ENDED = (
@@ -22,7 +26,8 @@ _ENDED = (
     r"(?:response|answer|final answer):)"
 )
 _MARKS = re.compile(
-    rf"(?P<opens>(?i:<{_TAGS}(?:\s[^<>]*)?>|\[THINK\]|<details\s[^<>]*type=.?reasoning[^<>]*>"
+    rf"(?P<opens>(?i:<{_TAGS}(?:\s[^<>]*)?>|\[THINK\]"
+    rf"|<details\s[^<>]*type=.?reasoning[^<>]*>"
     rf"|<\|{_TAGS}\|>|<\|inner_prefix\|>|{_HEADING})|◁think▷"  # Solar, Apertus; Kimi
     # Cohere, Sky-T1, Gemma 4
     r"|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought"
@@ -30,7 +35,8 @@ _MARKS = re.compile(
     # gpt-oss, its tokens cut off
     r"|<\|channel\|>(?:analysis|commentary)|\Aanalysis(?=[A-Z]))"
     r"|(?P<answers><\|channel\|>final|assistantfinal)"
-    rf"|(?P<closes>(?i:</{_TAGS}\s*>|\[/THINK\]|<\|(?:/|(?:end|stop|close)_)(?:of_)?{_TAGS}\|>|<\|inner_suffix\|>)"
+    rf"|(?P<closes>(?i:</{_TAGS}\s*>|\[/THINK\]|<\|(?:/|(?:end|stop"
+    rf"|close)_)(?:of_)?{_TAGS}\|>|<\|inner_suffix\|>)"
     r"|◁/think▷|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|<unused95>)"
     rf"|(?P<ends>(?i:</details>|{_ENDED}))"  # only where a thought is open
 )

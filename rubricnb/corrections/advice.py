@@ -336,7 +336,7 @@ def _direction(crossed: pd.DataFrame, reads: Reads, price: Mapping[str, float]) 
     do = (
         "never compare scores of different orders; average both directions"
         if moves
-        else ("no shift by direction is seen: keep one order for all that you compare")
+        else "no shift by direction is seen: keep one order for all that you compare"
     )
     return row | {"do": do, "cost": 0.0}
 

@@ -519,7 +519,9 @@ _WAYS_OUT = {  # by the parameter that an endpoint complains of
         "it out: extra={'temperature': None}"
     ),
     "seed": "; leave it out: extra={'seed': None}",
-    "max_tokens": '; open the judge with server="openai" if the server is OpenAI\'s own',
+    "max_tokens": (
+        '; open the judge with server="openai" if the server is OpenAI\'s own'
+    ),
 }
 _OTHER_READOUTS = (
     "choose readout 'score' or 'feedback', or a model that has log-probabilities"

@@ -14,7 +14,8 @@ from rubricnb.core.address import KEYS
 MIN_KEY_CHARS = 8
 """A shorter key is a placeholder, such as EMPTY."""
 
-# A character as JSON, Python, C, JavaScript, a URL and HTML write it, also escaped again
+# A character as JSON, Python, C, JavaScript, a URL and HTML write it,
+# also escaped again
 # and again, or an escape of one letter. Every part is bounded, so a text is read in
 # time proportional to its length.
 _HEX = "[0-9a-fA-F]"
@@ -26,7 +27,8 @@ _ESCAPED = (
     rf"\\{{1,8}}+(?:{_PAIR}|{_NUMBERED}|u\{{0{{0,6}}(?P<braced>{_HEX}{{2,5}})\}}"
     r"|(?P<octal>[0-7]{1,3})|N\{(?P<name>[A-Z0-9 -]{1,90})\}|[abefnrtv])"
     rf"|%(?:25){{0,4}}(?P<url>{_HEX}{{2}})"
-    rf"|&(?:amp;){{0,4}}(?P<html>\#\d{{1,12}}|\#[xX]{_HEX}{{1,12}}|[A-Za-z]\w{{1,31}});?"
+    rf"|&(?:amp;){{0,4}}(?P<html>\#\d{{1,12}}|\#[xX]{_HEX}{{1,12}}"
+    rf"|[A-Za-z]\w{{1,31}});?"
 )
 _ESCAPE = re.compile(_ESCAPED, re.ASCII)
 _MARKS = re.compile(r"[\\%&]")

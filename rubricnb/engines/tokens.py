@@ -27,7 +27,8 @@ _MOST_CHARACTERS = 20_000_000
 # white space, line breaks, digits, contractions, marks, other scripts, combining
 # characters, emoji.
 _PROBES = (
-    '### Task description:\nA response is scored 1 to 10.\n\n1: "Isn\'t" good; 2:  3.14!\r\n',
+    '### Task description:\nA response is scored 1 to 10.\n\n1: "Isn\'t" good; 2:  '
+    "3.14!\r\n",
     "  two  blanks,\ttab\n\n\n   indented 2026-11-27 [RESULT] 5 x=1;y=20%\u00a0(end) "
     "...   \n",
     "Crème brûlée, cafe\u0301, naïve Straße; Ελληνικά, русский, हिन्दी, العربية, ไทย.",

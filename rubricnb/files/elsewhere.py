@@ -693,7 +693,8 @@ def _among(
     if (twice := item_keys.duplicated()).any():
         raise ValueError(
             f"items: {twice.sum()} appear twice under {', '.join(keys)} (the first: "
-            f"{', '.join(item_keys[twice][0])}); drop them, or name dataset and criterion "
+            f"{', '.join(item_keys[twice][0])}); drop them, or name dataset and "
+            f"criterion "
             "in both tables"
         )
     nearest = item_keys.get_indexer(wanted)
@@ -701,7 +702,8 @@ def _among(
     if not has_item.all():
         lost = [", ".join(key) for key in wanted[~has_item][:3]]
         print(
-            f"judgments: {int((~has_item[item]).sum()):,} of {len(frame):,} rows have no "
+            f"judgments: {int((~has_item[item]).sum()):,} of {len(frame):,} rows have "
+            f"no "
             "item and are dropped: "
             f"{'; '.join(lost)}{' …' if (~has_item).sum() > 3 else ''}"
         )
@@ -855,7 +857,8 @@ _ALL_LOST = (
     "column; write yes as 1; of answers such as 'Score: 4': parser='Score: (\\d)'"
 )
 _FAILURES = re.compile(
-    "(is_|has_|judge_|grader_|pars(e|ing)_|evaluation_)?(errors?|exception|failures?)|na",
+    "(is_|has_|judge_|grader_|pars(e|ing)_|evaluation_)?"
+    "(errors?|exception|failures?)|na",
     re.IGNORECASE,
 )
 _NO_FAILURE = ("", *GAPS, "false", "0", "no", "ok", "[]", "{}")
@@ -907,7 +910,8 @@ def _failures(
             meaning = reading.ask(
                 str(column),
                 "rows",
-                f"judgments: row {frame.index[row]}, column {column!r}: {said!r} stands "
+                f"judgments: row {frame.index[row]}, column {column!r}: {said!r} "
+                f"stands "
                 f"beside the score {score[row]:g}",
                 {
                     "failed": "these rows have no score",

@@ -70,7 +70,7 @@ def log_of(document: Any, name: str) -> Log:
 
 
 def _log_in_lines(rows: list[Row]) -> Log:
-    """Return the rows of a log that is written line by line; or the rows as they are."""
+    """Return the rows of a log written line by line; or the rows as they are."""
     first = rows[0] if rows else {}
     if isinstance(first.get("gradingResult"), dict):
         return Log(list(_promptfoo(rows)), (0.0, 1.0))

@@ -310,7 +310,7 @@ def _with_references_by_score(
         by_score = {
             r: _reference_name(own.get(label), column) for r, own in labels.items()
         }
-        # A text under several criteria has as many rows of one index: masks, not labels.
+        # A text under several criteria has rows of one index: masks, not labels.
         names = rubric.map(by_score)
         for name in sorted(names.unique()):
             if name not in out:

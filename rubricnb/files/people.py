@@ -166,7 +166,8 @@ def read_ratings(
     out = items
     if "gold" in out and _is_text(out["gold"], levels):
         reading.say(
-            f"{reading.who}: the column 'gold' holds texts, not ratings, and is kept as "
+            f"{reading.who}: the column 'gold' holds texts, not ratings, and is kept "
+            f"as "
             "'gold_text'; if it is the right answer, name it: columns={'gold': "
             "'reference'}"
         )

@@ -23,8 +23,10 @@ _KNOWN = {"text_id", "human", "human_ratings", "reason"}.union(
 )
 # What a judge, or the tool that asked it, writes anew with every read.
 _OF_A_READ = re.compile(
-    r"reason|rational|expla|comment|feedback|note|justif|critique|analysis|thought|thinking|remark"
-    r"|summary|time|date|created|updated|latency|duration|second|elapsed|cost|price|usage|token"
+    r"reason|rational|expla|comment|feedback|note|justif|critique|analysis|thought"
+    r"|thinking|remark"
+    r"|summary|time|date|created|updated|latency|duration|second|elapsed|cost|price"
+    r"|usage|token"
     r"|raw|logprob|confidence|probab|judge|grader|completion",
     re.IGNORECASE,
 )

@@ -552,7 +552,7 @@ def _check_lock(bundle: Bundle, path: Path) -> None:
             f"{path.name} is not what was locked: {' and '.join(changed)} changed. "
             "Restore it, or review the change and lock it again (load_bundle(…, "
             "locked=False).save(…)); earlier scores belong to a different rubric.\n"
-            + ("\n").join(difference)
+            + "\n".join(difference)
         )
 
 

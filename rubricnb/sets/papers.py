@@ -72,7 +72,8 @@ def published(table: str | None = None) -> pd.DataFrame:
             else f"there is no table {table!r}"
         )
         raise ValueError(
-            f"{problem}{nearest(table, names)} There are: {', '.join(matching or names)}"
+            f"{problem}{nearest(table, names)} There "
+            f"are: {', '.join(matching or names)}"
         )
     return pd.read_csv(_FOLDER / f"{matching[0]}.csv")
 

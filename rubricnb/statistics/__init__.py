@@ -35,7 +35,9 @@ _HOMES = {
     "rubricnb.corrections.advice": "advise",
     "rubricnb.corrections.error_budget": "design_for error_budget",
     "rubricnb.corrections.labels": "labels_needed mean_with_labels systems_with_labels",
-    "rubricnb.corrections.raters": "alternative_annotator judge_bias system_agreement system_shift",
+    "rubricnb.corrections.raters": (
+        "alternative_annotator judge_bias system_agreement system_shift"
+    ),
 }
 
 __all__ = lazy.offered(_HOMES)

@@ -236,7 +236,7 @@ def _first_reads(reads: Reads) -> FloatArray:
 
 
 def components_row(reads: Reads) -> dict[str, Any]:
-    """Split the variance of scores into its sources: columns of `variance_components`."""
+    """Split the variance of scores into sources: columns of `variance_components`."""
     first = _first_reads(reads)
     used = np.asarray(~np.isnan(first).any(axis=1))
     cluster, n_orderings = reads.cluster[used], first.shape[1]

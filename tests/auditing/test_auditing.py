@@ -459,8 +459,10 @@ def test_two_judges_are_compared_text_by_text(items):
     """The difference of two means is that of a loop;
     one that is another judge's copy is not.
     """
-    one, two = (findings(simulated(items, name), items, name)
-                for name in ("unbiased", "letter-strict"))  # fmt: skip
+    one, two = (
+        findings(simulated(items, name), items, name)
+        for name in ("unbiased", "letter-strict")
+    )
     rows = (
         beside(one, two).rows.set_index("measure").loc[["drift_score", "drift_effect"]]
     )
@@ -495,15 +497,22 @@ def of_systems(shifts, rng, n=30, named=True):
         quality + shifts + rng.normal(0, 0.3, (n, k)),
     ]
     return [
-        rb.audit(judgments=pd.DataFrame({
-            "item_id": [(
-                f"{t}/{s}"
-            ) for t, s in zip(np.repeat(range(n), k), system, strict=True)],
-            "cluster_id": np.repeat(range(n), k), "score": side.ravel(),
-            **({"candidate": system} if named else {}),
-        }), scale=(1, 5))
+        rb.audit(
+            judgments=pd.DataFrame(
+                {
+                    "item_id": [
+                        f"{t}/{s}"
+                        for t, s in zip(np.repeat(range(n), k), system, strict=True)
+                    ],
+                    "cluster_id": np.repeat(range(n), k),
+                    "score": side.ravel(),
+                    **({"candidate": system} if named else {}),
+                }
+            ),
+            scale=(1, 5),
+        )
         for side in sides
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.in_turn
@@ -546,10 +555,13 @@ def noisy(quality, rng, shift=0.0, reads=2):
     """An audit of a judge whose answers to one prompt differ."""
     n = len(quality)
     score = np.clip(np.round(quality + shift + rng.normal(0, 0.6, (reads, n))), 1, 5)
-    table = pd.DataFrame({
-        "item_id": np.tile([f"t{i}" for i in range(n)], reads), "score": score.ravel(),
-        "read": np.repeat(range(reads), n),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "item_id": np.tile([f"t{i}" for i in range(n)], reads),
+            "score": score.ravel(),
+            "read": np.repeat(range(reads), n),
+        }
+    )
     return rb.audit(judgments=table, scale=(1, 5))
 
 
@@ -624,14 +636,16 @@ def test_drift_asks_anew_and_refuses_another_judge_unannounced(few, tmp_path, ca
         assert len(received) == 2 * n
 
 
-LOG = pd.DataFrame({
-    "item_id": [f"t{i}" for i in range(30) for _ in range(2)],
-    "read": [1, 2] * 30,
-    "judge": "mine",
-    "form": "short",
-    "score": [1 + (i + r) % 5 for i in range(30) for r in (0, i % 3 == 0)],
-    "human": [1 + i % 5 for i in range(30) for _ in range(2)],
-})  # fmt: skip
+LOG = pd.DataFrame(
+    {
+        "item_id": [f"t{i}" for i in range(30) for _ in range(2)],
+        "read": [1, 2] * 30,
+        "judge": "mine",
+        "form": "short",
+        "score": [1 + (i + r) % 5 for i in range(30) for r in (0, i % 3 == 0)],
+        "human": [1 + i % 5 for i in range(30) for _ in range(2)],
+    }
+)
 
 
 @pytest.mark.in_turn
@@ -830,12 +844,14 @@ def test_a_halo_needs_ratings_of_single_people_and_none_that_were_designed(
 def reads(score, human, **columns):
     """An audit of several reads a text: `score` has the shape (reads, texts)."""
     k, n = np.shape(score)
-    table = pd.DataFrame({
-        "item_id": np.tile([f"t{i}" for i in range(n)], k), (
-            "read"
-        ): np.repeat(range(k), n),
-        "score": np.ravel(score), "human": np.tile(human, k),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "item_id": np.tile([f"t{i}" for i in range(n)], k),
+            "read": np.repeat(range(k), n),
+            "score": np.ravel(score),
+            "human": np.tile(human, k),
+        }
+    )
     return rb.audit(judgments=table.assign(**columns), scale=(1, 5))
 
 
@@ -978,19 +994,27 @@ def test_scores_are_shown_as_they_were_given():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"judgments": LOG, "n_items": 3, "max_cost": 1.0}, (
-            "leave out n_items, max_cost"
-        )),
-        ({(
-            "judgments"
-        ): LOG.assign(human=9)}, r"column 'human': 9 is outside 1\.\.5; rescale"),
-        ({"judgments": pd.concat([LOG.assign(ordering="1-2-3-4-5"),
-                                  LOG.assign(score=1 + LOG.score % 2, ordering=(
-                                      "2-1"
-                                  ))])},
-         "one scale for each criterion, but the orderings of .* list 2, 5 options"),
+        (
+            {"judgments": LOG, "n_items": 3, "max_cost": 1.0},
+            "leave out n_items, max_cost",
+        ),
+        (
+            {"judgments": LOG.assign(human=9)},
+            r"column 'human': 9 is outside 1\.\.5; rescale",
+        ),
+        (
+            {
+                "judgments": pd.concat(
+                    [
+                        LOG.assign(ordering="1-2-3-4-5"),
+                        LOG.assign(score=1 + LOG.score % 2, ordering="2-1"),
+                    ]
+                )
+            },
+            "one scale for each criterion, but the orderings of .* list 2, 5 options",
+        ),
     ],
-)  # fmt: skip
+)
 def test_judgments_that_do_not_fit_together_are_refused_by_name(given, message):
     with pytest.raises(ValueError, match=message):
         rb.audit(scale=(1, 5), **given)
@@ -1098,8 +1122,8 @@ def test_a_team_s_gate(tmp_path):
         return 200, completion("Fine. [RESULT] 3"), {}
 
     with endpoint(constant) as (url, received):
-        done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
-                       "--n-items", "36", "-o", "concurrency=8", "--json")  # fmt: skip
+        words = "--readout feedback --n-items 36 -o concurrency=8 --json"
+        done = command(tmp_path, "--judge", f"openai:m@{url}", *words.split())
         assert done.exit_code == 3, done.stderr
         assert (
             done.stderr.splitlines()[-1]
@@ -1120,8 +1144,14 @@ def test_a_team_s_gate(tmp_path):
         return 200, completion("Bewertung: 3 von 4"), {}
 
     with endpoint(silent) as (url, received):
-        done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
-                       RUBRICNB_STORE=str(tmp_path / "other.sqlite"))  # fmt: skip
+        done = command(
+            tmp_path,
+            "--judge",
+            f"openai:m@{url}",
+            "--readout",
+            "feedback",
+            RUBRICNB_STORE=str(tmp_path / "other.sqlite"),
+        )
         assert done.exit_code == 1
         assert len(done.stderr.strip().splitlines()) == 1
         assert "gave no score in any of" in done.stderr

@@ -19,7 +19,8 @@ PROMPT = (
     "endfor %}\n"
 )
 JUDGE = (
-    "--judge simulated:first-biased -o seed=3 --path my_data.csv --rubric my_rubric.yml "
+    "--judge simulated:first-biased -o seed=3 --path my_data.csv --rubric "
+    "my_rubric.yml "
     r"--template prompt.jinja --parser \[RESULT\]\s(\w+)"
 )
 # part → where its text is, what is changed in it to what, and what the gate shows

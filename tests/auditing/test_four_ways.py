@@ -138,11 +138,16 @@ def test_a_template_before_a_server_is_audited(folder):
 
 def test_scores_that_were_made_elsewhere_are_audited(folder):
     rows = [
-        {"text_id": f"m{i}", "criterion": name, "read": read, (
-            "score"
-        ): (i // 3 + 2 * (i % 3)) % 4}
-        for i in range(30) for name in ("kind", "useful") for read in (1, 2)
-    ]  # fmt: skip
+        {
+            "text_id": f"m{i}",
+            "criterion": name,
+            "read": read,
+            "score": (i // 3 + 2 * (i % 3)) % 4,
+        }
+        for i in range(30)
+        for name in ("kind", "useful")
+        for read in (1, 2)
+    ]
     log = pd.DataFrame(rows)
     log.loc[::10, "score"] = (log.score[::10] + 1) % 4
     log.to_csv("my_scores.csv", index=False, sep=";", encoding="utf-8-sig")
@@ -170,7 +175,7 @@ def test_criteria_of_different_scales_are_audited_each_on_its_own(
         found, _ = audited(
             f"python -m rubricnb audit --judge openai:m@{url} --path my_data.csv "
             "--rubric my_rubric.yml -o concurrency=8"
-        )  # fmt: skip
+        )
     rows = found.rows.set_index("question")
     assert rows.effect["agreement"] == pytest.approx(1)
     assert rows.effect["mean score"] == 0

@@ -35,11 +35,13 @@ def items(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("looks")
     rng = np.random.default_rng(0)
-    pd.DataFrame({
-        "instruction": [f"Question {i}?" for i in range(PROMPTS)],
-        "response": [f"Text {i}." for i in range(PROMPTS)],
-        "human": rng.permutation(np.resize(range(1, 6), PROMPTS)),
-    }).to_csv(folder / "d.csv", index=False)  # fmt: skip
+    pd.DataFrame(
+        {
+            "instruction": [f"Question {i}?" for i in range(PROMPTS)],
+            "response": [f"Text {i}." for i in range(PROMPTS)],
+            "human": rng.permutation(np.resize(range(1, 6), PROMPTS)),
+        }
+    ).to_csv(folder / "d.csv", index=False)
     (folder / "r.yml").write_text(RUBRIC)
     return rb.load("csv", path=folder / "d.csv", rubric=folder / "r.yml")
 
@@ -125,15 +127,18 @@ def test_several_criteria_and_references_have_two_looks_as_well():
     """
     quality = np.random.default_rng(0).integers(1, 6, PROMPTS)
     rows = [
-        {"instruction": f"Question {i}?", "response": f"Text {i}.", (
-            "human_tone"
-        ): int(quality[i]),
-         "human_depth": int(quality[-1 - i]), "reference": "Best.", "reference_2": (
-             "Poor."
-         ),
-         "reference_4": "Good.", "reference_5": "Great."}
+        {
+            "instruction": f"Question {i}?",
+            "response": f"Text {i}.",
+            "human_tone": int(quality[i]),
+            "human_depth": int(quality[-1 - i]),
+            "reference": "Best.",
+            "reference_2": "Poor.",
+            "reference_4": "Good.",
+            "reference_5": "Great.",
+        }
         for i in range(PROMPTS)
-    ]  # fmt: skip
+    ]
     levels = {1: "Bad.", 2: "Poor.", 3: "Fair.", 4: "Good.", 5: "Great."}
     rubric = [
         {"criterion": c, "definition": "?", "levels": levels} for c in ("tone", "depth")

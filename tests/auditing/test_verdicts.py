@@ -120,19 +120,29 @@ EXPECTED = {
     "unchanging": ("strong", "strong", "not found", "strong", "not found", "not found"),
 }
 HEADLINES = {
-    "near-truth": r"^\S+ keeps its scores when the prompt is reworded, agrees strongly with people "
-                  r"\(r \+0.9\d\) and moves with nothing that was varied by more than matters\.$",
-    "noisy": r" (?:but|and) changes \d\d % of its scores under neutral edits; inconclusive: 4 of 4 "
-             r"questions about what moves its scores\.$",
-    "generous": r"agrees strongly with people .*, but scores 0\.80 points higher than people\.$",
+    "near-truth": r"^\S+ keeps its scores when the prompt is reworded, agrees strongly "
+    r"with people \(r \+0.9\d\) and moves with nothing that was varied by more "
+    r"than matters\.$",
+    "noisy": r" (?:but|and) changes \d\d % of its scores under neutral edits; "
+    r"inconclusive: 4 of 4 questions about what moves its scores\.$",
+    "generous": (
+        r"agrees strongly with people .*, but scores 0\.80 points higher than "
+        r"people\.$"
+    ),
     "constant": r"^\S+ fails: every text gets the same score \(3\)",
-    "length": r", but was not shown to agree at least moderately with people \(r \+0\.23\)\.$",
-    "hash": r"^\S+ hardly keeps its scores when the prompt is reworded \(r [+−]0\.0\d\), agrees at "
-            r"best weakly with people",
+    "length": (
+        r", but was not shown to agree at least moderately with people \(r "
+        r"\+0\.23\)\.$"
+    ),
+    "hash": r"^\S+ hardly keeps its scores when the prompt is reworded "
+    r"\(r [+−]0\.0\d\), agrees at best weakly with people",
     "reversed": r", but gives low scores where people would give high ones \(r "
-                r"−(?:1\.00|0\.99): the scale seems to run the other way\)\.$",
-    "unchanging": r"agrees strongly with people .* and moves with nothing that was varied",
-}  # fmt: skip
+    r"−(?:1\.00|0\.99): the scale seems to run the other way\)\.$",
+    "unchanging": (
+        r"agrees strongly with people .* and moves with nothing that was "
+        r"varied"
+    ),
+}
 MEASURED = ["agreement", "kappa", "bias", "discrimination", "edits", "reask"]
 
 
@@ -214,37 +224,49 @@ LARGE = {"low": 0.05, "high": 0.2, "p": 0.01}
 BORDERS = {
     ("the share of answers with a score", "shown"): ("parsed", {"effect": 0.95}),
     ("the share of answers with a score", "weak"): ("parsed", {"effect": 0.949}),
-    ("a correlation", "strong"): ((
-        "agreement"
-    ), {"effect": 0.9, "low": 0.61, "high": 0.95}),
-    ("a correlation", "moderate"): ((
-        "kappa"
-    ), {"effect": 0.9, "low": 0.59, "high": 0.95}),
-    ("a correlation", "reversed"): ("systems", {(
-        "effect"
-    ): -0.31, "low": -0.5, "high": -0.01}),
-    ("a correlation", "weak"): ("agreement", {"effect": -0.29, (
-        "low"
-    ): -0.5, "high": -0.01}),
+    ("a correlation", "strong"): (
+        "agreement",
+        {"effect": 0.9, "low": 0.61, "high": 0.95},
+    ),
+    ("a correlation", "moderate"): (
+        "kappa",
+        {"effect": 0.9, "low": 0.59, "high": 0.95},
+    ),
+    ("a correlation", "reversed"): (
+        "systems",
+        {"effect": -0.31, "low": -0.5, "high": -0.01},
+    ),
+    ("a correlation", "weak"): (
+        "agreement",
+        {"effect": -0.29, "low": -0.5, "high": -0.01},
+    ),
     ("a correlation", "fails"): ("discrimination", {"constant": True}),
-    ("a correlation", "inconclusive"): ("agreement", {"effect": 0.6, "low": 0.29, (
-        "high"
-    ): 0.9}),
+    ("a correlation", "inconclusive"): (
+        "agreement",
+        {"effect": 0.6, "low": 0.29, "high": 0.9},
+    ),
     ("an effect", "found"): ("order", {"effect": 0.11, **LARGE}),
-    ("an effect", "negligible"): ("order", {"effect": 0.03, "low": 0.01, "high": 0.05, (
-        "p"
-    ): 0.01}),
+    ("an effect", "negligible"): (
+        "order",
+        {"effect": 0.03, "low": 0.01, "high": 0.05, "p": 0.01},
+    ),
     ("an effect", "not found"): ("order", {"low": -0.05, "high": 0.05, "p": 1.0}),
     ("an effect", "inconclusive"): ("order", {"effect": 0.09, **LARGE}),
     ("a share of scores or texts", "found"): (
-        "edits", {"effect": 0.5, "low": 0.26, "high": 0.7, "p_equivalent": 1.0}),
+        "edits",
+        {"effect": 0.5, "low": 0.26, "high": 0.7, "p_equivalent": 1.0},
+    ),
     ("a share of scores or texts", "not found"): (
-        "edits", {"effect": 0.1, "low": 0.05, "high": 0.2, "p_equivalent": 0.04}),
+        "edits",
+        {"effect": 0.1, "low": 0.05, "high": 0.2, "p_equivalent": 0.04},
+    ),
     ("a share of scores or texts", "inconclusive"): (
-        "edits", {"effect": 0.3, "low": 0.24, "high": 0.4, "p_equivalent": 1.0}),
+        "edits",
+        {"effect": 0.3, "low": 0.24, "high": 0.4, "p_equivalent": 1.0},
+    ),
     ("a share of scores or texts", "measured"): ("reask", {}),
     ("the agreement of people", "measured"): ("ceiling", {"effect": 0.9}),
-}  # fmt: skip
+}
 
 
 def test_every_verdict_has_its_rule_on_the_page_about_audits_and_in_the_code():
@@ -277,12 +299,14 @@ def test_no_change_is_cleared_by_the_number_of_clusters_alone():
 
 def log(rng, score, human, reads=1):
     names = [f"t{i}" for i in range(len(human))]
-    return pd.DataFrame({
-        "item_id": np.repeat(names, reads), (
-            "read"
-        ): np.tile(range(1, reads + 1), len(human)),
-        "score": score, "human": np.repeat(human, reads),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "item_id": np.repeat(names, reads),
+            "read": np.tile(range(1, reads + 1), len(human)),
+            "score": score,
+            "human": np.repeat(human, reads),
+        }
+    )
 
 
 def test_repeats_of_one_prompt_never_show_that_texts_are_told_apart():

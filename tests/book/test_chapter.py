@@ -90,14 +90,16 @@ def test_the_readers_judge_is_on_top_and_the_named_one_next(rows_of):
     chapter = rb.Chapter("05", {"paper_judge": "Gemma-3-27B"})
     own = {
         f"v2/table-2/gemma-3-27b/{name}/{column}": 1.0
-        for name in ("hanna", "summeval") for column in ("chi2", "pos1")
-    }  # fmt: skip
+        for name in ("hanna", "summeval")
+        for column in ("chi2", "pos1")
+    }
     chapter.beside_paper("tab", "v2/table-2", own, {"chi2": "χ²", "pos1": "Pos1"})
     rows = rows_of()
     assert rows[:2] == ["Gemma-3-27B|hanna|here|1|1", "Gemma-3-27B|summeval|here|1|1"]
     assert rows[2:4] == [
-        "Gemma-3-27B|hanna|paper|395.3|13.9", "Gemma-3-27B|summeval|paper|1691.7|11.5",
-    ]  # fmt: skip
+        "Gemma-3-27B|hanna|paper|395.3|13.9",
+        "Gemma-3-27B|summeval|paper|1691.7|11.5",
+    ]
     assert len(rows) == 2 + 24
 
 
@@ -120,11 +122,13 @@ def test_a_paper_s_own_interval_has_a_row_of_its_own(rows_of):
     cell = "v2/table-3/your judge/hanna/balanced-fixed"
     printed = {"v2/table-3/gemma-3-27b/hanna/balanced-fixed": (0.07, 0.036, 0.106)}
     chapter.beside_paper(
-        "tab", "v2/table-3", {cell: (0.1, 0.0, 0.2)}, {"balanced-fixed": (
-            "− FIXED"
-        )}, printed,
+        "tab",
+        "v2/table-3",
+        {cell: (0.1, 0.0, 0.2)},
+        {"balanced-fixed": "− FIXED"},
+        printed,
         {cell: (0.1, 0.05, 0.15)},
-    )  # fmt: skip
+    )
     rows = rows_of()
     assert rows[:2] == [
         "your judge|hanna|here, our interval|0.1 [0, 0.2]",

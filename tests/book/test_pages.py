@@ -172,9 +172,12 @@ def test_a_class_reads_the_numbers_of_its_run_as_they_become_known(tmp_path):
     """Without MyST-NB, as a class has it."""
     program = "import sys; sys.modules['myst_nb'] = None\n" + FILLED
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
         env=os.environ | {"IPYTHONDIR": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert done.stdout.splitlines() == [
         "False True 9 texts, …. | …",
         "True True 9 texts, 25%. | …",

@@ -55,8 +55,10 @@ def test_two_judges_at_a_time_are_refused():
 
 
 def test_a_reversed_list_may_raise_or_lower_scores():
-    rows = [{"finding": "descending", "estimate": x, "p": 0.01, "p_equivalent": 0.9}
-            for x in (0.5, -0.5)]  # fmt: skip
+    rows = [
+        {"finding": "descending", "estimate": x, "p": 0.01, "p_equivalent": 0.9}
+        for x in (0.5, -0.5)
+    ]
     assert judged(pd.DataFrame(rows)).verdict.tolist() == ["replicates"] * 2
 
 

@@ -92,15 +92,17 @@ def test_a_notebook_runs_on_own_data_named_from_the_folder_one_stands_in(tmp_pat
     own = Path(__file__).parents[2] / "examples" / "own-data"
     for name in ("my_data.csv", "my_rubric.yml"):
         shutil.copy(own / name, tmp_path)
-    arguments = {
-        "dataset": "csv", "path": "my_data.csv", "rubric": "my_rubric.yml",
-        "judge": "simulated:first-biased",
-    }  # fmt: skip
+    words = (
+        "execute 04 --output out.ipynb -p dataset csv -p path my_data.csv "
+        "-p rubric my_rubric.yml -p judge simulated:first-biased"
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "rubricnb", "execute", "04", "--output", "out.ipynb",
-         *(word for name, value in arguments.items() for word in ("-p", name, value))],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        [sys.executable, "-m", "rubricnb", *words.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     assert "my_data" in (tmp_path / "out.ipynb").read_text()
 
@@ -110,10 +112,8 @@ def test_a_judge_is_configured_where_a_notebook_is_executed(tmp_path):
     """An option that its engine does not know is refused by name,
     one of the requests is taken.
     """
-    arguments = ("execute", "04", "--output", str(tmp_path / "out.ipynb"),
-                 "-p", "judge", "simulated:unbiased", "-p", "n_items", (
-                     "15"
-                 ))  # fmt: skip
+    words = "-p judge simulated:unbiased -p n_items 15"
+    arguments = "execute", "04", "--output", str(tmp_path / "out.ipynb"), *words.split()
     assert rubricnb(*arguments, "-o", "max_tokens=64").exit_code == 0
     for option, message in (
         ("sead=1", "sead"),

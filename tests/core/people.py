@@ -17,15 +17,15 @@ def judged(score, cluster=None, candidate=None, **columns):
     """Judgments with one read an item."""
     names = [f"t{i:05d}" for i in range(len(score))]
     frame = {
-        "item_id": names, "cluster_id": names if cluster is None else cluster, (
-            "judge"
-        ): (
-            "j"
-        ),
-        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", (
-            "score"
-        ): score, **columns,
-    }  # fmt: skip
+        "item_id": names,
+        "cluster_id": names if cluster is None else cluster,
+        "judge": "j",
+        "design": "fixed",
+        "ordering_index": 1,
+        "ordering": "1-2-3-4-5",
+        "score": score,
+        **columns,
+    }
     return pd.DataFrame(
         frame if candidate is None else frame | {"candidate": candidate}
     )

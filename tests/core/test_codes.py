@@ -143,9 +143,9 @@ def test_the_audit_says_few_clusters_once(few):
 
 def test_score_position_tells_why_a_cell_has_no_share():
     judgments = make_judgments(20)
-    never = rb.score_position(judgments.assign(score=judgments["score"].mask(
-        judgments["score"] == 2, 3
-    )))  # fmt: skip
+    never = rb.score_position(
+        judgments.assign(score=judgments["score"].mask(judgments["score"] == 2, 3))
+    )
     of_two = never.set_index("score").loc[2]
     assert of_two["codes"].tolist() == [("never_given",)] * 5
     assert of_two["reason"].unique().tolist() == ["this score was never given"]

@@ -6,9 +6,15 @@ from rubricnb.core.frames import FRAMES, STATUSES, Items, Requests, conform
 
 def rubrics(**changes):
     row = {
-        "rubric_id": "r", "variant": "standard", "score": 1, "criterion": "c",
-        "definition": "?", "description": "d", "label": "one", "weight": 2,
-    }  # fmt: skip
+        "rubric_id": "r",
+        "variant": "standard",
+        "score": 1,
+        "criterion": "c",
+        "definition": "?",
+        "description": "d",
+        "label": "one",
+        "weight": 2,
+    }
     return pd.DataFrame([row | changes])
 
 

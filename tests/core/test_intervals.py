@@ -57,12 +57,16 @@ def test_three_prompts_that_agree_leave_tau_open():
 
 
 def test_no_flip_in_two_items_leaves_the_flip_rate_open():
-    judgments = pd.DataFrame({
-        "item_id": list("abab"), "cluster_id": list("abab"), "ordering_index": 1,
-        "labels": ["numeric"] * 2 + ["letter"] * 2, "ordering": "1-2-3-4-5", (
-            "score"
-        ): [1, 2, 1, 2],
-    })  # fmt: skip
+    judgments = pd.DataFrame(
+        {
+            "item_id": list("abab"),
+            "cluster_id": list("abab"),
+            "ordering_index": 1,
+            "labels": ["numeric"] * 2 + ["letter"] * 2,
+            "ordering": "1-2-3-4-5",
+            "score": [1, 2, 1, 2],
+        }
+    )
     row = stability(judgments, {"labels": "numeric"}).iloc[0]
     assert (row.flip_rate, row.flip_rate_low) == (0, 0)
     assert row.flip_rate_high > 0.9
@@ -78,7 +82,7 @@ def test_many_prompts_without_a_flip_are_equivalent():
 
 
 # -- rates
-# -----------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_the_ends_of_a_rate_are_t_standard_errors_away_at_the_ends():
@@ -127,7 +131,7 @@ def test_what_is_detectable_is_so_many_standard_errors(n, multiplier):
 
 
 # -- doubts
-# ----------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_clusters_count_by_their_sizes():

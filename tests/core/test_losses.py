@@ -25,23 +25,32 @@ QUALITY = RNG.uniform(1, 5, N)
 BASE = np.clip(np.round(QUALITY), 1, 5)
 HIGH = BASE >= 4
 RATINGS = np.clip(np.round(QUALITY + RNG.normal(0, 0.7, (3, N))), 1, 5)
-HUMAN = pd.DataFrame({
-    "item_id": NAMES, "human": np.clip(QUALITY + RNG.normal(0, 0.5, N), 1, 5),
-    "human_ratings": [*zip(*RATINGS, strict=True)],
-})  # fmt: skip
+HUMAN = pd.DataFrame(
+    {
+        "item_id": NAMES,
+        "human": np.clip(QUALITY + RNG.normal(0, 0.5, N), 1, 5),
+        "human_ratings": [*zip(*RATINGS, strict=True)],
+    }
+)
 
 
 def reads(score, ordering="1-2-3-4-5", index=1, **columns):
     """One read of each text; NaN is an answer without a score."""
     score = np.asarray(score, float)
-    return pd.DataFrame({
-        "item_id": NAMES, "cluster_id": np.arange(N) // 4, (
-            "group_id"
-        ): np.arange(N) // 4,
-        "candidate": np.arange(N) % 4, "ordering_index": index, "ordering": ordering,
-        "n_options": 5, "score": score,
-        "status": np.where(np.isnan(score), "unparsed", "ok"), **columns,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "item_id": NAMES,
+            "cluster_id": np.arange(N) // 4,
+            "group_id": np.arange(N) // 4,
+            "candidate": np.arange(N) % 4,
+            "ordering_index": index,
+            "ordering": ordering,
+            "n_options": 5,
+            "score": score,
+            "status": np.where(np.isnan(score), "unparsed", "ok"),
+            **columns,
+        }
+    )
 
 
 def moved():
@@ -68,12 +77,15 @@ def several(lost=HIGH, **columns):
 
 def criteria_in_places():
     frames = [
-        reads(np.where(HIGH & (place == 2), np.nan, BASE), index=place, design=(
-            "balanced"
-        ),
-              criterion="tone", criterion_position=place)
+        reads(
+            np.where(HIGH & (place == 2), np.nan, BASE),
+            index=place,
+            design="balanced",
+            criterion="tone",
+            criterion_position=place,
+        )
         for place in (1, 2)
-    ]  # fmt: skip
+    ]
     return pd.concat(frames)
 
 
@@ -260,9 +272,9 @@ def repeated(design="balanced"):
 
 
 LOST_READS = {
-    "stability": lambda: statistics.stability(with_low_reads_lost("labels", (
-        "letter"
-    )), LABELS),
+    "stability": lambda: statistics.stability(
+        with_low_reads_lost("labels", "letter"), LABELS
+    ),
     "tendency_shift": lambda: statistics.tendency_shift(
         with_low_reads_lost("labels", "letter"), LABELS
     ),
@@ -276,23 +288,28 @@ LOST_READS = {
         with_low_reads_lost("labels", "letter"), "numeric", "letter"
     ),
     "system_shift": lambda: statistics.system_shift(
-        *(named_systems(table)
-          for _, table in with_low_reads_lost("labels", "letter").groupby((
-              "labels"
-          ), sort=False))
+        *(
+            named_systems(table)
+            for _, table in with_low_reads_lost("labels", "letter").groupby(
+                "labels", sort=False
+            )
+        )
     ),
     "order_effect": lambda: statistics.order_effect(repeated()),
     "variance_components": lambda: statistics.variance_components(repeated()),
     "within_item_sd": lambda: statistics.within_item_sd(lacking_reads()),
     "criterion_order": lambda: statistics.criterion_order(
-        pd.concat([
-            lacking_reads().assign(
-                design="balanced", criterion=(
-                    "tone"
-                ), criterion_position=place, ordering_index=place
-            )
-            for place in (1, 2)
-        ])
+        pd.concat(
+            [
+                lacking_reads().assign(
+                    design="balanced",
+                    criterion="tone",
+                    criterion_position=place,
+                    ordering_index=place,
+                )
+                for place in (1, 2)
+            ]
+        )
     ),
     **{
         name: lambda name=name: getattr(statistics, name)(lacking_reads(), HUMAN)
@@ -301,7 +318,7 @@ LOST_READS = {
             *("mean_with_labels", "systems_with_labels", "score_tendency"),
         )
     },
-}  # fmt: skip
+}
 # of an item: its lost reads lose it
 NEEDS_ALL_READS = {"budget_curve", "will_permuting_help"}
 ANSWERED_ONCE = {"label_contrast"}
@@ -421,7 +438,7 @@ def test_nothing_lost_nothing_said():
 
 
 # ---- audits
-# ------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -453,9 +470,12 @@ def audited():
 
 
 LOST_IN = {
-    "labels": "letters", "order": "edits", "edits": "edits", "discrimination": "edits",
+    "labels": "letters",
+    "order": "edits",
+    "edits": "edits",
+    "discrimination": "edits",
     "criteria": "criteria",
-}  # fmt: skip
+}
 
 
 @pytest.mark.in_turn

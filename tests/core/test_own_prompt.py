@@ -93,7 +93,7 @@ def test_placebo_edits_change_every_prompt_and_no_word(opened, items):
 @pytest.mark.parametrize(
     "change",
     ["options.append(('9', 'best'))", "criteria[0].clear()", "''.__class__.__mro__"],
-)  # fmt: skip
+)
 def test_a_template_cannot_change_what_is_asked_or_leave_its_sandbox(
     opened, items, change
 ):

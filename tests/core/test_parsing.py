@@ -20,28 +20,49 @@ LETTERS, ROMAN, WORDS = "EDCBA", ("i", "ii", "iii", "iv", "v"), ("no", "partly",
 OK, OFF, UNREAD, CUT = "ok", "out_of_range", "unparsed", "truncated"
 MARKED = [
     # a 4 in every form that judges have been seen to write
-    (FIVE, OK, 4, [
-        "[RESULT] 4", "[RESULT]4.", "[RESULT] 4.0", "[RESULT] 4,0", "[RESULT] ４", (
-            "[RESULT] ٤"
-        ),
-        "[RESULT]\u200b 4\u200b", "[RESULT] 4分，因为很好", "[RESULT] 4 points", (
-            "[RESULT] 4 ⭐"
-        ),
-        "[RESULT]：4", "【RESULT】4", "［RESULT］４", "[RESULT: 4/5] Well done.", (
-            "[**RESULT**] 4"
-        ),
-        r"\[RESULT\] 4", "Feedback: fine. RESULT: 4", "Feedback: fine.\n**Result:** 4",
-        "<RESULT>4</RESULT>", r"[RESULT] $\boxed{4}$", r"[RESULT] \(\boxed{\text{4}}\)",
-        "[RESULT] <b>4</b>", "[RESULT] <4>", "[RESULT] #4", "[RESULT] -> 4", (
-            "[RESULT] “4”"
-        ),
-        "[RESULT] Score: 4", "[RESULT] 4 / 5 stars", "[RESULT] 4 out of 5.",
-        "[RESULT] 4\nThe response is clear.", "[RESULT] 4 because it is clear",
-        "[RESULT] 4 — the reply is clear", "[RESULT] 4. No errors", (
-            "[RESULT] 4<|im_end|>"
-        ),
-        "[RESULT] 2, no: [RESULT] 4", "[RESULT] 4. As a result: 3 of 5 facts hold.",
-    ]),
+    (
+        FIVE,
+        OK,
+        4,
+        [
+            "[RESULT] 4",
+            "[RESULT]4.",
+            "[RESULT] 4.0",
+            "[RESULT] 4,0",
+            "[RESULT] ４",
+            "[RESULT] ٤",
+            "[RESULT]\u200b 4\u200b",
+            "[RESULT] 4分，因为很好",
+            "[RESULT] 4 points",
+            "[RESULT] 4 ⭐",
+            "[RESULT]：4",
+            "【RESULT】4",
+            "［RESULT］４",
+            "[RESULT: 4/5] Well done.",
+            "[**RESULT**] 4",
+            r"\[RESULT\] 4",
+            "Feedback: fine. RESULT: 4",
+            "Feedback: fine.\n**Result:** 4",
+            "<RESULT>4</RESULT>",
+            r"[RESULT] $\boxed{4}$",
+            r"[RESULT] \(\boxed{\text{4}}\)",
+            "[RESULT] <b>4</b>",
+            "[RESULT] <4>",
+            "[RESULT] #4",
+            "[RESULT] -> 4",
+            "[RESULT] “4”",
+            "[RESULT] Score: 4",
+            "[RESULT] 4 / 5 stars",
+            "[RESULT] 4 out of 5.",
+            "[RESULT] 4\nThe response is clear.",
+            "[RESULT] 4 because it is clear",
+            "[RESULT] 4 — the reply is clear",
+            "[RESULT] 4. No errors",
+            "[RESULT] 4<|im_end|>",
+            "[RESULT] 2, no: [RESULT] 4",
+            "[RESULT] 4. As a result: 3 of 5 facts hold.",
+        ],
+    ),
     (WORDS, OK, "partly", ["[RESULT] partly - the reply is short"]),
     (FIVE, OK, 1, ["[RESULT] 1. The reply is wrong."]),
     (TEN, OK, 10, ["[RESULT] 10/10"]),
@@ -51,59 +72,102 @@ MARKED = [
     (LETTERS, OK, "B", ["[RESULT] Ｂ"]),
     (ROMAN, OK, "iv", ["[RESULT] iv."]),
     # a number that is not on the scale, whole
-    (FIVE, OFF, None, [
-        "[RESULT] 4.5", "[RESULT] ٤٫٥", "[RESULT] 4.5/5", "[RESULT] 1,000", (
-            "[RESULT] 4.0.1"
-        ),
-        "[RESULT] −4", "[RESULT: 45]", "[RESULT] 10", "[RESULT] 2 … no: [RESULT] 7",
-    ]),
+    (
+        FIVE,
+        OFF,
+        None,
+        [
+            "[RESULT] 4.5",
+            "[RESULT] ٤٫٥",
+            "[RESULT] 4.5/5",
+            "[RESULT] 1,000",
+            "[RESULT] 4.0.1",
+            "[RESULT] −4",
+            "[RESULT: 45]",
+            "[RESULT] 10",
+            "[RESULT] 2 … no: [RESULT] 7",
+        ],
+    ),
     (GAPS, OFF, None, ["[RESULT] 2"]),
     (LETTERS, OFF, None, ["[RESULT] F"]),
     (ROMAN, OFF, None, ["[RESULT] vi"]),
     # no single score
-    (FIVE, UNREAD, None, [
-        "RESULT: 5 reasons why", "[RESULT] 4 of 5 facts are wrong", "As a result: 4",
-        "[RESULT] 4 (or 5)", "[RESULT] 4 – 5", "[RESULT] 5? No, 4", (
-            "[RESULT] 5, no wait, 4"
-        ),
-        "[RESULT] 5\nNo, wait: 4", "[RESULT] 1. Clear.\n2. Short.", "[RESULT] 4~5",
-        "[RESULT] 4, 5", "[RESULT] 3、4", "[RESULT] 4/10", "[RESULT] 4 %", "[RESULT] 4½",
-        "[RESULT] 4 1/2", "[RESULT] 4+", "[RESULT] >4", "[RESULT] ~~4~~ 5", (
-            "[RESULT] 4th"
-        ),
-        "[RESULT]\n1. Clear.\n2. Short.", "[RESULT] 2 … no: [RESULT] five",
-        "[RESULT: between 3 and 4]", "It has 3 flaws out of 5.", "Score: 4", "", (
-            "[RESULT]"
-        ),
-    ]),
-    (LETTERS, UNREAD, None, ["[RESULT] B - A", "[RESULT] A good answer", (
-        "[RESULT] A+"
-    )]),
+    (
+        FIVE,
+        UNREAD,
+        None,
+        [
+            "RESULT: 5 reasons why",
+            "[RESULT] 4 of 5 facts are wrong",
+            "As a result: 4",
+            "[RESULT] 4 (or 5)",
+            "[RESULT] 4 – 5",
+            "[RESULT] 5? No, 4",
+            "[RESULT] 5, no wait, 4",
+            "[RESULT] 5\nNo, wait: 4",
+            "[RESULT] 1. Clear.\n2. Short.",
+            "[RESULT] 4~5",
+            "[RESULT] 4, 5",
+            "[RESULT] 3、4",
+            "[RESULT] 4/10",
+            "[RESULT] 4 %",
+            "[RESULT] 4½",
+            "[RESULT] 4 1/2",
+            "[RESULT] 4+",
+            "[RESULT] >4",
+            "[RESULT] ~~4~~ 5",
+            "[RESULT] 4th",
+            "[RESULT]\n1. Clear.\n2. Short.",
+            "[RESULT] 2 … no: [RESULT] five",
+            "[RESULT: between 3 and 4]",
+            "It has 3 flaws out of 5.",
+            "Score: 4",
+            "",
+            "[RESULT]",
+        ],
+    ),
+    (
+        LETTERS,
+        UNREAD,
+        None,
+        ["[RESULT] B - A", "[RESULT] A good answer", "[RESULT] A+"],
+    ),
     (ROMAN, UNREAD, None, ["[RESULT] I'd say so"]),
     (WORDS, UNREAD, None, ["[RESULT] yesterday"]),
     # thoughts
-    (FIVE, OK, 4, [
-        "<think>Perhaps [RESULT] 2.</think>[RESULT] 4", (
-            "Perhaps [RESULT] 2.</think>\n\n[RESULT] 4"
-        ),
-        "<think>a<think>b</think>[RESULT] 2</think>[RESULT] 4",
-        "[THINK]Or [RESULT] 2[/THINK][RESULT] 4", "◁think▷[RESULT] 2◁/think▷[RESULT] 4",
-        "analysisMaybe [RESULT] 2.assistantfinalFine. [RESULT] 4", (
-            "Analysis: clear. [RESULT] 4"
-        ),
-        "<|channel|>analysis<|message|>[RESULT] "
-        "2<|end|><|start|>assistant<|channel|>analysis"
-        "<|message|>Hm<|end|><|channel|>final<|message|>[RESULT] 4<|return|>",
-    ]),
-    (FIVE, UNREAD, None, [
-        "<think>Perhaps [RESULT] 2.", "Perhaps [RESULT] 2.</think> Well, 4.",
-        "[RESULT] 4 <think>or [RESULT] 2", "<think>a <think>b</think> [RESULT] 2",
-        "<THINKING effort='low'>[RESULT] 2", "<seed:think>[RESULT] 2", (
-            "analysisMaybe [RESULT] 2."
-        ),
-        "<|channel|>analysis<|message|>[RESULT] 2<|end|>",
-    ]),
-]  # fmt: skip
+    (
+        FIVE,
+        OK,
+        4,
+        [
+            "<think>Perhaps [RESULT] 2.</think>[RESULT] 4",
+            "Perhaps [RESULT] 2.</think>\n\n[RESULT] 4",
+            "<think>a<think>b</think>[RESULT] 2</think>[RESULT] 4",
+            "[THINK]Or [RESULT] 2[/THINK][RESULT] 4",
+            "◁think▷[RESULT] 2◁/think▷[RESULT] 4",
+            "analysisMaybe [RESULT] 2.assistantfinalFine. [RESULT] 4",
+            "Analysis: clear. [RESULT] 4",
+            "<|channel|>analysis<|message|>[RESULT] "
+            "2<|end|><|start|>assistant<|channel|>analysis"
+            "<|message|>Hm<|end|><|channel|>final<|message|>[RESULT] 4<|return|>",
+        ],
+    ),
+    (
+        FIVE,
+        UNREAD,
+        None,
+        [
+            "<think>Perhaps [RESULT] 2.",
+            "Perhaps [RESULT] 2.</think> Well, 4.",
+            "[RESULT] 4 <think>or [RESULT] 2",
+            "<think>a <think>b</think> [RESULT] 2",
+            "<THINKING effort='low'>[RESULT] 2",
+            "<seed:think>[RESULT] 2",
+            "analysisMaybe [RESULT] 2.",
+            "<|channel|>analysis<|message|>[RESULT] 2<|end|>",
+        ],
+    ),
+]
 LIMITED = [  # cut at the token limit
     ("Feedback: fine. [RESULT] 3", FIVE, OK, 3),
     ("Feedback: fine. [RESULT] 1", FIVE, OK, 1),
@@ -158,11 +222,18 @@ def test_an_answer_that_was_cut_is_read_up_to_its_last_whole_number(
 FENCED = '```json\n{"score": 4}\n```'
 OWN = [
     # a regular expression
-    (r"Score: (\d)", FIVE, OK, 4, [
-        "Score: ４", "Score: 2. No: Score: 4/5", "Score: 4点です", (
-            "Score: 2</think>Score: 4"
-        ),
-    ]),
+    (
+        r"Score: (\d)",
+        FIVE,
+        OK,
+        4,
+        [
+            "Score: ４",
+            "Score: 2. No: Score: 4/5",
+            "Score: 4点です",
+            "Score: 2</think>Score: 4",
+        ],
+    ),
     (r"\d", FIVE, OK, 4, ["I would say 4/5", "I give 4 out of 5"]),
     (r"Score: \**(\d)", FIVE, OK, 4, ["Score: **4**"]),
     (r"Score: (\d)", TEN, OK, 10, ["Very good. Score: 10"]),
@@ -172,12 +243,24 @@ OWN = [
     (r"(\d)$", FIVE, OFF, None, ["Score: 0.4", "Score: -4"]),
     (r'"score": *(\d+)', FIVE, OFF, None, ['{"score": 4.5}']),
     (r'"score": *(\d)', TEN, OK, 10, ['{"score": 10}']),
-    (r"Score: (\d)", FIVE, UNREAD, None, [
-        "Score: 4-5", "Score: 4 and 5", "Score: 4..5", "Score: 4½", "Score: 4 %", (
-            "Score: 4e1"
-        ),
-        "Score: 4/10", "Score: 4 out of 10", "<think>Score: 2", "Score: 2</think>",
-    ]),
+    (
+        r"Score: (\d)",
+        FIVE,
+        UNREAD,
+        None,
+        [
+            "Score: 4-5",
+            "Score: 4 and 5",
+            "Score: 4..5",
+            "Score: 4½",
+            "Score: 4 %",
+            "Score: 4e1",
+            "Score: 4/10",
+            "Score: 4 out of 10",
+            "<think>Score: 2",
+            "Score: 2</think>",
+        ],
+    ),
     (r"(\d)$", FIVE, UNREAD, None, ["between 3 and 4"]),
     (r"Score: (\d)/10", TEN, OK, 8, ["Score: 8/10"]),
     (r"Score: (.+)", FIVE, UNREAD, None, ["Score: 5 reasons why"]),
@@ -187,18 +270,45 @@ OWN = [
     (r"Grade: (\w)", LETTERS, OK, "B", ["Grade: B"]),
     (r"yes|no", WORDS, UNREAD, None, ["I know"]),
     # JSON
-    ("json", FIVE, OK, 4, [
-        '{"score": 4}', f"Here it is:\n{FENCED}\nI hope that {{this}} helps.",
-        '{"score": 2} No, better: {"score": 4}', '{"score": 4} {"reason": "clear"}',
-        '{"reason": "one {brace", "score": 4}', '{"reason": "two\nlines", "score": 4}',
-        '<think>{"score": 2} or {</think>{"score": 4}', '{ {"score": 4}', '[{"score": 4}]',
-        '{"Score": "4/5"}', '{"score": 4.0}', '{"score": "４"}',
-    ]),
-    ("json", FIVE, UNREAD, None, [
-        '<think>{"score": 2}', '{"tone": {"score": 4}, "facts": {"score": 2}}', '{"score": null}',
-        '{"score": true}', '{"score": NaN}', '{"score": [4]}', '{"score": "4 or 5"}',
-        '{"skore": 4}', '{"score": 4', "{" * 5000, '{"a":' * 5000,
-    ]),
+    (
+        "json",
+        FIVE,
+        OK,
+        4,
+        [
+            '{"score": 4}',
+            f"Here it is:\n{FENCED}\nI hope that {{this}} helps.",
+            '{"score": 2} No, better: {"score": 4}',
+            '{"score": 4} {"reason": "clear"}',
+            '{"reason": "one {brace", "score": 4}',
+            '{"reason": "two\nlines", "score": 4}',
+            '<think>{"score": 2} or {</think>{"score": 4}',
+            '{ {"score": 4}',
+            '[{"score": 4}]',
+            '{"Score": "4/5"}',
+            '{"score": 4.0}',
+            '{"score": "４"}',
+        ],
+    ),
+    (
+        "json",
+        FIVE,
+        UNREAD,
+        None,
+        [
+            '<think>{"score": 2}',
+            '{"tone": {"score": 4}, "facts": {"score": 2}}',
+            '{"score": null}',
+            '{"score": true}',
+            '{"score": NaN}',
+            '{"score": [4]}',
+            '{"score": "4 or 5"}',
+            '{"skore": 4}',
+            '{"score": 4',
+            "{" * 5000,
+            '{"a":' * 5000,
+        ],
+    ),
     ("json:grade", FIVE, OK, 4, ['{"grade": 4, "score": 2}']),
     ("json", FIVE, OFF, None, ['{"score": 4.5}', '{"score": 45}']),
     ("json", LETTERS, OK, "B", ['{"score": "B"}']),
@@ -209,7 +319,7 @@ OWN = [
     (lambda text: float("nan"), FIVE, UNREAD, None, ["4"]),
     (lambda text: json.loads(text)["score"], FIVE, UNREAD, None, ['{"skore": 4}', "{"]),
     (lambda text: json.loads(text)["score"], FIVE, OFF, None, ['{"score": 4.5}']),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("answer", "parser", "scale", "status", "score"), rows(OWN))
@@ -295,13 +405,18 @@ WRAPS = st.sampled_from(
     ["{}", "**{}**", "({})", r"$\boxed{{{}}}$", "<b>{}</b>", "#{}", "{}分", "“{}”."]
 )
 FORMS = [
-    ("Fine. [RESULT] {}", None), ("[RESULT: {}]", None), ("RESULT: {}", None),
-    ("【RESULT】{}", None), ("Score: {}", r"Score: (\d)"), ("Score: {}", r"Score: (\d+)"),
-    ("Score: {}", r"\d"), ((
-        "Score: {}"
-    ), r"(\d)\D*$"), ('{{"score": {}}}', r'"score": *(\d)'),
-    ('{{"score": "{}"}}', "json"), ("<think>2</think>{}", lambda text: text),
-]  # fmt: skip
+    ("Fine. [RESULT] {}", None),
+    ("[RESULT: {}]", None),
+    ("RESULT: {}", None),
+    ("【RESULT】{}", None),
+    ("Score: {}", r"Score: (\d)"),
+    ("Score: {}", r"Score: (\d+)"),
+    ("Score: {}", r"\d"),
+    ("Score: {}", r"(\d)\D*$"),
+    ('{{"score": {}}}', r'"score": *(\d)'),
+    ('{{"score": "{}"}}', "json"),
+    ("<think>2</think>{}", lambda text: text),
+]
 
 
 def worth(number):
@@ -359,10 +474,12 @@ def test_whatever_is_read_stands_in_the_answer_as_a_whole_number(answer, parser)
     assert score is None or score in map(worth, single)
 
 
-@given(st.lists(PIECES, max_size=8).map("".join), st.lists(PIECES, max_size=8).map("".join),
-       st.sampled_from([None, r"\d", "json"]), st.sampled_from(["stop", (
-           "length"
-       )]))  # fmt: skip
+@given(
+    st.lists(PIECES, max_size=8).map("".join),
+    st.lists(PIECES, max_size=8).map("".join),
+    st.sampled_from([None, r"\d", "json"]),
+    st.sampled_from(["stop", "length"]),
+)
 def test_nothing_in_or_before_an_open_thought_is_read(before, within, parser, finish):
     answer = f'{before} [RESULT] 4\n{{"score": 4}} <think> {within} [RESULT] 5 '
     expected = UNREAD if finish == "stop" else CUT
@@ -371,7 +488,10 @@ def test_nothing_in_or_before_an_open_thought_is_read(before, within, parser, fi
 
 
 def test_json_reads_each_criterions_score_from_an_object_of_its_own():
-    answer = '{"Tone": {"score": 4, "reason": "warm"}, "Facts": {"Score": 2}, "note": {"a": 1}}'
+    answer = (
+        '{"Tone": {"score": 4, "reason": "warm"}, "Facts": {"Score": 2}, "note": {"a": '
+        "1}}"
+    )
     assert JsonParser()(answer) == {"tone": 4, "facts": 2, "note": {"a": 1}, "a": 1}
 
 

@@ -54,12 +54,22 @@ def test_a_placebo_of_several_criteria_asks_prompts_that_differ(items):
 
 def test_ids_are_distinct_and_depend_on_every_setting_but_not_on_other_rows(items):
     settings = [
-        {}, {"labels": "letter"}, {"readout": "score"}, {"layout": "rubric-first"},
-        {"reference": 5}, {"reference": "none"}, {"variant": "paraphrased"},
-        {"template": "pointwise"}, {"prompt_format": "plain"}, {"temperature": 0.3},
-        {"temperature": 0.6}, {"effort": "low"}, {"thinking": "off"}, {"seed": 1},
+        {},
+        {"labels": "letter"},
+        {"readout": "score"},
+        {"layout": "rubric-first"},
+        {"reference": 5},
+        {"reference": "none"},
+        {"variant": "paraphrased"},
+        {"template": "pointwise"},
+        {"prompt_format": "plain"},
+        {"temperature": 0.3},
+        {"temperature": 0.6},
+        {"effort": "low"},
+        {"thinking": "off"},
+        {"seed": 1},
         {"max_tokens": 9},
-    ]  # fmt: skip
+    ]
     plans = [rb.plan(items, rb.balanced(5), **s) for s in settings]
     ids = pd.concat([p["request_id"] for p in plans])
     assert ids.is_unique

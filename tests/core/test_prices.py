@@ -48,10 +48,12 @@ def test_a_price_is_listed_given_or_not_known():
         "",
     )
     assert describe("openai:deepseek-chat@https://api.deepseek.com").price is not None
-    unknown = ("openai:gpt-99", "openai:gpt-4.1@https://example.org/v1",
-               "openai:gpt-4.1@http://localhost:4000/v1", lambda messages: (
-                   "4"
-               ))  # fmt: skip
+    unknown = (
+        "openai:gpt-99",
+        "openai:gpt-4.1@https://example.org/v1",
+        "openai:gpt-4.1@http://localhost:4000/v1",
+        lambda messages: "4",
+    )
     for judge in unknown:
         assert describe(judge).price is None
         reason = describe(judge).no_price
@@ -199,14 +201,16 @@ def test_counts_that_are_missing_or_impossible_are_taken_at_their_limit(said, do
 @settings(max_examples=30, deadline=None)
 @given(
     texts=st.lists(
-        st.tuples(st.sampled_from(["a", "so on ", "\u5b57", (
-            "\U0001f980"
-        )]), st.integers(1, 9000)),
-        min_size=1, max_size=30,
+        st.tuples(
+            st.sampled_from(["a", "so on ", "\u5b57", "\U0001f980"]),
+            st.integers(1, 9000),
+        ),
+        min_size=1,
+        max_size=30,
     ),
     max_cost=st.floats(0.001, 0.2),
     concurrency=st.integers(1, 64),
-)  # fmt: skip
+)
 def test_what_is_reserved_is_that_of_the_very_request(texts, max_cost, concurrency):
     """Short texts first, then long ones, in scripts of which every byte is a token."""
     price, judge = Price(2.5, 0, 10), costing(2.5, 0, 10)
@@ -275,7 +279,7 @@ def test_calls_are_counted_to_the_last():
 
 @pytest.mark.parametrize("hour", [2, 10, 17, 22])
 def test_a_price_that_depends_on_the_hour_is_the_dearest_of_the_day(hour, monkeypatch):
-    """DeepSeek's was half of it at night, and a run begun then goes on in the morning."""
+    """DeepSeek's was half of it at night; a run begun then goes on in the morning."""
     from datetime import UTC, datetime, timedelta
 
     from genai_prices import Usage, calc_price

@@ -125,8 +125,16 @@ def test_a_prompt_shows_the_labels_of_any_scale(scale, own, names, said):
     assert "\n".join([*lines[1:], lines[0]]) in prompt.text
     assert f"write a score that is {said}." in prompt.text
     assert f"###Reference Answer (Score {names[-1]}):" in prompt.text
-    several = render("I", "R", "", {}, scale, template="criteria", own_labels=own,
-                     criteria=[("Tone", "Kind?")])  # fmt: skip
+    several = render(
+        "I",
+        "R",
+        "",
+        {},
+        scale,
+        template="criteria",
+        own_labels=own,
+        criteria=[("Tone", "Kind?")],
+    )
     whole = said.startswith("an integer")
     task = "an integer score on a 0-10 scale" if whole else f"a score that is {said}"
     assert f"assign {task}. Do NOT" in several.text
@@ -211,11 +219,17 @@ def test_a_template_takes_edits_if_they_change_its_prompt(template):
         [("coherence", "Does it hang together?")] if template == "criteria" else []
     )
     plain, *edited = (
-        render("I", "R", "Good?", {1: "No.", 2: (
-            "Yes."
-        )}, [1, 2], template=template, edits=edits,
-               criteria=criteria).text
+        render(
+            "I",
+            "R",
+            "Good?",
+            {1: "No.", 2: "Yes."},
+            [1, 2],
+            template=template,
+            edits=edits,
+            criteria=criteria,
+        ).text
         for edits in (frozenset(), *PLACEBO_EDITS)
-    )  # fmt: skip
+    )
     assert takes_edits(template) == (len({plain, *edited}) == 16)
     assert takes_edits(template) != (len({plain, *edited}) == 1)

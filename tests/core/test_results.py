@@ -308,7 +308,8 @@ def test_a_judge_that_is_not_installed_gives_its_recorded_answers(
     plan = rb.plan(items, rb.balanced(5), readout="logprobs")
     given = rb.run(plan, "embedded", fresh=True, store=":memory:")
     assert capsys.readouterr().out == (
-        "smollm2-135m-instruct-embedded: the default judge's weights are not installed, "
+        "smollm2-135m-instruct-embedded: the default judge's weights are not "
+        "installed, "
         "so these are its recorded answers\n"
     )
     assert given["source"].unique().tolist() == ["recorded"]

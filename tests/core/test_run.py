@@ -109,18 +109,26 @@ def test_a_fresh_run_that_its_judge_stops_goes_on_when_it_is_given_its_beginning
 def test_every_part_of_a_request_that_changes_the_answer_changes_its_key(items):
     one, ascending = items.head(1), rb.permutation.single([1, 2, 3, 4, 5])
     settings = [
-        {}, {"labels": "letter"}, {"layout": "rubric-first"}, {"reference": 4},
-        {"variant": "paraphrased"}, {"template": "pointwise"}, {"prompt_format": (
-            "plain"
-        )},
-        {"temperature": 0.5}, {"effort": "high"}, {"thinking": "on"}, {"max_tokens": 7},
-        {"readout": "logprobs"}, {"readout": "feedback"},
-    ]  # fmt: skip
+        {},
+        {"labels": "letter"},
+        {"layout": "rubric-first"},
+        {"reference": 4},
+        {"variant": "paraphrased"},
+        {"template": "pointwise"},
+        {"prompt_format": "plain"},
+        {"temperature": 0.5},
+        {"effort": "high"},
+        {"thinking": "on"},
+        {"max_tokens": 7},
+        {"readout": "logprobs"},
+        {"readout": "feedback"},
+    ]
     keys = [
-        next(rendered(rb.plan(one, ascending, **({"readout": "score"} | s)),
-                      Counting())).key
+        next(
+            rendered(rb.plan(one, ascending, **({"readout": "score"} | s)), Counting())
+        ).key
         for s in settings
-    ]  # fmt: skip
+    ]
     assert len(set(keys)) == len(keys)
     other = Counting("unbiased")
     plain = rb.plan(one, ascending, readout="score")

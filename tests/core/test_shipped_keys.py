@@ -36,16 +36,25 @@ def items_of(rubrics):
     """Two texts, under every criterion of some rubrics."""
     pairs = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
     rows = [
-        {"item_id": f"t{k}/{rubric_id}", "dataset": "pinned", "text_id": f"t{k}",
-         "cluster_id": f"p{k % 2}", "group_id": f"p{k % 2}", "instruction": (
-             f"Do {k % 2}."
-         ),
-         "response": f"Done {k}.", "criterion": criterion, "rubric_id": rubric_id,
-         "human": 2.0 + k / 3, "reference": "Best.", "reference_2": "Fair.",
-         "exemplar_instruction": "Do 9.", "exemplar_2": "So so."}
+        {
+            "item_id": f"t{k}/{rubric_id}",
+            "dataset": "pinned",
+            "text_id": f"t{k}",
+            "cluster_id": f"p{k % 2}",
+            "group_id": f"p{k % 2}",
+            "instruction": f"Do {k % 2}.",
+            "response": f"Done {k}.",
+            "criterion": criterion,
+            "rubric_id": rubric_id,
+            "human": 2.0 + k / 3,
+            "reference": "Best.",
+            "reference_2": "Fair.",
+            "exemplar_instruction": "Do 9.",
+            "exemplar_2": "So so.",
+        }
         for k in range(2)
         for criterion, rubric_id in pairs.itertuples(index=False)
-    ]  # fmt: skip
+    ]
     return check_items(pd.DataFrame(rows), rubrics)
 
 
@@ -58,9 +67,15 @@ def plans(items):
     )
     worded = items.rubrics.groupby("variant", observed=True)["rubric_id"].nunique()
     variants = [str(v) for v, size in worded.items() if size == worded.max()]
-    yield rb.plan(items, rb.shuffled(n, 1), labels=["numeric", "letter", "roman"],
-                  layout=["rubric-last", "rubric-first"], variant=variants,
-                  reference=["auto", "none", 2], exemplar=["none", 2])  # fmt: skip
+    yield rb.plan(
+        items,
+        rb.shuffled(n, 1),
+        labels=["numeric", "letter", "roman"],
+        layout=["rubric-last", "rubric-first"],
+        variant=variants,
+        reference=["auto", "none", 2],
+        exemplar=["none", 2],
+    )
     yield rb.plan(items, [rb.balanced(n), rb.placebo(n, 3)], readout="logprobs")
     yield rb.plan(items, rb.fixed(n, 1), template="pointwise")
     for size in {2, 3, 5, 9} if n == 5 else set():
@@ -103,9 +118,12 @@ def test_bundles_have_the_locks_they_always_had():
     locks = [
         [file.name, json.loads(file.read_text("utf-8"))["sha256"]] for file in files
     ]
-    now = [[file.name, rb.rulers.load_bundle(file.with_name(file.name.replace((
-        ".lock"
-    ), ""))).lock]
-           for file in files]  # fmt: skip
+    now = [
+        [
+            file.name,
+            rb.rulers.load_bundle(file.with_name(file.name.replace(".lock", ""))).lock,
+        ]
+        for file in files
+    ]
     assert now == locks
     assert hashlib.sha256(json.dumps(locks).encode()).hexdigest() == LOCKS

@@ -171,22 +171,34 @@ STOPPED = {
     "guesses": (lambda _: guesses(), "", ""),
     "guesses without labels": (lambda _: guesses()[:1], "", ""),
     "guesses of one read": (
-        lambda _: (guesses()[0].query("ordering_index == 1"), guesses()[1]), "", ""),
+        lambda _: (guesses()[0].query("ordering_index == 1"), guesses()[1]),
+        "",
+        "",
+    ),
     "reversed": (
-        lambda j: (j, rated(j, 40, np.random.default_rng(5)).assign(human=lambda r: -r[(
-            "human"
-        )])),
-        "runs the other way", ""),
+        lambda j: (
+            j,
+            rated(j, 40, np.random.default_rng(5)).assign(human=lambda r: -r["human"]),
+        ),
+        "runs the other way",
+        "",
+    ),
     "one score": (
         lambda j: (j.assign(score=3), rated(j, 20, np.random.default_rng(7))),
-        "", "all scores or all ratings are equal"),
+        "",
+        "all scores or all ratings are equal",
+    ),
     "one cluster": (
         lambda j: (j.assign(cluster_id="c"), rated(j, 10, np.random.default_rng(8))),
-        "", "one cluster"),
+        "",
+        "one cluster",
+    ),
     "one read and no labels": (
         lambda j: (j.query("ordering_index == 1").assign(design="fixed"),),
-        r"ask twenty texts in rb.balanced\(n\)", ""),
-}  # fmt: skip
+        r"ask twenty texts in rb.balanced\(n\)",
+        "",
+    ),
+}
 
 
 @pytest.mark.parametrize(("given", "do", "why"), STOPPED.values(), ids=STOPPED)

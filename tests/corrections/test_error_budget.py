@@ -12,30 +12,45 @@ from scipy import stats
 import rubricnb as rb
 
 SD = {
-    "item": 0.6, "candidate": 0.3, "prompt": 0.7, "form": 0.4, "form × item": 0.4,
-    "form × candidate": 0.2, "form × prompt": 0.3, "re-read": 0.5,
-}  # fmt: skip
+    "item": 0.6,
+    "candidate": 0.3,
+    "prompt": 0.7,
+    "form": 0.4,
+    "form × item": 0.4,
+    "form × candidate": 0.2,
+    "form × prompt": 0.3,
+    "re-read": 0.5,
+}
 
 
 def planted(rng, clusters=30, candidates=4, forms=3, reads=2, lost=0.0, sd=SD):
     """Crossed prompts, candidates, forms and reads; a share of the reads is lost."""
     shape = (clusters, candidates, forms, reads)
     axes = {
-        "prompt": (0,), "candidate": (1,), "item": (0, 1), "form": (2,), (
-            "form × prompt"
-        ): (0, 2),
-        "form × candidate": (1, 2), "form × item": (0, 1, 2), "re-read": (0, 1, 2, 3),
-    }  # fmt: skip
+        "prompt": (0,),
+        "candidate": (1,),
+        "item": (0, 1),
+        "form": (2,),
+        "form × prompt": (0, 2),
+        "form × candidate": (1, 2),
+        "form × item": (0, 1, 2),
+        "re-read": (0, 1, 2, 3),
+    }
     x = np.full(shape, 3.0)
     for source, size in sd.items():
         effect = [n if a in axes[source] else 1 for a, n in enumerate(shape)]
         x = x + size * rng.normal(size=effect)
     prompt, candidate, form, read = (a.ravel() for a in np.indices(shape))
-    frame = pd.DataFrame({
-        "item_id": [f"{p}/{c}" for p, c in zip(prompt, candidate, strict=True)],
-        "cluster_id": prompt.astype(str), "candidate": candidate.astype(str),
-        "template": form.astype(str), "replicate": read + 1, "score": x.ravel(),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "item_id": [f"{p}/{c}" for p, c in zip(prompt, candidate, strict=True)],
+            "cluster_id": prompt.astype(str),
+            "candidate": candidate.astype(str),
+            "template": form.astype(str),
+            "replicate": read + 1,
+            "score": x.ravel(),
+        }
+    )
     return frame[rng.random(len(frame)) >= lost].reset_index(drop=True)
 
 
@@ -44,7 +59,7 @@ def variances(budget):
 
 
 # ---- oracles
-# ------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_texts_and_reads_are_those_of_a_mixed_model():
@@ -53,9 +68,12 @@ def test_texts_and_reads_are_those_of_a_mixed_model():
         columns=["candidate"]
     )
     fitted = smf.mixedlm(
-        "score ~ 1", judgments, groups="cluster_id", re_formula="1",
+        "score ~ 1",
+        judgments,
+        groups="cluster_id",
+        re_formula="1",
         vc_formula={"item": "0 + C(item_id)"},
-    ).fit(reml=True)  # fmt: skip
+    ).fit(reml=True)
     found = variances(rb.error_budget(judgments))
     assert found["prompt"] == pytest.approx(fitted.cov_re.iloc[0, 0], rel=1e-3)
     assert found["item"] == pytest.approx(fitted.vcomp[0], rel=1e-3)
@@ -70,22 +88,31 @@ def henderson(frame, sources):
     square = np.array(
         [(x.groupby(k).sum() ** 2 / x.groupby(k).size()).sum() for k in keys]
     )
-    weight = np.array([
-        [(1.0 * pd.crosstab(k, other) ** 2).sum(axis=1).div(k.value_counts()).sum()
-         for other in keys[1:]]
-        for k in keys
-    ])  # fmt: skip
+    weight = np.array(
+        [
+            [
+                (1.0 * pd.crosstab(k, other) ** 2)
+                .sum(axis=1)
+                .div(k.value_counts())
+                .sum()
+                for other in keys[1:]
+            ]
+            for k in keys
+        ]
+    )
     return np.linalg.solve(weight[1:] - weight[0], square[1:] - square[0])
 
 
 SOURCES = {
-    "item": ["item_id"], "candidate": ["candidate"], "prompt": ["cluster_id"],
-    "form": ["template"], "form × item": ["template", "item_id"],
-    "form × candidate": ["template", "candidate"], "form × prompt": [(
-        "template"
-    ), "cluster_id"],
+    "item": ["item_id"],
+    "candidate": ["candidate"],
+    "prompt": ["cluster_id"],
+    "form": ["template"],
+    "form × item": ["template", "item_id"],
+    "form × candidate": ["template", "candidate"],
+    "form × prompt": ["template", "cluster_id"],
     "re-read": [],
-}  # fmt: skip
+}
 
 
 @pytest.mark.in_turn
@@ -94,12 +121,15 @@ def test_unbalanced_data_are_hendersons_and_intervals_leave_out_clusters():
     budget = rb.error_budget(judgments).set_index("source")
     whole = henderson(judgments, SOURCES.values())
     np.testing.assert_allclose(budget.loc[list(SOURCES), "variance"], whole)
-    left = np.array([
-        henderson(judgments[judgments[(
-            "cluster_id"
-        )] != c].reset_index(drop=True), SOURCES.values())
-        for c in judgments["cluster_id"].unique()
-    ])  # fmt: skip
+    left = np.array(
+        [
+            henderson(
+                judgments[judgments["cluster_id"] != c].reset_index(drop=True),
+                SOURCES.values(),
+            )
+            for c in judgments["cluster_id"].unique()
+        ]
+    )
     se = np.sqrt(3 / 4 * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
     np.testing.assert_allclose(
         budget.loc[list(SOURCES), "high"], whole + stats.t.ppf(0.975, 3) * se, rtol=1e-9

@@ -141,8 +141,14 @@ def results(draw, times=80, seed=1, apart=False):
             judgments = judgments.assign(cluster_id=judgments["item_id"])
         row, truth = estimated(judgments, human, chosen), human.mean()
         held = row["low"] <= truth <= row["high"]
-        rows.append({**row, "held": held, "off": row["mean"] - truth,
-                     "off_alone": row["labels_only"] - truth})  # fmt: skip
+        rows.append(
+            {
+                **row,
+                "held": held,
+                "off": row["mean"] - truth,
+                "off_alone": row["labels_only"] - truth,
+            }
+        )
     return pd.DataFrame(rows).assign(
         half=lambda found: (found["high"] - found["low"]) / 2
     )
@@ -151,13 +157,18 @@ def results(draw, times=80, seed=1, apart=False):
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("draw", "drawn"),
-    [(single(20), "items"), (single(50), "items"), (whole_prompts(12), "clusters"),
-     (whole_prompts(drop=1), "clusters"), (whole_prompts(drop=20), "clusters"),
-     (any_of_prompts, "items"), (rotated, "one per cluster"), (texts(50, True), (
-         "texts"
-     )),
-     (texts(15, False), "items")],
-)  # fmt: skip
+    [
+        (single(20), "items"),
+        (single(50), "items"),
+        (whole_prompts(12), "clusters"),
+        (whole_prompts(drop=1), "clusters"),
+        (whole_prompts(drop=20), "clusters"),
+        (any_of_prompts, "items"),
+        (rotated, "one per cluster"),
+        (texts(50, True), "texts"),
+        (texts(15, False), "items"),
+    ],
+)
 def test_the_interval_covers(draw, drawn):
     rows = results(draw)
     assert plausible(rows["held"].sum(), len(rows))
@@ -217,10 +228,13 @@ def test_the_variance_of_labels_of_uneven_clusters_and_texts_is_right_on_average
     cluster = np.repeat(np.repeat(np.arange(40), size), 3)
     text = np.repeat(np.arange(size.sum()), 3)
     first = np.unique(cluster, return_index=True)[1]
-    items = pd.DataFrame({
-        "cluster": cluster, "candidate": text - text[first][cluster],
-        "criterion": np.tile([*"abc"], size.sum()),
-    })  # fmt: skip
+    items = pd.DataFrame(
+        {
+            "cluster": cluster,
+            "candidate": text - text[first][cluster],
+            "criterion": np.tile([*"abc"], size.sum()),
+        }
+    )
     off, found = [], []
     for _ in range(500):
         values = rng.normal(size=40)[cluster] + rng.normal(size=size.sum())[text]
@@ -235,7 +249,7 @@ def test_the_variance_of_labels_of_uneven_clusters_and_texts_is_right_on_average
 
 
 # ---- planning
-# ------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_labels_needed_gives_the_half_width_it_promises():
@@ -384,7 +398,7 @@ def test_a_criterion_without_labels_is_named():
 
 
 # ---- systems
-# -------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def of_systems(judgments, human, system, m):

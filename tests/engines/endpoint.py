@@ -38,11 +38,19 @@ def completion(text, finish="stop", tops=None, **message):
         "logprobs": logprobs,
     }
     usage = {
-        "prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107,
+        "prompt_tokens": 100,
+        "completion_tokens": 7,
+        "total_tokens": 107,
         "prompt_tokens_details": {"cached_tokens": 64},
-    }  # fmt: skip
-    return {"id": "x", "object": "chat.completion", "created": 0, "model": "m",
-            "choices": [choice], "usage": usage}  # fmt: skip
+    }
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m",
+        "choices": [choice],
+        "usage": usage,
+    }
 
 
 class Payloads(list):
@@ -91,10 +99,12 @@ def endpoint(answer, owned_by="someone", listing=None, any_name=False):
 
         def do_GET(self):
             received.paths.append(self.path)
-            models = {"object": "list", "data": [{"id": "m", "object": "model", (
-                "created"
-            ): 0,
-                                                   "owned_by": owned_by}]}  # fmt: skip
+            models = {
+                "object": "list",
+                "data": [
+                    {"id": "m", "object": "model", "created": 0, "owned_by": owned_by}
+                ],
+            }
             self._send(*(listing() if listing else (200, models, {})))
 
         def do_POST(self):
@@ -226,8 +236,10 @@ def decided(body, probabilities, model=None):
             told = [{"value": n, "probability": p} for n, p in pairs]
             answers.append(rest | {"choice": names[0], "probabilities": told})
     usage = {
-        "input_tokens": 100, "output_tokens": 0, "total_tokens": 100,
+        "input_tokens": 100,
+        "output_tokens": 0,
+        "total_tokens": 100,
         "input_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 0},
         "output_tokens_details": {"reasoning_tokens": 0},
-    }  # fmt: skip
+    }
     return {"model": model, "answers": answers, "usage": usage}

@@ -615,9 +615,13 @@ def long_texts():
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("limit", "digits", "sharpness", "said"),
-    [(1_500, 4, 1, True), (9_000, 4, 1, False), (1_500, 2, 99, False),
-     (9_000, 0, 99, False)],
-)  # fmt: skip
+    [
+        (1_500, 4, 1, True),
+        (9_000, 4, 1, False),
+        (1_500, 2, 99, False),
+        (9_000, 0, 99, False),
+    ],
+)
 def test_texts_that_a_server_cuts_are_noticed_by_their_twins(
     limit, digits, sharpness, said, capsys
 ):

@@ -35,10 +35,17 @@ def request(
     prompt = render(
         "What is 2 + 2?", response, "Is it right?", levels, ordering, labels=labels
     )
-    return Request(number, "k", (Message((
-        "user"
-    ), prompt.text),), prompt.slots, prompt.choices,
-                   readout, ordering=tuple(ordering), max_tokens=24, **options)  # fmt: skip
+    return Request(
+        number,
+        "k",
+        (Message("user", prompt.text),),
+        prompt.slots,
+        prompt.choices,
+        readout,
+        ordering=tuple(ordering),
+        max_tokens=24,
+        **options,
+    )
 
 
 @pytest.mark.in_turn
@@ -161,9 +168,10 @@ def test_the_server_listens_on_loopback_and_wants_its_key(judge):
         )
     assert refused.value.code == 401
     listening = {
-        c.laddr.ip for c in psutil.Process().net_connections("tcp")
+        c.laddr.ip
+        for c in psutil.Process().net_connections("tcp")
         if c.status == psutil.CONN_LISTEN and f":{c.laddr.port}/" in judge.base_url
-    }  # fmt: skip
+    }
     assert listening == {"127.0.0.1"}
 
 
@@ -229,14 +237,21 @@ def test_company_cache_and_order_change_no_bit_of_an_answer(threads):
     # The last one is long: one token behind 512 cached ones had a routine of its own.
     asked = [
         request(ordering, "logprobs", number=n, response=response)
-        for n, (ordering, response) in enumerate([
-            ((1, 2), "It is 4."), ((2, 1), "It is 4."),
-            ((3, 1, 2), "It is 4."), ((3, 2, 1), "It is 4."),
-            ((3, 4, 5, 1, 2), "It is 4."), ((1, 2, 3, 4, 5), "It is 4."),
-            (tuple(range(10, 0, -1)), "It is 4."), (tuple(range(1, 11)), "It is 4."),
-            ((2, 3, 1), "It is four, I think. " * 90),
-        ], 1)
-    ]  # fmt: skip
+        for n, (ordering, response) in enumerate(
+            [
+                ((1, 2), "It is 4."),
+                ((2, 1), "It is 4."),
+                ((3, 1, 2), "It is 4."),
+                ((3, 2, 1), "It is 4."),
+                ((3, 4, 5, 1, 2), "It is 4."),
+                ((1, 2, 3, 4, 5), "It is 4."),
+                (tuple(range(10, 0, -1)), "It is 4."),
+                (tuple(range(1, 11)), "It is 4."),
+                ((2, 3, 1), "It is four, I think. " * 90),
+            ],
+            1,
+        )
+    ]
 
     def answers(requests, **options):
         judge = EmbeddedJudge(context=2048, threads=threads, **options)

@@ -14,9 +14,14 @@ from rubricnb.engines.profiles import Profile
 from rubricnb.engines.simulated import simulate
 
 SILENT = Profile(
-    "silent", human_weight=0, text_error=0, item_error=0, order_noise=0, cluster_order_noise=0,
+    "silent",
+    human_weight=0,
+    text_error=0,
+    item_error=0,
+    order_noise=0,
+    cluster_order_noise=0,
     wording_noise=0,
-)  # fmt: skip
+)
 INDECISIVE = replace(SILENT, sharpness=0.0)
 GAMMA = (0.6, 0.1, -0.3, -0.5, 0.1)
 

@@ -40,11 +40,16 @@ H100 = "NVIDIA H100 80GB HBM3, 580.159.04, 81079, 81559, 9.0"
 
 @pytest.mark.parametrize(
     ("lines", "names"),
-    [((), []), (("No devices were found",), []), (("NVIDIA X, 1, [N/A], [N/A], 9.0",), []),
-     ((H100, "NVIDIA A10, 580.1, 22000, 23028, 8.6"), ["NVIDIA H100 80GB HBM3", (
-         "NVIDIA A10"
-     )])],
-)  # fmt: skip
+    [
+        ((), []),
+        (("No devices were found",), []),
+        (("NVIDIA X, 1, [N/A], [N/A], 9.0",), []),
+        (
+            (H100, "NVIDIA A10, 580.1, 22000, 23028, 8.6"),
+            ["NVIDIA H100 80GB HBM3", "NVIDIA A10"],
+        ),
+    ],
+)
 def test_cards_are_read_with_driver_and_memory(card, lines, names):
     card(*lines)
     found = vllm.gpus()

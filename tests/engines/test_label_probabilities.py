@@ -21,9 +21,10 @@ def enumerated(model, targets, text=""):
         if prefix == target:
             longer = [t for t in targets if t.startswith(target) and t != target]
             return 1 - sum(
-                p for token, p in model(prefix).items()
+                p
+                for token, p in model(prefix).items()
                 if any(t.startswith(prefix + token) for t in longer)
-            )  # fmt: skip
+            )
         return sum(
             p * probability_of(target, prefix + token)
             for token, p in model(prefix).items()
@@ -75,10 +76,14 @@ def test_label_probabilities_equal_those_of_the_model_however_it_spells(n, rng, 
 
 
 def test_probabilities_are_those_of_the_token_that_is_the_label():
-    steps = [Step("[RESULT] ", {}), Step("1", {"1": 0.9}), Step(" [RESULT]:", {}),
-             Step(" **", {}), Step("2", {"2": 0.6, "1": 0.2}), Step("0", {(
-                 "0"
-             ): 1.0})]  # fmt: skip
+    steps = [
+        Step("[RESULT] ", {}),
+        Step("1", {"1": 0.9}),
+        Step(" [RESULT]:", {}),
+        Step(" **", {}),
+        Step("2", {"2": 0.6, "1": 0.2}),
+        Step("0", {"0": 1.0}),
+    ]
     assert probabilities_at(steps, Label(1, 9, 10), ["1", "2"]) == (0.9, 0.0)
     assert probabilities_at(steps, Label(2, 23, 24), ["1", "2"]) == (0.2, 0.6)
     for nothing in (None, Label(None, 23, 24), Label(2, 23, 25)):  # 20 is two tokens

@@ -20,9 +20,15 @@ CHOICES = ("3", "1", "2")
 
 def request(readout, number=1, **options):
     return Request(
-        number, "k", (Message("user", "Judge."),), ("[RESULT]",), CHOICES, readout,
-        ordering=(3, 1, 2), **options,
-    )  # fmt: skip
+        number,
+        "k",
+        (Message("user", "Judge."),),
+        ("[RESULT]",),
+        CHOICES,
+        readout,
+        ordering=(3, 1, 2),
+        **options,
+    )
 
 
 def ask(url, *requests, **options):
@@ -64,8 +70,12 @@ def test_the_score_alone_is_asked_for_in_a_schema():
 
 
 def test_without_prefill_the_probabilities_are_read_where_the_feedback_has_its_score():
-    tops = [("3 facts. ", {"3 facts. ": 1.0}), ("[RESULT]", {"[RESULT]": 1.0}),
-            (" ", {" ": 1.0}), ("1", {"1": 0.5, "3": 0.3, "2": 0.1})]  # fmt: skip
+    tops = [
+        ("3 facts. ", {"3 facts. ": 1.0}),
+        ("[RESULT]", {"[RESULT]": 1.0}),
+        (" ", {" ": 1.0}),
+        ("1", {"1": 0.5, "3": 0.3, "2": 0.1}),
+    ]
     with endpoint(always(completion("3 facts. [RESULT] 1", tops=tops))) as (
         url,
         received,
@@ -126,12 +136,15 @@ AZURE = {  # as Azure OpenAI writes it
         "The response was filtered due to the prompt triggering Azure OpenAI's content "
         "management policy. Please modify your prompt and retry."
     ),
-    "type": None, "param": "prompt", "code": "content_filter", "status": 400,
-    "innererror": {"code": "ResponsibleAIPolicyViolation",
-                   "content_filter_result": {"hate": {"filtered": True, "severity": (
-                       "high"
-                   )}}},
-}  # fmt: skip
+    "type": None,
+    "param": "prompt",
+    "code": "content_filter",
+    "status": 400,
+    "innererror": {
+        "code": "ResponsibleAIPolicyViolation",
+        "content_filter_result": {"hate": {"filtered": True, "severity": "high"}},
+    },
+}
 
 
 @pytest.mark.parametrize(
@@ -208,9 +221,11 @@ def test_a_batch_names_what_a_content_filter_stopped(tmp_path):
 
 @pytest.mark.parametrize(
     ("spec", "variable"),
-    [("openai:gpt-4.1", "OPENAI_API_KEY"),
-     ("openai:qwen@https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")],
-)  # fmt: skip
+    [
+        ("openai:gpt-4.1", "OPENAI_API_KEY"),
+        ("openai:qwen@https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    ],
+)
 def test_a_hosted_endpoint_without_a_key_says_which_variable_to_set(
     monkeypatch, spec, variable
 ):
@@ -246,9 +261,10 @@ def test_what_is_sent_is_what_a_call_needs_and_nothing_else(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     monkeypatch.setenv("MY_KEY", "of-mine")
     assert headers_for("api.openai.com", "k") == {
-        "Authorization": "Bearer k", "OpenAI-Organization": "of-openai-0123",
+        "Authorization": "Bearer k",
+        "OpenAI-Organization": "of-openai-0123",
         "OpenAI-Project": "of-openai-0123",
-    }  # fmt: skip
+    }
     answer = always(completion("[RESULT] 1"), headers={"Set-Cookie": "who=you; Path=/"})
     with endpoint(answer) as (url, received):
         ask(url, *(request("feedback", n) for n in range(3)), concurrency=1)
@@ -258,10 +274,13 @@ def test_what_is_sent_is_what_a_call_needs_and_nothing_else(monkeypatch):
     for headers, body, key in zip(received.headers, received, keys, strict=True):
         assert int(headers.pop("content-length")) == len(json.dumps(body).encode())
         assert headers == key | {
-            "host": host, "user-agent": "rubricnb", "accept": "application/json",
-            "accept-encoding": "gzip, deflate", "connection": "keep-alive",
+            "host": host,
+            "user-agent": "rubricnb",
+            "accept": "application/json",
+            "accept-encoding": "gzip, deflate",
+            "connection": "keep-alive",
             "content-type": "application/json",
-        }  # fmt: skip
+        }
 
 
 @pytest.mark.parametrize("place", ["path", "host", "scheme"])

@@ -43,12 +43,21 @@ def test_a_judge_without_noise_takes_the_option_of_the_human_rating():
     ).direction.tolist() == [1, -1]
     one = np.zeros(1, np.uint64)
     batch = Batch(
-        ((
-            "3-1-2"
-        ),), np.array([0]), np.array([3]), one, one, one, one, np.array([np.nan]),
-        quality=np.ones(1), wording=one, labels=np.array([0]), reference=np.array([np.nan]),
-        temperature=np.zeros(1, np.float32), replicate=one,
-    )  # fmt: skip
+        ("3-1-2",),
+        np.array([0]),
+        np.array([3]),
+        one,
+        one,
+        one,
+        one,
+        np.array([np.nan]),
+        quality=np.ones(1),
+        wording=one,
+        labels=np.array([0]),
+        reference=np.array([np.nan]),
+        temperature=np.zeros(1, np.float32),
+        replicate=one,
+    )
     sure = Profile("sure", human_weight=1, text_error=0, item_error=0, order_noise=0)
     # score 1 stands second
     assert answer(sure, 0, batch, np.array([False])).position == [1]

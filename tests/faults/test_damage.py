@@ -218,10 +218,17 @@ STRANGERS = {
 }
 
 
-@pytest.mark.parametrize("name", [*STRANGERS, "another program's", "one in WAL mode", (
-    "a folder"
-),
-                                  "a pipe", "nothing"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        *STRANGERS,
+        "another program's",
+        "one in WAL mode",
+        "a folder",
+        "a pipe",
+        "nothing",
+    ],
+)
 def test_a_check_leaves_nothing_beside_and_nothing_in_what_is_no_store(
     name, tmp_path, monkeypatch
 ):

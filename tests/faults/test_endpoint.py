@@ -337,31 +337,48 @@ TOO_PROBABLE = completion("[RESULT] 2", tops=[("[RESULT]", {}), (" 2", {" 2": 14
 @pytest.mark.parametrize(
     ("readout", "status", "body", "advice"),
     [
-        ("feedback", 401, {"message": "wrong key"}, (
-            "401 wrong key; key_variable= names the env"
-        )),
+        (
+            "feedback",
+            401,
+            {"message": "wrong key"},
+            "401 wrong key; key_variable= names the env",
+        ),
         ("feedback", 402, {"message": "no credit"}, "no credit"),
         ("feedback", 403, {"message": "not you"}, "refused: 403 not you"),
-        ("feedback", 429, {"message": "pay first", "code": "insufficient_quota"}, (
-            "pay first"
-        )),
-        ("feedback", 400, {"message": "no", "code": "unsupported_value", "param": (
-            "temperature"
-        )},
-         r"plan with temperature=1\.0"),
-        ("feedback", 400, UNSUPPORTED | {"param": (
-            "max_tokens"
-        )}, 'with server="openai"'),
+        (
+            "feedback",
+            429,
+            {"message": "pay first", "code": "insufficient_quota"},
+            "pay first",
+        ),
+        (
+            "feedback",
+            400,
+            {"message": "no", "code": "unsupported_value", "param": "temperature"},
+            r"plan with temperature=1\.0",
+        ),
+        (
+            "feedback",
+            400,
+            UNSUPPORTED | {"param": "max_tokens"},
+            'with server="openai"',
+        ),
         ("logprobs", 400, UNSUPPORTED | {"param": "logprobs"}, OTHER_READOUTS),
-        ("logprobs", 403, {"message": (
-            "You are not allowed to request logprobs"
-        )}, OTHER_READOUTS),
-        ("logprobs", 200, completion("[RESULT] 2"), (
-            f"no log-probabilities: {OTHER_READOUTS}"
-        )),
+        (
+            "logprobs",
+            403,
+            {"message": "You are not allowed to request logprobs"},
+            OTHER_READOUTS,
+        ),
+        (
+            "logprobs",
+            200,
+            completion("[RESULT] 2"),
+            f"no log-probabilities: {OTHER_READOUTS}",
+        ),
         ("logprobs", 200, TOO_PROBABLE, "invalid log-probabilities"),
     ],
-)  # fmt: skip
+)
 def test_what_no_request_will_survive_stops_the_run_with_what_to_do(
     plan, asking, readout, status, body, advice
 ):
@@ -387,8 +404,9 @@ def test_a_schema_is_sent_without_what_strict_mode_refuses(server, bounded, tmp_
         return {"type": "object", "properties": names, "required": ["maxLength"]}
 
     full = schema({"minLength": 1, "maxLength": 400})
-    request = Request(1, "", (Message("user", "Judge."),), (), (), "json",
-                      schema=json.dumps(full))  # fmt: skip
+    request = Request(
+        1, "", (Message("user", "Judge."),), (), (), "json", schema=json.dumps(full)
+    )
     with endpoint([fault(200, completion('{"maxLength": ["yes"]}'))]) as (
         url,
         received,
@@ -458,10 +476,17 @@ def test_an_audit_keeps_to_its_allowance_and_goes_on_from_there(tmp_path, monkey
         return fault()
 
     with endpoint(answer) as (url, _):
-        command = ["audit", "--judge", f"openai:m@{url}", "--n-items", "15", (
-            "--readout"
-        ),
-                   "feedback", "--output", str(tmp_path / "a.html")]  # fmt: skip
+        command = [
+            "audit",
+            "--judge",
+            f"openai:m@{url}",
+            "--n-items",
+            "15",
+            "--readout",
+            "feedback",
+            "--output",
+            str(tmp_path / "a.html"),
+        ]
         calls = CliRunner().invoke(app, [*command, "--max-calls", "30"])
         assert (calls.exit_code, answered.total()) == (1, 30)
         assert "stopped after 30 calls: every answer so far is kept in" in calls.output

@@ -207,15 +207,19 @@ def test_a_date_to_come_back_at_is_kept_to_by_the_clock_of_the_endpoint(
 @pytest.mark.parametrize(
     ("told", "seconds"),
     [
-        ("Fri, 27 Nov 2026 12:00:30 GMT", 30), ("Friday, 27-Nov-26 12:00:30 GMT", 30),
-        ("Fri, 27 Nov 2026 11:00:00 GMT", 0), ("7.5", 7.5), ("-3", 0), ("nan", 0), ((
-            "inf"
-        ), 0),
-        ("soon", 0), ("", 0), ("Fri, 99 Nov 2026", 0), ((
-            "Thu, 01 Jan 99999 00:00:00 GMT"
-        ), 0),
+        ("Fri, 27 Nov 2026 12:00:30 GMT", 30),
+        ("Friday, 27-Nov-26 12:00:30 GMT", 30),
+        ("Fri, 27 Nov 2026 11:00:00 GMT", 0),
+        ("7.5", 7.5),
+        ("-3", 0),
+        ("nan", 0),
+        ("inf", 0),
+        ("soon", 0),
+        ("", 0),
+        ("Fri, 99 Nov 2026", 0),
+        ("Thu, 01 Jan 99999 00:00:00 GMT", 0),
     ],
-)  # fmt: skip
+)
 def test_what_retry_after_says(told, seconds):
     date = "Fri, 27 Nov 2026 12:00:00 GMT"
     assert retry_after({"retry-after": told, "date": date}) == seconds
@@ -226,28 +230,35 @@ def test_what_retry_after_says(told, seconds):
 @pytest.mark.parametrize(
     ("asked", "answered", "same"),
     [
-        ("gpt-4", "gpt-4-0613", True), ("gpt-4.1", "gpt-4.1-2025-04-14", True),
+        ("gpt-4", "gpt-4-0613", True),
+        ("gpt-4.1", "gpt-4.1-2025-04-14", True),
         ("claude-3-5-haiku", "claude-3-5-haiku-20241022", True),
         ("claude-sonnet-4", "claude-sonnet-4@20250514", True),
         ("mistral-large", "mistral-large-2411", True),
         ("command-r", "command-r-08-2024", True),
-        ("llama3", "llama3:latest", True), ("openai/gpt-4.1", (
-            "gpt-4.1-2025-04-14"
-        ), True),
+        ("llama3", "llama3:latest", True),
+        ("openai/gpt-4.1", "gpt-4.1-2025-04-14", True),
         ("meta-llama/Llama-3.1-8B", "meta-llama/llama-3.1-8b", True),
-        ("a/b:free", "a/b", True), ("o3", "o3-2025-04-16", True),
-        ("gpt-4", "gpt-4-32k", False), ("gpt-4", "gpt-4-32k-0613", False),
-        ("gpt-4", "gpt-4-1106-preview", False), ("claude-3", (
-            "claude-3-5-sonnet"
-        ), False),
+        ("a/b:free", "a/b", True),
+        ("o3", "o3-2025-04-16", True),
+        ("gpt-4", "gpt-4-32k", False),
+        ("gpt-4", "gpt-4-32k-0613", False),
+        ("gpt-4", "gpt-4-1106-preview", False),
+        ("claude-3", "claude-3-5-sonnet", False),
         ("claude-3", "claude-3-5-sonnet-20241022", False),
-        ("qwen2.5", "qwen2.5-0.5b", False), ("qwen2.5:7b", "qwen2.5:0.5b", False),
-        ("qwen2.5:7b", "qwen2.5", False), ("gpt-4", "evil/gpt-4", False),
-        ("openai/gpt-4", "evil/gpt-4", False), ("gpt-4", "gpt-4-7777", False),
-        ("gpt-4", "gpt-40613", False), ("llama-3", "llama-3-8b", False),
-        ("gpt-4-0613", "gpt-4-1106", False), ("o1", "o1-mini", False), ("m", "", False),
+        ("qwen2.5", "qwen2.5-0.5b", False),
+        ("qwen2.5:7b", "qwen2.5:0.5b", False),
+        ("qwen2.5:7b", "qwen2.5", False),
+        ("gpt-4", "evil/gpt-4", False),
+        ("openai/gpt-4", "evil/gpt-4", False),
+        ("gpt-4", "gpt-4-7777", False),
+        ("gpt-4", "gpt-40613", False),
+        ("llama-3", "llama-3-8b", False),
+        ("gpt-4-0613", "gpt-4-1106", False),
+        ("o1", "o1-mini", False),
+        ("m", "", False),
     ],
-)  # fmt: skip
+)
 def test_only_a_date_may_stand_behind_a_models_name(asked, answered, same):
     assert same_model(asked, answered) == same
 
@@ -271,8 +282,9 @@ def test_a_model_that_changes_in_the_middle_is_said_once_and_kept_with_each_answ
             == 1
         )
         assert sorted(Counter(stored("model")).items()) == [
-            ("m-2025-04-14", 20), ("m-2025-04-28", 10),
-        ]  # fmt: skip
+            ("m-2025-04-14", 20),
+            ("m-2025-04-28", 10),
+        ]
         # those in the store count
         asking(url, plan.head(35), concurrency=1, server="other")
         assert capsys.readouterr().out.count("some answers are by") == 1
@@ -368,10 +380,20 @@ PRAGMA user_version=2;
 PRAGMA journal_mode=WAL;
 """
 # A row as the version before wrote it, its checksum included.
-OLD_ROW = ("k1", "m", "Fine. [RESULT] 2", "stop", (
-    "[[0.25, 0.5]]"
-), 100, 64, 7, 0.5, None,
-           1790000000.25, 2934304848)  # fmt: skip
+OLD_ROW = (
+    "k1",
+    "m",
+    "Fine. [RESULT] 2",
+    "stop",
+    "[[0.25, 0.5]]",
+    100,
+    64,
+    7,
+    0.5,
+    None,
+    1790000000.25,
+    2934304848,
+)
 
 
 def old_store(path, *rows):

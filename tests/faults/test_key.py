@@ -121,12 +121,20 @@ def test_a_notebook_that_fails_in_every_way_writes_the_key_nowhere(home, monkeyp
         cell = nbformat.v4.new_code_cell(NOTEBOOK.format(url=url))
         nbformat.write(nbformat.v4.new_notebook(cells=[cell]), home / "in.ipynb")
         done = subprocess.run(
-            [sys.executable, "-m", "papermill", "in.ipynb", "out.ipynb", "-k", (
-                "python3"
-            ),
-             "--log-output"],
-            cwd=home, capture_output=True, timeout=300,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "papermill",
+                "in.ipynb",
+                "out.ipynb",
+                "-k",
+                "python3",
+                "--log-output",
+            ],
+            cwd=home,
+            capture_output=True,
+            timeout=300,
+        )
     assert f"Bearer {ANY_KEY}" in seen
     found = written(home) | {"log": done.stdout + done.stderr}
     names = {path.name for path in written(home)}
@@ -149,8 +157,10 @@ def test_a_killed_run_leaves_no_key_in_the_store_and_its_log(home, monkeypatch):
     with endpoint(tattling(seen)) as (url, _):
         done = subprocess.run(
             [sys.executable, "-c", KILLED.format(url=url)],
-            cwd=home, capture_output=True, timeout=300,
-        )  # fmt: skip
+            cwd=home,
+            capture_output=True,
+            timeout=300,
+        )
     assert done.returncode == -signal.SIGKILL
     found = written(home) | {"log": done.stdout + done.stderr}
     assert home / "replies.sqlite-wal" in found  # killed before it was folded in
@@ -246,9 +256,13 @@ def test_a_key_is_found_in_every_form(form, key, monkeypatch):
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.text(), st.text(), st.sampled_from(sorted(FORMS)),
-    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=16, max_size=60),
-)  # fmt: skip
+    st.text(),
+    st.text(),
+    st.sampled_from(sorted(FORMS)),
+    st.text(
+        st.characters(min_codepoint=33, max_codepoint=126), min_size=16, max_size=60
+    ),
+)
 def test_what_stands_beside_a_key_is_kept(before, after, form, key):
     told = FORMS[form](key)
     kept = redact(before + "." + told + "." + after, key)

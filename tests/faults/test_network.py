@@ -62,12 +62,12 @@ def test_prompt_and_key_never_follow_a_redirect(
 def test_a_list_of_models_is_not_looked_for_elsewhere(status, plan, asking, stranger):
     other, seen = stranger
     with (
-        endpoint(lambda p, h: (200, GOOD, {}),
-                 listing=lambda: (status, b"", {"Location": (
-                     f"{other}/models"
-                 )})) as (url, received),
+        endpoint(
+            lambda p, h: (200, GOOD, {}),
+            listing=lambda: (status, b"", {"Location": f"{other}/models"}),
+        ) as (url, received),
         pytest.raises(JudgeError, match=re.escape(f"{other}/models")),
-    ):  # fmt: skip
+    ):
         asking(url, plan.head(4))
     assert (seen, received) == ([], [])
 
@@ -103,7 +103,10 @@ def test_a_small_answer_that_swells_costs_little_memory(plan, asking):
     assert peak < 200e6
 
 
-STREAM = b'data: {"choices": [{"delta": {"content": "Fine. [RESULT] 2"}}]}\n\ndata: [DONE]\n\n'
+STREAM = (
+    b'data: {"choices": [{"delta": {"content": "Fine. [RESULT] 2"}}]}\n\ndata: '
+    b"[DONE]\n\n"
+)
 PARTS = [
     {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. [RESULT] 1"}]},
     {"type": "text", "text": "Fine. "},
@@ -130,9 +133,13 @@ def test_an_answer_in_another_form_is_read_and_paid_once(name, plan, stored, ask
 
 @pytest.mark.parametrize(
     "body",
-    [b"Thank you [RESULT] 2", STREAM, b"[" * 100_000,
-     json.dumps(GOOD | {"choices": "Thank you"}).encode()],
-)  # fmt: skip
+    [
+        b"Thank you [RESULT] 2",
+        STREAM,
+        b"[" * 100_000,
+        json.dumps(GOOD | {"choices": "Thank you"}).encode(),
+    ],
+)
 def test_what_cannot_be_read_is_kept_as_it_came(body, plan, stored, asking):
     with endpoint(lambda p, h: (200, body, {})) as (url, _):
         judgments = asking(url, plan.head(1))
@@ -146,20 +153,23 @@ SECRET = "PW0123456789"
 
 @pytest.mark.parametrize(
     "address",
-    [f"user:{SECRET}@host", f"https:/user:{SECRET}@host/v1", (
-        f"https:///user:{SECRET}@host/v1"
-    ),
-     f"https://host/v1;key={SECRET}", f"https://host/v1#{SECRET}", (
-         f"https://host/v1?key={SECRET}"
-     ),
-     f"https://user:{SECRET}@host/v1", f"https://{SECRET}@host/v1", (
-         f"https://host:{SECRET}/v1"
-     ),
-     f"ftp://u:{SECRET}@host/v1", f"https://host\\@{SECRET}/v1", (
-         f"https://[{SECRET}/v1"
-     ),
-     "localhost:8899/v1", "http://api.openai.com/v1"],
-)  # fmt: skip
+    [
+        f"user:{SECRET}@host",
+        f"https:/user:{SECRET}@host/v1",
+        f"https:///user:{SECRET}@host/v1",
+        f"https://host/v1;key={SECRET}",
+        f"https://host/v1#{SECRET}",
+        f"https://host/v1?key={SECRET}",
+        f"https://user:{SECRET}@host/v1",
+        f"https://{SECRET}@host/v1",
+        f"https://host:{SECRET}/v1",
+        f"ftp://u:{SECRET}@host/v1",
+        f"https://host\\@{SECRET}/v1",
+        f"https://[{SECRET}/v1",
+        "localhost:8899/v1",
+        "http://api.openai.com/v1",
+    ],
+)
 def test_an_address_with_more_than_an_address_in_it_is_refused_without_repeating_it(
     address,
 ):
@@ -207,13 +217,16 @@ def refusing(message):
     ("answers", "said"),
     [
         ([refusing("no such field")], ["m: 8 of 8 in", "8 failed: 400 no such field"]),
-        ([refusing("too long")] * 3 + [refusing("odd")], [(
-            "8 failed, 6 of them: 400 too long"
-        )]),
-        ([(200, completion("Bewertung: 3 von 4"), {})],
-         ["no score in any of 8 answers", "'Bewertung: 3 von 4'"]),
+        (
+            [refusing("too long")] * 3 + [refusing("odd")],
+            ["8 failed, 6 of them: 400 too long"],
+        ),
+        (
+            [(200, completion("Bewertung: 3 von 4"), {})],
+            ["no score in any of 8 answers", "'Bewertung: 3 von 4'"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_run_without_a_score_says_why_and_gets_no_page(
     answers, said, plan, asking, capsys
 ):
@@ -251,8 +264,9 @@ def test_an_answer_that_was_paid_and_cannot_be_read_is_counted(plan, asking):
     bad = GOOD | {"usage": {}, "choices": "what"}
     with endpoint(lambda p, h: (200, bad, {})) as (url, received):
         with pytest.raises(RunInterrupted, match="max_cost"):
-            asking(url, plan, concurrency=1,
-                   limits={"max_cost": 5, "price": (0, 0, 1000)})  # fmt: skip
+            asking(
+                url, plan, concurrency=1, limits={"max_cost": 5, "price": (0, 0, 1000)}
+            )
         assert len(received) == 4  # 1,024 tokens at most: 1.02 dollars each
 
 

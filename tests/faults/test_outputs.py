@@ -264,22 +264,31 @@ def piped(folder, reader, *arguments, environment=None):
     line = f'"$0" -m "$@" | {reader}; echo "${{PIPESTATUS[0]}}" >&2'
     return subprocess.run(
         ["bash", "-c", line, sys.executable, *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=300,
-        env=os.environ | {(
-            "PYTHONPATH"
-        ): str(Path(rb.__file__).parents[1])} | (environment or {}),
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ
+        | {"PYTHONPATH": str(Path(rb.__file__).parents[1])}
+        | (environment or {}),
+    )
 
 
 @pytest.mark.parametrize("json_too", [[], ["--json"]])
 @pytest.mark.parametrize("reader", ["true", "head -c 1"])
 def test_a_reader_that_leaves_loses_no_result(reader, json_too, here):
     done = piped(
-        here, f"{reader} >/dev/null", "rubricnb", "audit", "--judgments", (
-            "mine.json"
-        ), *SCALE,
-        "--output", "out.html", *json_too,
-    )  # fmt: skip
+        here,
+        f"{reader} >/dev/null",
+        "rubricnb",
+        "audit",
+        "--judgments",
+        "mine.json",
+        *SCALE,
+        "--output",
+        "out.html",
+        *json_too,
+    )
     assert done.stderr.splitlines()[-1] == "0", done.stderr
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
@@ -293,10 +302,20 @@ def test_a_run_whose_reader_leaves_goes_on_to_its_page(here):
     """
     with endpoint(lambda p, h: (200, completion("[RESULT] 2"), {})) as (url, received):
         done = piped(
-            here, "true", "rubricnb", "audit", "--judge", f"openai:m@{url}",
-            "--readout", "feedback", "--n-items", "15", "--output", "out.html",
+            here,
+            "true",
+            "rubricnb",
+            "audit",
+            "--judge",
+            f"openai:m@{url}",
+            "--readout",
+            "feedback",
+            "--n-items",
+            "15",
+            "--output",
+            "out.html",
             environment={"RUBRICNB_STORE": str(here / "s.sqlite")},
-        )  # fmt: skip
+        )
     assert done.stderr.splitlines()[-1] == "3", done.stderr  # always the same score
     assert Path("out.html").exists()
     assert len(received) > 50
@@ -424,11 +443,12 @@ DOORS = {
     "compile": "compile {} --judge simulated:grader",
 }
 ENDINGS = {
-    "judgments": ("json", "jsonl", "csv", "parquet", "eval"), "path": ("csv", "jsonl", (
-        "parquet"
-    )),
-    "rubric": ("yml", "csv"), "template": ("txt",), "compile": ("yml",),
-}  # fmt: skip
+    "judgments": ("json", "jsonl", "csv", "parquet", "eval"),
+    "path": ("csv", "jsonl", "parquet"),
+    "rubric": ("yml", "csv"),
+    "template": ("txt",),
+    "compile": ("yml",),
+}
 
 
 @pytest.mark.parametrize(

@@ -172,15 +172,22 @@ def test_two_containers_with_one_host_name_and_one_number_pay_for_nothing_twice(
     with endpoint(answer) as (url, received):
         runs = [
             subprocess.Popen(
-                [*apart, sys.executable, "-c", program, url, tmp_path / (
-                    "s.sqlite"
-                ), name, (
-                    "40"
-                )],
-                stdout=subprocess.PIPE, text=True, env=environment,
+                [
+                    *apart,
+                    sys.executable,
+                    "-c",
+                    program,
+                    url,
+                    tmp_path / "s.sqlite",
+                    name,
+                    "40",
+                ],
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environment,
             )
             for name in ("one", "two")
-        ]  # fmt: skip
+        ]
         names = [run.communicate(timeout=300)[0].splitlines()[-1] for run in runs]
     assert names[0] == names[1]
     one, two = (

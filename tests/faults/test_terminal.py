@@ -25,8 +25,8 @@ from rubricnb.engines.openai import JudgeError
 # The clipboard, the title, the screen; a C1 introducer;
 # a name that reads backwards; a second line.
 HOSTILE = (
-    "\x1b]52;c;cm0gLXJm\x07\x1b]0;owned\x07\x1b[2J\x9b31m\x85\u202egpj.exe\u2066\rerror: "
-    "sent\n"
+    "\x1b]52;c;cm0gLXJm\x07\x1b]0;owned\x07\x1b[2J\x9b31m\x85\u202egpj.exe"
+    "\u2066\rerror: sent\n"
 )
 ACTS = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028]"
@@ -43,26 +43,26 @@ ANSWERS = {
     "a code": error(400, code=HOSTILE, param=HOSTILE, more={HOSTILE: HOSTILE}),
     "a page": (200, f"<html>{HOSTILE}</html>".encode(), {"Content-Type": "text/html"}),
     "an error page": (500, HOSTILE.encode(), {}),
-    "a redirect": (302, b"", {"Location": (
-        "http://x/\x1b]0;owned\x07\x9b2J"
-    ).encode().decode(
-        "latin-1"
-    )}),
+    "a redirect": (
+        302,
+        b"",
+        {"Location": "http://x/\x1b]0;owned\x07\x9b2J".encode().decode("latin-1")},
+    ),
     "another model": (200, completion("[RESULT] 2") | {"model": f"{HOSTILE}x"}, {}),
     "no text": (200, completion({HOSTILE: HOSTILE}), {}),
     "a broken answer": (200, completion("x", finish="error"), {}),
     "an unparsed answer": (200, completion(HOSTILE), {}),
-}  # fmt: skip
+}
 ANSWERS["a broken answer"][1]["choices"][0]["error"] = {"message": HOSTILE}
 
 
 def command(url, folder):
+    words = "--readout feedback --n-items 15 -o retries=0 -o concurrency=4 --output"
     return [
-        "audit", "--judge", f"openai:m@{url}", "--readout", "feedback", "--n-items", (
-            "15"
-        ),
-        "-o", "retries=0", "-o", "concurrency=4", "--output", str(folder / "a.html"),
-    ]  # fmt: skip
+        *("audit", "--judge", f"openai:m@{url}"),
+        *words.split(),
+        str(folder / "a.html"),
+    ]
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -99,11 +99,14 @@ def test_a_terminal_with_a_progress_bar_gets_none_of_it_either(tmp_path):
         environment = {"RUBRICNB_STORE": str(tmp_path / "s.sqlite"), "TERM": "xterm"}
         run = subprocess.Popen(
             [sys.executable, "-m", "rubricnb", *command(url, tmp_path)],
-            stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, close_fds=True,
-            env=os.environ | environment | {(
-                "PYTHONPATH"
-            ): str(Path(rb.__file__).parents[1])},
-        )  # fmt: skip
+            stdout=theirs,
+            stderr=theirs,
+            stdin=subprocess.DEVNULL,
+            close_fds=True,
+            env=os.environ
+            | environment
+            | {"PYTHONPATH": str(Path(rb.__file__).parents[1])},
+        )
         os.close(theirs)
         told = b""
         with suppress(OSError):  # the end
@@ -124,10 +127,16 @@ def test_a_terminal_with_a_progress_bar_gets_none_of_it_either(tmp_path):
 def test_names_of_files_columns_and_judges_are_shown_as_text(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = HOSTILE.replace("\n", "")
-    rows = [{"item_id": f"{name}{i}", "judge": f"m{name}", "criterion": f"c{name}",
-             "score": i % 5 + 1, (
-                 "human"
-             ): (i * 7) % 5 + 1} for i in range(40)]  # fmt: skip
+    rows = [
+        {
+            "item_id": f"{name}{i}",
+            "judge": f"m{name}",
+            "criterion": f"c{name}",
+            "score": i % 5 + 1,
+            "human": (i * 7) % 5 + 1,
+        }
+        for i in range(40)
+    ]
     Path("mine.json").write_text(json.dumps(rows))
     hostile = Path(f"a{name}.json".replace("/", ""))
     hostile.write_text("[]")

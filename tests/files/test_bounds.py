@@ -109,8 +109,13 @@ def test_a_parquet_file_that_would_fill_the_memory_is_refused_from_its_head(
 
 
 def test_an_ordinary_parquet_file_is_read_as_before(tmp_path):
-    table = pd.DataFrame({"text": ["a", None, "ä"] * 50, "score": [1, 2, 3] * 50,
-                          "kind": pd.Categorical(["x", "y", "z"] * 50)})  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "text": ["a", None, "ä"] * 50,
+            "score": [1, 2, 3] * 50,
+            "kind": pd.Categorical(["x", "y", "z"] * 50),
+        }
+    )
     table.to_parquet(tmp_path / "a.parquet")
     read = read_rows(tmp_path / "a.parquet")
     assert read["text"].isna().sum() == 50

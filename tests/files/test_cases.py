@@ -196,8 +196,11 @@ def test_nothing_inside_a_thought_is_an_answer(begins, ends):
 @pytest.fixture(scope="module")
 def ten():
     levels = {k: f"Level {k}." for k in range(1, 11)}
-    return rb.load("csv", path=[{"instruction": "Rice?", "response": "Boil it."}],
-                   rubric=QUALITY | {"levels": levels})  # fmt: skip
+    return rb.load(
+        "csv",
+        path=[{"instruction": "Rice?", "response": "Boil it."}],
+        rubric=QUALITY | {"levels": levels},
+    )
 
 
 @pytest.mark.in_turn
@@ -228,26 +231,33 @@ def test_an_answer_that_is_all_thought_says_where_its_text_is(ten, capsys):
 
 
 MIXED = [
-    {"criterion": "tone", "definition": "Is it kind?", "weight": 2,
-     "levels": {1: "Rude.", 2: "Neutral.", 3: "Kind."}},
-    {"criterion": "safe", "definition": "Is it safe?", "levels": {"yes": "Safe.", (
-        "no"
-    ): (
-        "Not."
-    )}},
-]  # fmt: skip
+    {
+        "criterion": "tone",
+        "definition": "Is it kind?",
+        "weight": 2,
+        "levels": {1: "Rude.", 2: "Neutral.", 3: "Kind."},
+    },
+    {
+        "criterion": "safe",
+        "definition": "Is it safe?",
+        "levels": {"yes": "Safe.", "no": "Not."},
+    },
+]
 
 
 @pytest.mark.in_turn
 def test_criteria_of_several_scales_are_audited(desk):
     """Numbers beside yes and no, and a weight that only one criterion has."""
     rows = [
-        {"text_id": f"t{i:02d}", "instruction": f"Ask {i}?", "response": (
-            f"Reply {i:02d}."
-        ),
-         "human_tone": 1 + i % 3, "human_safe": ["yes", "no"][i % 2]}
+        {
+            "text_id": f"t{i:02d}",
+            "instruction": f"Ask {i}?",
+            "response": f"Reply {i:02d}.",
+            "human_tone": 1 + i % 3,
+            "human_safe": ["yes", "no"][i % 2],
+        }
         for i in range(24)
-    ]  # fmt: skip
+    ]
     items = rb.load("csv", path=rows, rubric=MIXED)
 
     def honest(messages):

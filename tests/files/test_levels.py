@@ -39,11 +39,13 @@ def load(folder, name, criteria=("tone", "form")):
     """Thirty texts rated by a scale of SCALES."""
     levels, scores = SCALES[name]
     rubrics = [
-        {"criterion": c, "definition": "Is it good?", "levels": {k: (
-            f"Text {k}."
-        ) for k in levels}}
+        {
+            "criterion": c,
+            "definition": "Is it good?",
+            "levels": {k: f"Text {k}." for k in levels},
+        }
         for c in criteria
-    ]  # fmt: skip
+    ]
     if name == "words":
         rubrics = [rubric | {"values": {"poor": 2, "good": 6}} for rubric in rubrics]
     text = re.sub("'(yes|no)'", r"\1", yaml.safe_dump(rubrics))  # as people write it
@@ -122,10 +124,10 @@ def test_a_judge_of_any_scale_is_measured_and_audited(tmp_path, name):
         ours, theirs = (
             statistic(j).select_dtypes("number") for j in (judgments, plain)
         )
-        pd.testing.assert_frame_equal(ours.drop(columns=MOVED, errors="ignore"),
-                                      theirs.drop(columns=MOVED, errors=(
-                                          "ignore"
-                                      )))  # fmt: skip
+        pd.testing.assert_frame_equal(
+            ours.drop(columns=MOVED, errors="ignore"),
+            theirs.drop(columns=MOVED, errors="ignore"),
+        )
     table = rb.score_position(judgments)
     assert sorted(table.score.unique()) == scores
     if scores in ([*range(n)], [*range(1, n + 1)]):
@@ -192,8 +194,9 @@ def test_a_csv_of_rubrics_gives_labels_scores_and_weights(tmp_path):
     )
     rubrics = read_rubrics(tmp_path / "r.csv")
     assert label_scores(rubrics) == {
-        "tone": {"rude": 1.0, "kind": 4.0}, "form": {"0.5": 0.5, "1": 1.0}
-    }  # fmt: skip
+        "tone": {"rude": 1.0, "kind": 4.0},
+        "form": {"0.5": 0.5, "1": 1.0},
+    }
     assert rubrics.groupby("rubric_id", observed=True).weight.first()["tone"] == 2
 
 

@@ -62,10 +62,10 @@ def test_logs_of_shares_need_no_scale_and_others_do():
     with pytest.raises(ValueError, match=r"judgments need scale=\(lowest, highest\)"):
         rb.judgments(LOGS / "inspect_replies.json")
     with pytest.raises(ValueError, match=r"scale of 'model_graded_qa' is missing"):
-        rb.judgments(LOGS / "inspect_replies.json", scale={"rubric": (0, 3)} | {(
-            "brief"
-        ): (0, 3)} | {
-            "helpful": (0, 3)})  # fmt: skip
+        rb.judgments(
+            LOGS / "inspect_replies.json",
+            scale={"rubric": (0, 3)} | {"brief": (0, 3)} | {"helpful": (0, 3)},
+        )
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,11 @@ def test_the_example_loads():
 def test_every_row_is_judged_by_every_criterion(two):
     items = two("instruction,response\na,x\nb,y\n")
     assert items.item_id.tolist() == [
-        "mails/1/tone", "mails/1/length", "mails/2/tone", "mails/2/length",
-    ]  # fmt: skip
+        "mails/1/tone",
+        "mails/1/length",
+        "mails/2/tone",
+        "mails/2/length",
+    ]
     assert items.rubric_id.tolist() == ["tone", "len"] * 2
     assert items.text_id.tolist() == ["mails/1", "mails/1", "mails/2", "mails/2"]
     assert items.index.tolist() == [0, 1, 2, 3]
@@ -75,8 +78,9 @@ def test_a_criterion_nobody_rated_has_no_ratings(two):
 def test_what_shares_a_prompt_shares_a_cluster_unless_all_do(two):
     shared = two("instruction,response\na,x\na,y\nb,z\n")
     assert shared.cluster_id.tolist() == [
-        *["mails/prompt-1"] * 4, *["mails/prompt-2"] * 2,
-    ]  # fmt: skip
+        *["mails/prompt-1"] * 4,
+        *["mails/prompt-2"] * 2,
+    ]
     essays = two("instruction,response\na,x\na,y\na,z\n")
     assert essays.cluster_id.tolist() == essays.text_id.tolist()
     given_ = two("instruction,response,cluster_id\na,x,c1\na,y,c1\nb,z,c1\n")
@@ -95,12 +99,22 @@ def test_ids_and_other_columns_are_kept(two):
     ]
 
 
-ODD = ["NA", "None", "null", "007", "1e5", "line one\r\nline two", "one\rtwo", (
-    "tab\there"
-),
-       'a "quoted", text', "😀 naïve ‮عربي‬ 日本語", "é", " space ", "=1+1", (
-           "\u2028x"
-       )]  # fmt: skip
+ODD = [
+    "NA",
+    "None",
+    "null",
+    "007",
+    "1e5",
+    "line one\r\nline two",
+    "one\rtwo",
+    "tab\there",
+    'a "quoted", text',
+    "😀 naïve ‮عربي‬ 日本語",
+    "é",
+    " space ",
+    "=1+1",
+    "\u2028x",
+]
 
 
 texts = st.text(
@@ -267,20 +281,31 @@ def test_references_by_the_labels_of_levels_go_to_the_score_of_each_criterion(ca
     each text has a row under both.
     """
     rubric = [
-        {"criterion": c, "definition": "?", "values": values,
-         "levels": {"bad": "Bad.", "good": "Good."}}
-        for c, values in (("tone", {"bad": 1, "good": 2}),
-                          ("depth", {"bad": 0, "good": 5}))
-    ]  # fmt: skip
+        {
+            "criterion": c,
+            "definition": "?",
+            "values": values,
+            "levels": {"bad": "Bad.", "good": "Good."},
+        }
+        for c, values in (
+            ("tone", {"bad": 1, "good": 2}),
+            ("depth", {"bad": 0, "good": 5}),
+        )
+    ]
     rows = [
-        {"instruction": f"{i}?", "response": f"Text {i}.", "reference_good": model,
-         "human_tone": "good", "human_depth": "bad"}
+        {
+            "instruction": f"{i}?",
+            "response": f"Text {i}.",
+            "reference_good": model,
+            "human_tone": "good",
+            "human_depth": "bad",
+        }
         for i, model in enumerate(["Best.", "", "Better."])
-    ]  # fmt: skip
+    ]
     items = load("csv", path=rows, rubric=rubric)
-    written = items.pivot(index="response", columns="criterion", values=[
-        "reference_2", "reference_5"
-    ])  # fmt: skip
+    written = items.pivot(
+        index="response", columns="criterion", values=["reference_2", "reference_5"]
+    )
     assert written["reference_2"]["tone"].tolist() == ["Best.", "", "Better."]
     assert written["reference_5"]["depth"].tolist() == ["Best.", "", "Better."]
     assert (written["reference_2"]["depth"] == "").all()

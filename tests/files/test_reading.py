@@ -132,9 +132,9 @@ def test_an_audit_of_a_log_says_what_was_read(tmp_path):
 ONLY_SIGN = {"graderError", "metadata"}
 
 
-@pytest.mark.parametrize("name", ["inspect_replies.json", "promptfoo.json", (
-    "deepeval_test_run.json"
-)])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["inspect_replies.json", "promptfoo.json", "deepeval_test_run.json"]
+)
 @pytest.mark.in_turn
 def test_a_mutated_export_never_changes_a_number_unasked(tmp_path, name):
     """One key renamed: the numbers that are left are those that were there."""

@@ -13,25 +13,33 @@ import rubricnb as rb
 ROOT, HERE = Path(__file__).parents[2], Path(__file__).parent
 LINE = re.compile(r"`(rb\.(?:load|judgments)\(.+?\))`")
 WANTED = {  # rows, and how many of them have a score
-    "log.csv": (4, 4), "wide.csv": (4, 4), "failed.csv": (2, 1), (
-        "log_rated.csv"
-    ): (2, 2),
-    "logs/replies.eval": (32, 31), "results.json": (16, 13), "test_run.json": (8, 5),
-    "langfuse_scores.csv": (6, 5), "mlflow.csv": (4, 4), "ragas.csv": (3, 2),
-    "gpt-4_single.jsonl": (5, 4), "output_items.json": (4, 4), (
-        "annotations.json"
-    ): (3, 2),
-    "judges.csv": (4, 4), "yes_no.csv": (2, 2), "said.csv": (2, 2), (
-        "langsmith.csv"
-    ): (2, 2),
-    "langfuse_observations.csv": (3, 3), (
-        "phoenix.csv"
-    ): (2, 2), "samples_qa.jsonl": (2, 2),
-    "reversed.jsonl": (4, 3), "jev.jsonl": (3, 3),
-    "mails.csv": 2, "rated.csv": 2, "augmented_biggen.json": 1, (
-        "augmented_flask.json"
-    ): 1,
-}  # fmt: skip
+    "log.csv": (4, 4),
+    "wide.csv": (4, 4),
+    "failed.csv": (2, 1),
+    "log_rated.csv": (2, 2),
+    "logs/replies.eval": (32, 31),
+    "results.json": (16, 13),
+    "test_run.json": (8, 5),
+    "langfuse_scores.csv": (6, 5),
+    "mlflow.csv": (4, 4),
+    "ragas.csv": (3, 2),
+    "gpt-4_single.jsonl": (5, 4),
+    "output_items.json": (4, 4),
+    "annotations.json": (3, 2),
+    "judges.csv": (4, 4),
+    "yes_no.csv": (2, 2),
+    "said.csv": (2, 2),
+    "langsmith.csv": (2, 2),
+    "langfuse_observations.csv": (3, 3),
+    "phoenix.csv": (2, 2),
+    "samples_qa.jsonl": (2, 2),
+    "reversed.jsonl": (4, 3),
+    "jev.jsonl": (3, 3),
+    "mails.csv": 2,
+    "rated.csv": 2,
+    "augmented_biggen.json": 1,
+    "augmented_flask.json": 1,
+}
 FILES = {
     "log.csv": "id,value\na,1\na,2\nb,4\nb,5\n",
     "wide.csv": "item_id,tone,accuracy\na,1,2\nb,4,5\n",
@@ -44,7 +52,8 @@ FILES = {
     "s1,tone,1,EVAL,t1,o1\ns2,tone,0.5,EVAL,t1,o2\ns3,tone,0,EVAL,t2,o3\n",
     "phoenix.csv": "context.span_id,context.trace_id,name,label,score,explanation\n"
     "s1,t1,relevance,good,1,It fits.\ns1,t1,tone,bad,0,It shouts.\n",
-    "samples_qa.jsonl": '{"doc_id": 0, "filter": "strict", "exact_match": 1.0, "doc": {}}\n'
+    "samples_qa.jsonl": '{"doc_id": 0, "filter": "strict", "exact_match": 1.0, '
+    '"doc": {}}\n'
     '{"doc_id": 0, "filter": "flexible", "exact_match": 0.0, "doc": {}}\n',
     "langsmith.csv": "example_id,inputs.q,feedback.correctness\na,So?,1\nb,Why?,0.5\n",
     "mails.csv": "question,answer,rating\nHow?,So.,3\nWhy?,Because.,4\n",

@@ -91,7 +91,8 @@ def test_ratings_may_be_labels_shares_and_a_column_a_rater(own, capsys):
 def test_half_an_emoji_is_named_by_file_row_and_column(tmp_path):
     file = tmp_path / "a.jsonl"
     file.write_text(
-        '{"item_id": "\\ud83d\\ude00", "score": 1}\n{"item_id": "\\ud83d", "score": 1}\n'
+        '{"item_id": "\\ud83d\\ude00", "score": 1}\n{"item_id": "\\ud83d", "score": '
+        "1}\n"
     )
     with pytest.raises(
         ValueError, match=r"a\.jsonl: row 2, column 'item_id': .* half a character"
@@ -151,7 +152,9 @@ DAMAGED = {
     "d.json": b'{"results": {"results": [3]}}',
     "e.json": b'{"testCases": [3]}',
     "f.json": b'{"testCases": [{"name": "a", "metricsData": {"a": 1}}]}',
-    "i.json": b'{"results": {"results": [{"gradingResult": {"componentResults": [3]}}]}}',
+    "i.json": (
+        b'{"results": {"results": [{"gradingResult": {"componentResults": [3]}}]}}'
+    ),
     "a.eval": b"PK\x05\x06" + b"\x00" * 18,
     "b.eval": b"x",
 }

@@ -125,8 +125,9 @@ def inspect_one_name_twice(folder, capsys):
     samples = [{"id": text, "epoch": 1, "scores": graded} for text in "abc"]
     mine = rb.judgments(inspect_log(folder, scorers, samples, results), scale=(0, 1))
     assert set(zip(mine.judge, mine.score, strict=True)) == {
-        ("mock/one", 1), ("mock/two", 0)
-    }  # fmt: skip
+        ("mock/one", 1),
+        ("mock/two", 0),
+    }
 
 
 def inspect_letters(folder, capsys):
@@ -233,8 +234,9 @@ def pydantic_evals_names(folder, capsys):
     ]
     mine = jsonl(folder, rows, scale=(1, 5), columns={"source": "judge"})
     assert mine.groupby("judge", observed=True).score.unique().map(list).to_dict() == {
-        "mild": [5], "strict": [1]
-    }  # fmt: skip
+        "mild": [5],
+        "strict": [1],
+    }
 
 
 def langfuse_average(folder, capsys):
@@ -302,14 +304,30 @@ def polars_grades(folder, capsys):
 READS = {
     test.__name__.replace("_", "-"): test
     for test in (
-        promptfoo_no_verdict, promptfoo_csv_failures, inspect_epochs,
-        inspect_one_name_twice, inspect_letters, mlflow_mean, phoenix_first_error,
-        ragas_range, lm_eval_texts, autorubric_cannot_assess, harness_lowest_score,
-        decision_uniform, decision_name_echoed, trulens_smallest, pydantic_evals_names,
-        langfuse_average, langfuse_failed_task, evidently_categories,
-        label_studio_skips, duckdb_orders, duckdb_words, polars_grades,
+        promptfoo_no_verdict,
+        promptfoo_csv_failures,
+        inspect_epochs,
+        inspect_one_name_twice,
+        inspect_letters,
+        mlflow_mean,
+        phoenix_first_error,
+        ragas_range,
+        lm_eval_texts,
+        autorubric_cannot_assess,
+        harness_lowest_score,
+        decision_uniform,
+        decision_name_echoed,
+        trulens_smallest,
+        pydantic_evals_names,
+        langfuse_average,
+        langfuse_failed_task,
+        evidently_categories,
+        label_studio_skips,
+        duckdb_orders,
+        duckdb_words,
+        polars_grades,
     )
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("line", READS)

@@ -25,22 +25,35 @@ def own_file(tmp_path):
     levels = {f"score{k}_description": f"Level {k}." for k in range(1, 6)}
     rubric = {"criteria": "Is it right?"} | levels
     file = tmp_path / "human_eval.parquet"
-    pd.DataFrame([
-        {"capability": "planning", "task": "travel", "instance_idx": i, "input": (
-            f"Plan {i}."
-        ),
-         "reference_answer": f"The plan {i}.", "score_rubric": rubric, (
-             "model_name"
-         ): model,
-         "response": f"{model} plans {i}.", "human_score": score}
-        for i in range(4) for model, score in (("a", 1 + i), ("b", 5))
-    ]).to_parquet(file)  # fmt: skip
+    pd.DataFrame(
+        [
+            {
+                "capability": "planning",
+                "task": "travel",
+                "instance_idx": i,
+                "input": f"Plan {i}.",
+                "reference_answer": f"The plan {i}.",
+                "score_rubric": rubric,
+                "model_name": model,
+                "response": f"{model} plans {i}.",
+                "human_score": score,
+            }
+            for i in range(4)
+            for model, score in (("a", 1 + i), ("b", 5))
+        ]
+    ).to_parquet(file)
     essays = tmp_path / "essays.csv"
-    pd.DataFrame([
-        {"essay_id": f"A{i}", "score": 1 + i % 6, "assignment": "Are cars good?",
-         "full_text": f"Cars, I say, must go. It says so. I have {i} reasons."}
-        for i in range(30)
-    ]).to_csv(essays, index=False)  # fmt: skip
+    pd.DataFrame(
+        [
+            {
+                "essay_id": f"A{i}",
+                "score": 1 + i % 6,
+                "assignment": "Are cars good?",
+                "full_text": f"Cars, I say, must go. It says so. I have {i} reasons.",
+            }
+            for i in range(30)
+        ]
+    ).to_csv(essays, index=False)
     return {"biggen": file, "asap-2.0": essays}
 
 

@@ -25,8 +25,11 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 def defined(chapter, *names, **values):
     """The functions as a chapter shows them."""
     text = (NOTEBOOKS / f"{chapter}.md").read_text("utf-8")
-    blocks = [b for cell in re.findall(r"```{code-cell}.*?\n(.*?)```", text, re.S)
-              for b in cell.split("\n\n\n")]  # fmt: skip
+    blocks = [
+        b
+        for cell in re.findall(r"```{code-cell}.*?\n(.*?)```", text, re.S)
+        for b in cell.split("\n\n\n")
+    ]
     space = {"np": np, "pd": pd, "rb": rb, "stats": stats, **values}
     for name in names:
         (block,) = (b for b in blocks if b.lstrip().startswith(f"def {name}("))
@@ -39,13 +42,20 @@ CRITERIA = ("depth", "plot", "style", "wit")
 
 def criteria_items(n_texts, criteria=CRITERIA, texts_per_cluster=1):
     rows = [
-        {"item_id": f"t{t}/{c}", "text_id": f"t{t}", "cluster_id": (
-            f"g{t // texts_per_cluster}"
-        ),
-         "dataset": "planted", "instruction": "i", "response": "r", "criterion": c,
-         "rubric_id": c, "human": 1.0 + (t + 2 * k) % 5}
-        for t in range(n_texts) for k, c in enumerate(criteria)
-    ]  # fmt: skip
+        {
+            "item_id": f"t{t}/{c}",
+            "text_id": f"t{t}",
+            "cluster_id": f"g{t // texts_per_cluster}",
+            "dataset": "planted",
+            "instruction": "i",
+            "response": "r",
+            "criterion": c,
+            "rubric_id": c,
+            "human": 1.0 + (t + 2 * k) % 5,
+        }
+        for t in range(n_texts)
+        for k, c in enumerate(criteria)
+    ]
     items = rb.core.frames.Items(pd.DataFrame(rows))
     levels = pd.DataFrame({"score": range(1, 6), "variant": "standard"})
     rubrics = pd.DataFrame({"rubric_id": criteria, "criterion": criteria})
@@ -232,12 +242,15 @@ def test_the_calibration_is_close_to_the_best_map_there_is(best_monotone):
 
 def test_acceptance_counts_attempts_and_answers():
     (acceptance,) = defined("14_reference_answers", "acceptance")
-    attempts = pd.DataFrame({
-        "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "target": 2, (
-            "round"
-        ): [1, 2] * 3,
-        "accepted": [False, True, False, False, True, True],
-    })  # fmt: skip
+    attempts = pd.DataFrame(
+        {
+            "item_id": list("aabbcc"),
+            "cluster_id": list("aabbcc"),
+            "target": 2,
+            "round": [1, 2] * 3,
+            "accepted": [False, True, False, False, True, True],
+        }
+    )
     found = acceptance(attempts)
     assert found["attempts"] == 6
     assert found["accepted, %"] == pytest.approx(50)

@@ -20,8 +20,13 @@ def patterns(stem):
     a placeholder standing for one part of the path.
     """
     tree = ast.parse("\n".join(code_of(stem)))
-    inner = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
-             for part in ast.walk(node) if part is not node}  # fmt: skip
+    inner = {
+        part
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+        if part is not node
+    }
     begun = {}  # names of how an id begins: cell = f"v2/table-2/{who}"
 
     def spelled(node):

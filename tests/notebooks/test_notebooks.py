@@ -91,10 +91,14 @@ def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known():
     items = rb.load("minibench", n_items=5)
     requests = rb.plan(items, rb.balanced(5), readout="feedback")
     shown = {}
-    own = {"rb": rb, "show": shown.__setitem__, "items": items, "n": 5, (
-        "requests"
-    ): requests,
-           "asked_judge": "openai:m@https://example.org/v1"}  # fmt: skip
+    own = {
+        "rb": rb,
+        "show": shown.__setitem__,
+        "items": items,
+        "n": 5,
+        "requests": requests,
+        "asked_judge": "openai:m@https://example.org/v1",
+    }
     scope = vars(rb.pages) | own
     cells = [source for source in code_of("04_judges_and_prompts") if "cost" in source]
     start = next(k for k, source in enumerate(cells) if source.startswith("cost = "))

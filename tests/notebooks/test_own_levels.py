@@ -11,15 +11,18 @@ pytestmark = pytest.mark.slow
 
 ROOT = book.find_root()
 ANY_NUMBER = (
-    "04_judges_and_prompts", "05_position_bias", "07_when_permutation_helps",
+    "04_judges_and_prompts",
+    "05_position_bias",
+    "07_when_permutation_helps",
     "08_how_many_orderings",
-)  # fmt: skip
+)
 FOUR = (
-    "09_rubric_scales", "10_criterion_order", "11_rank_reversal", (
-        "12_temperature_and_effort"
-    ),
+    "09_rubric_scales",
+    "10_criterion_order",
+    "11_rank_reversal",
+    "12_temperature_and_effort",
     "A_bias_cost",
-)  # fmt: skip
+)
 CASES = [*product(ANY_NUMBER, (2, 4, 10)), *product(FOUR, (4,)), ("A_bias_cost", 10)]
 SMALL = {
     "05_position_bias": {"n_copies": 3},

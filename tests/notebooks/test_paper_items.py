@@ -27,8 +27,12 @@ FIELDS = ["paper", "item", "chapter", "label", "command", "published"]
 REQUIRED = pd.read_csv(
     ROOT / "tests/notebooks/required_items.csv", dtype="str", keep_default_na=False
 )
-TEXTS = {"position bias v1": "v1", "position bias v2": "v2", "scoring bias": "scoring",
-         "RULERS": "rulers"}  # fmt: skip
+TEXTS = {
+    "position bias v1": "v1",
+    "position bias v2": "v2",
+    "scoring bias": "scoring",
+    "RULERS": "rulers",
+}
 
 
 def page_of(chapter):

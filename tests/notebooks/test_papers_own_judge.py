@@ -49,10 +49,18 @@ def own(tmp_path):
                     )
         (tmp_path / "rubric.yml").write_text(rubric)
         bundle = tmp_path / "bundle.json"
-        arguments = ["compile", tmp_path / "rubric.yml", "--judge", "simulated:grader",
-                     "--output", bundle, "--n-items", 6, "--traits", (
-                         "tone,content"
-                     )]  # fmt: skip
+        arguments = [
+            "compile",
+            tmp_path / "rubric.yml",
+            "--judge",
+            "simulated:grader",
+            "--output",
+            bundle,
+            "--n-items",
+            6,
+            "--traits",
+            "tone,content",
+        ]
         done = CliRunner().invoke(app, list(map(str, arguments)))
         assert done.exit_code == 0, done.output
         files = {"path": file, "rubric": tmp_path / "rubric.yml", "bundle": bundle}
@@ -70,10 +78,12 @@ def text_of(done, name):
 
 def test_a_compiled_bundle_has_all_variants_on_a_scale_from_0(own):
     values = own(LEVELS + REWORDED) | GRADER
-    done = book.execute("18_rubric_sensitivity", values | {"n_items": 0, (
-        "n_ordered"
-    ): 0},
-                        root=ROOT, cell_seconds=300)  # fmt: skip
+    done = book.execute(
+        "18_rubric_sensitivity",
+        values | {"n_items": 0, "n_ordered": 0},
+        root=ROOT,
+        cell_seconds=300,
+    )
     kappas = text_of(done, "tab-qwk")
     for variant in ("standard", "criteria reversed", "levels reversed", "paraphrased"):
         assert variant in kappas
@@ -97,10 +107,13 @@ def test_what_chapter_18_lacks_is_one_line(own):
 
 
 def test_a_judge_of_the_paper_stands_beside_itself(own_file):
-    values = {"dataset": "asap-2.0", "path": str(own_file["asap-2.0"]), "paper_judge": (
-        "GPT-4o"
-    ),
-              "methods": "rulers dhs mts autoscore", "n_draws": 3}  # fmt: skip
+    values = {
+        "dataset": "asap-2.0",
+        "path": str(own_file["asap-2.0"]),
+        "paper_judge": "GPT-4o",
+        "methods": "rulers dhs mts autoscore",
+        "n_draws": 3,
+    }
     done = book.execute("17_calibration", values, root=ROOT, cell_seconds=300)
     table = text_of(done, "tab-table-3")
     # our row with its intervals, MTS of GPT-4o, and only below it that of GPT-4o-mini
@@ -130,17 +143,26 @@ def test_references_that_no_item_has_all_of_are_not_the_judges_fault(tmp_path):
 
     items = rb.load("minibench", n_items=30)
     attempts = [
-        {"item_id": item, "target": 1 + k % 4, "accepted": True, "text": f"Answer {k}.",
-         "round": 1}
+        {
+            "item_id": item,
+            "target": 1 + k % 4,
+            "accepted": True,
+            "text": f"Answer {k}.",
+            "round": 1,
+        }
         for k, item in enumerate(items.item_id)
-    ]  # fmt: skip
+    ]
     file = Path(tmp_path, "references.csv")
     with file.open("w", newline="") as out:
         rows = csv.DictWriter(out, attempts[0])
         rows.writeheader()
         rows.writerows(attempts)
-    values = {"judge": "simulated:unbiased", "n_items": 30, "criterion": "helpfulness",
-              "references": str(file)}  # fmt: skip
+    values = {
+        "judge": "simulated:unbiased",
+        "n_items": 30,
+        "criterion": "helpfulness",
+        "references": str(file),
+    }
     with pytest.raises(
         book.BookError, match="no item has an accepted reference of every score"
     ):

@@ -29,11 +29,18 @@ DECLARED = {
 JUDGED = [stem for stem, names in DECLARED.items() if {"judge", "path"} <= names]
 RULERS = [stem for stem in JUDGED if "bundle" in DECLARED[stem]]
 SMALL = {
-    "n_copies": 3, "splits": 5, "studies": 2, "draws": 2, "n_draws": 3, "n_units": 12,
-    "n_items": 30, "n_again": 6, "n_reasked": 6, "n_ordered": 6, "live_judge": (
-        "simulated:grader"
-    ),
-}  # fmt: skip
+    "n_copies": 3,
+    "splits": 5,
+    "studies": 2,
+    "draws": 2,
+    "n_draws": 3,
+    "n_units": 12,
+    "n_items": 30,
+    "n_again": 6,
+    "n_reasked": 6,
+    "n_ordered": 6,
+    "live_judge": "simulated:grader",
+}
 # readout: levels of the reader's scale, from 0
 SCALES = {"feedback": 5, "logprobs": 10}
 BLOCK = re.compile(r"^:{3,}\{div\} (?:answer|story)\n(.*?)^:{3,}$", re.M | re.S)

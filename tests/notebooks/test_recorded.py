@@ -17,16 +17,19 @@ SMALL = {"n_draws": 3}
 RECORDED = {
     "15_locking_rubrics": (
         {"n_items": 30, "n_again": 15, "methods_again": "rulers dhs"},
-        r"rubrics that all texts together are judged by [^|]*\| = 1 \| 1 \| the count holds",
+        r"rubrics that all texts together are judged by [^|]*\| = 1 \| 1 \| the count "
+        r"holds",
     ),
     "16_evidence": (
         {"n_units": 30, "live_judge": "simulated:grader"},
-        r"share of quotes that are verified [^|]*\| = 1 ± 0.02 \| 0\.\d+ \[[^]]*\] \| does not\b",
+        r"share of quotes that are verified [^|]*\| = 1 ± 0.02 \| 0\.\d+ \[[^]]*\] \| "
+        r"does not\b",
     ),
     "17_calibration": (
         {"methods": "rulers dhs mts autoscore"},
         # Of three draws some have one kappa for all clusters, so they have no interval.
-        r"smallest lead of RULERS [^|]*same map [^|]*\| ≥ 0 \| -?0\.\d+ \[[^]]*\] \| cannot say",
+        r"smallest lead of RULERS [^|]*same map [^|]*\| ≥ 0 \| -?0\.\d+ \[[^]]*\] \| "
+        r"cannot say",
     ),
     "18_rubric_sensitivity": (
         {"n_items": 30, "n_reasked": 15, "n_ordered": 15},

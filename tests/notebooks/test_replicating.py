@@ -23,11 +23,14 @@ def replication(own_file, warnings_of):
 
     def execute(stem, **more):
         with endpoint(judged) as (url, received):
-            values = {"dataset": "biggen", "path": str(own_file["biggen"]), (
-                "criterion"
-            ): "",
-                      "readout": "feedback", "judge": f"openai:m@{url}",
-                      "paper_judge": "GPT-4o"}  # fmt: skip
+            values = {
+                "dataset": "biggen",
+                "path": str(own_file["biggen"]),
+                "criterion": "",
+                "readout": "feedback",
+                "judge": f"openai:m@{url}",
+                "paper_judge": "GPT-4o",
+            }
             done = book.execute(stem, values | more, root=ROOT, cell_seconds=300)
         assert [said for said in warnings_of(done) if "Warning" in said] == []
         tables = {
@@ -44,13 +47,18 @@ def test_chapter_14_takes_references_that_were_written(replication, tmp_path):
     first = [f"biggen/planning/travel/{i}/a" for i in range(4)]
     attempts = pd.DataFrame(
         [
-            {"item_id": item, "target": k, "text": f"An answer of {k}.", (
-                "accepted"
-            ): True}
-            for item in first for k in (1, 2, 3, 4) if (item, k) != (first[3], 2)
+            {
+                "item_id": item,
+                "target": k,
+                "text": f"An answer of {k}.",
+                "accepted": True,
+            }
+            for item in first
+            for k in (1, 2, 3, 4)
+            if (item, k) != (first[3], 2)
         ]
         + [{"item_id": first[3], "target": 2, "text": "No.", "accepted": False}]
-    )  # fmt: skip
+    )
     attempts.to_csv(tmp_path / "references.csv", index=False)
     glued, prompts = replication(
         "14_reference_answers", references=str(tmp_path / "references.csv")

@@ -29,16 +29,25 @@ def scores(tmp_path, **columns):
     one that ties, one alone.
     """
     rows = [
-        {"item_id": f"{prompt}{name}", "group_id": prompt, "candidate": name, (
-            "human"
-        ): human,
-         "judge": "mine", "ordering": order, "score": score}
+        {
+            "item_id": f"{prompt}{name}",
+            "group_id": prompt,
+            "candidate": name,
+            "human": human,
+            "judge": "mine",
+            "ordering": order,
+            "score": score,
+        }
         for prompt, name, human, given in (
-            ("p", "a", 5, (4, 2)), ("p", "b", 3, (3, 4)), ("p", "c", 1, (1, 1)),
-            ("q", "a", 4, (3, 3)), ("q", "b", 2, (3, 3)), ("r", "a", 5, (5, 5)),
+            ("p", "a", 5, (4, 2)),
+            ("p", "b", 3, (3, 4)),
+            ("p", "c", 1, (1, 1)),
+            ("q", "a", 4, (3, 3)),
+            ("q", "b", 2, (3, 3)),
+            ("r", "a", 5, (5, 5)),
         )
         for order, score in zip(("1-2-3-4-5", "5-4-3-2-1"), given, strict=True)
-    ]  # fmt: skip
+    ]
     path = tmp_path / "mine.csv"
     pd.DataFrame(rows).assign(**columns).to_csv(path, index=False)
     return {"judgments": str(path)}

@@ -89,8 +89,10 @@ def test_without_a_model_every_group_is_accused_at_the_rate_of_alarms(
 ):
     people = chapter["people"]
     row = chapter["moments"].iloc[0]
-    for scores in (chapter["one_preference"](people, prefers_first),
-                   chapter["by_question"](people, row)):  # fmt: skip
+    for scores in (
+        chapter["one_preference"](people, prefers_first),
+        chapter["by_question"](people, row),
+    ):
         for respondents in (25, 1000):
             assert chapter["group_power"](0, respondents, scores) == pytest.approx(0.05)
 
@@ -116,12 +118,15 @@ def test_moments_by_question_are_those_of_drawn_people(chapter):
     """
     rng = np.random.default_rng(8)
     weight = np.array([0.3, -0.1, -0.2])
-    row = pd.Series({
-        "mean": 0.05, "square": 0.04, "outer": weight[0] - weight[2],
-        "outer_square": (weight[0] ** 2 + weight[2] ** 2) / 2, (
-            "middle_square"
-        ): weight[1] ** 2,
-    })  # fmt: skip
+    row = pd.Series(
+        {
+            "mean": 0.05,
+            "square": 0.04,
+            "outer": weight[0] - weight[2],
+            "outer_square": (weight[0] ** 2 + weight[2] ** 2) / 2,
+            "middle_square": weight[1] ** 2,
+        }
+    )
     people = chapter["people_groups"](2.5, 0.1)
     _, means, squares = chapter["by_question"](people, row)
     for share, mean, square in zip(people[1], means[:-1], squares[:-1], strict=True):
@@ -173,8 +178,9 @@ def test_words_beside_recorded_numbers_say_what_these_are(chapter):
     assert row.low < 0 < row.high  # "for GPT-3.5-turbo this is not shown"
     pairs = chapter["pairs"].nlargest(2, "r")[["weights", "model"]]
     assert set(map(tuple, pairs.to_numpy())) == {
-        ("Llama-2 7B", "Llama-2 13B"), ("GPT-3.5-turbo", "GPT-3.5-turbo-instruct"),
-    }  # fmt: skip
+        ("Llama-2 7B", "Llama-2 13B"),
+        ("GPT-3.5-turbo", "GPT-3.5-turbo-instruct"),
+    }
     assert (chapter["pairs"].r < 0).mean() > 0.25  # "often negative"
     assert chapter["first"] == "Llama-2 13B"
     assert (

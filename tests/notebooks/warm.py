@@ -17,24 +17,38 @@ from unittest.mock import patch
 # Not pyplot, which must find the kernel that it draws for,
 # but what makes its import slow.
 IMPORTED = (
-    "ipykernel.kernelapp", "ipykernel.inprocess", "ipykernel.zmqshell", (
-        "IPython.core.pylabtools"
-    ),
-    "matplotlib.figure", "matplotlib.image", "matplotlib.style", "matplotlib.widgets",
-    "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
-    "matplotlib.dates", "pandas", "pandas.io.formats.style", "pyarrow.parquet", (
-        "scipy.stats"
-    ),
-    "sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing",
-    "statsmodels.api", "statsmodels.stats.power", "statsmodels.stats.proportion",
-    "rubricnb.book.replication", "rubricnb.rulers", "rubricnb.book.summary", (
-        "rubricnb.statistics"
-    ),
-    "rubricnb.book.pages", "rubricnb.book.plots", "rubricnb.engines.embedded", (
-        "rubricnb.engines.fitting"
-    ),
-    "rubricnb.engines.openai", "rubricnb.core.run",
-)  # fmt: skip
+    "ipykernel.kernelapp",
+    "ipykernel.inprocess",
+    "ipykernel.zmqshell",
+    "IPython.core.pylabtools",
+    "matplotlib.figure",
+    "matplotlib.image",
+    "matplotlib.style",
+    "matplotlib.widgets",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.dates",
+    "pandas",
+    "pandas.io.formats.style",
+    "pyarrow.parquet",
+    "scipy.stats",
+    "sklearn.linear_model",
+    "sklearn.pipeline",
+    "sklearn.preprocessing",
+    "statsmodels.api",
+    "statsmodels.stats.power",
+    "statsmodels.stats.proportion",
+    "rubricnb.book.replication",
+    "rubricnb.rulers",
+    "rubricnb.book.summary",
+    "rubricnb.statistics",
+    "rubricnb.book.pages",
+    "rubricnb.book.plots",
+    "rubricnb.engines.embedded",
+    "rubricnb.engines.fitting",
+    "rubricnb.engines.openai",
+    "rubricnb.core.run",
+)
 # What libraries read while they are imported.
 AT_IMPORT = {
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",

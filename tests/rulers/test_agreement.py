@@ -29,19 +29,25 @@ def essays(n=600, seed=0, hedging=1.0, prefix="e", n_traits=4):
     label = np.clip(np.round(3.5 + 1.1 * quality + 0.3 * rng.standard_normal(n)), 1, 6)
     traits = 3 + hedging * (quality[:, None] + 0.6 * rng.standard_normal((n, n_traits)))
     traits = np.clip(np.round(traits), 1, 6)
-    scores = pd.DataFrame({
-        "item_id": [f"{prefix}{k}" for k in range(n)],
-        "cluster_id": [f"{prefix}{k}" for k in range(n)],
-        "text_id": [f"{prefix}{k}" for k in range(n)],
-        "judge": "simulated", "method": "rulers", "criterion": "holistic", "ordering": (
-            "6-1"
-        ),
-        "n_options": 6,
-        "score": traits.mean(axis=1), "score_ungated": traits.mean(axis=1),
-        **{f"trait_{k + 1}": traits[:, k] for k in range(n_traits)},
-        **{f"ungated_{k + 1}": traits[:, k] for k in range(n_traits)},
-        **{f"invalid_{k + 1}": rng.binomial(2, 0.1, n) / 2 for k in range(n_traits)},
-    })  # fmt: skip
+    scores = pd.DataFrame(
+        {
+            "item_id": [f"{prefix}{k}" for k in range(n)],
+            "cluster_id": [f"{prefix}{k}" for k in range(n)],
+            "text_id": [f"{prefix}{k}" for k in range(n)],
+            "judge": "simulated",
+            "method": "rulers",
+            "criterion": "holistic",
+            "ordering": "6-1",
+            "n_options": 6,
+            "score": traits.mean(axis=1),
+            "score_ungated": traits.mean(axis=1),
+            **{f"trait_{k + 1}": traits[:, k] for k in range(n_traits)},
+            **{f"ungated_{k + 1}": traits[:, k] for k in range(n_traits)},
+            **{
+                f"invalid_{k + 1}": rng.binomial(2, 0.1, n) / 2 for k in range(n_traits)
+            },
+        }
+    )
     return scores, pd.DataFrame({"item_id": scores.item_id, "human": label})
 
 
@@ -171,8 +177,10 @@ def test_a_calibration_is_carried_to_another_set_and_scale():
     assert shrunk.qwk[0] == pytest.approx(carried.qwk[0], abs=0.02)
     few = items.assign(human=items.human.where(items.human.isin([1, 6]), 6.0))
     unseen = label_agreement(scores, few, trained_on=(other, rated), n_draws=10)
-    middle = [t.middle_excess[0] + h.human.isin([3, 4]).mean()
-              for t, h in ((unseen, few), (carried, items))]  # fmt: skip
+    middle = [
+        t.middle_excess[0] + h.human.isin([3, 4]).mean()
+        for t, h in ((unseen, few), (carried, items))
+    ]
     # it does not look at the tested labels
     assert middle[0] == pytest.approx(middle[1])
 
@@ -275,11 +283,13 @@ def test_verification_rates_recover_what_was_planted():
 
 def test_the_interval_of_a_rate_is_over_clusters_and_not_over_texts():
     """Texts of a prompt that share their fate are one observation."""
-    evidence = pd.DataFrame({
-        "cluster_id": np.repeat([f"c{k}" for k in range(10)], 8),
-        "text_id": np.repeat([f"t{k}" for k in range(40)], 2),
-        "status": np.repeat(["verified", "not found"] * 5, 8),
-    })  # fmt: skip
+    evidence = pd.DataFrame(
+        {
+            "cluster_id": np.repeat([f"c{k}" for k in range(10)], 8),
+            "text_id": np.repeat([f"t{k}" for k in range(40)], 2),
+            "status": np.repeat(["verified", "not found"] * 5, 8),
+        }
+    )
     row = verification(evidence, by=[]).set_index("status").loc["verified"]
     # Wilson's, of nine: the variance of ten clusters that are all or nothing.
     t2 = stats.t.ppf(0.975, 9) ** 2
@@ -372,14 +382,15 @@ def test_conditions_never_mix_in_a_contrast_or_a_transfer():
 
 
 def planted(estimates, half, df=399):
-    return pd.DataFrame({
-        "difference": estimates, "low": np.subtract(estimates, half),
-        "high": np.add(estimates, half), (
-            "se"
-        ): np.divide(half, stats.t.ppf(0.975, df)), (
-            "df"
-        ): df,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "difference": estimates,
+            "low": np.subtract(estimates, half),
+            "high": np.add(estimates, half),
+            "se": np.divide(half, stats.t.ppf(0.975, df)),
+            "df": df,
+        }
+    )
 
 
 def test_what_is_said_of_all_needs_the_lower_end_of_all():
@@ -410,12 +421,14 @@ def test_one_of_many_estimates_below_zero_by_chance_refutes_nothing():
 
 def test_whole_texts_average_every_rater_over_the_criteria():
     scores, _ = essays(2, n_traits=2)
-    items = pd.DataFrame({
-        "text_id": ["e0", "e0", "e1", "e1"], "criterion": ["x", "y"] * 2, (
-            "human"
-        ): [2.0] * 4,
-        "human_ratings": [(1, 3), (2, 5), (4, 4), (4, 4, 4)],
-    })  # fmt: skip
+    items = pd.DataFrame(
+        {
+            "text_id": ["e0", "e0", "e1", "e1"],
+            "criterion": ["x", "y"] * 2,
+            "human": [2.0] * 4,
+            "human_ratings": [(1, 3), (2, 5), (4, 4), (4, 4, 4)],
+        }
+    )
     _, rated = whole_texts(scores, items)
     assert rated.human_ratings.tolist() == [(1.5, 4.0), ()]
 
@@ -430,10 +443,10 @@ def dress(tmp_path):
     rows = ["id\tprompt\tessay\tcontent\torganization\tlanguage"]
     for k, mean in enumerate(level):
         rated = np.clip(np.round(2 * (mean + rng.normal(0, 0.4, 3))) / 2, 1, 5)
-        rows.append((
+        rows.append(
             f"{k}\tIs it?\tIt is, since essay {k} says so. It goes on for a while.\t"
+            + "\t".join(map(str, rated))
         )
-                    + "\t".join(map(str, rated)))  # fmt: skip
     file = tmp_path / "dress.tsv"
     file.write_text("\n".join(rows) + "\n")
     items = rb.load("dress", path=file)

@@ -117,9 +117,16 @@ def bundles(items, judge, folder, **options):
     """Compile both wordings, lock them, and load the four variants from their files."""
     for file, variant in (("form", "standard"), ("form-paraphrased", "paraphrased")):
         compile_rubric(
-            items.rubrics, judge, name=file, dataset="asap-2.0", input_type="essays",
-            traits=TRAITS, anchors=ANCHORS, variant=variant, **options,
-        ).save(folder / f"{file}.json")  # fmt: skip
+            items.rubrics,
+            judge,
+            name=file,
+            dataset="asap-2.0",
+            input_type="essays",
+            traits=TRAITS,
+            anchors=ANCHORS,
+            variant=variant,
+            **options,
+        ).save(folder / f"{file}.json")
     standard = load_bundle(folder / "form.json")
     assert standard.variants == VARIANTS
     return {variant: standard.in_variant(variant) for variant in standard.variants}
@@ -198,8 +205,16 @@ def attempt(items, judge, folder, seed):
     None if its checklist says one thing twice.
     """
     with suppress(ValueError):
-        return bundles(items, judge, folder, n_items=4, min_evidence=1,
-                       temperature=1.0, seed=seed, store=":memory:")  # fmt: skip
+        return bundles(
+            items,
+            judge,
+            folder,
+            n_items=4,
+            min_evidence=1,
+            temperature=1.0,
+            seed=seed,
+            store=":memory:",
+        )
 
 
 @pytest.mark.slow

@@ -80,12 +80,14 @@ def test_a_paraphrase_is_looked_for_beside_the_bundle(bundle, file):
 @pytest.mark.parametrize(
     ("name", "rubric", "variants"),
     [
-        *((name, name, ("standard", "paraphrased"))
-          for name in ("minibench", "hanna", "summeval", "dress")),
+        *(
+            (name, name, ("standard", "paraphrased"))
+            for name in ("minibench", "hanna", "summeval", "dress")
+        ),
         ("asap-7", "asap", ("standard",)),
         ("asap-8", "asap", ("standard",)),
     ],
-)  # fmt: skip
+)
 def test_the_levels_are_those_of_the_rubric_the_best_first(name, rubric, variants):
     rubrics = bundled_rubrics(rubric)
     if rubric == "asap":

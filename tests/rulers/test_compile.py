@@ -153,11 +153,14 @@ def test_the_paraphrased_wording_compiles_to_the_bundles_third_variant(tmp_path)
     bundle = load_bundle(bundle.save(tmp_path / "mine.json"))
     assert "paraphrased" not in bundle.variants
     reworded = compile_rubric(
-        RUBRIC, judge, name="mine-paraphrased", dataset="mine", n_items=6, store=(
-            ":memory:"
-        ),
+        RUBRIC,
+        judge,
+        name="mine-paraphrased",
+        dataset="mine",
+        n_items=6,
+        store=":memory:",
         variant="paraphrased",
-    )  # fmt: skip
+    )
     reworded.save(tmp_path / "mine-paraphrased.json")
     assert "paraphrased" in bundle.variants
     third = bundle.in_variant("paraphrased")
@@ -225,12 +228,19 @@ def test_a_rubric_of_ones_own_becomes_a_locked_file_that_grades(tmp_path, monkey
     (tmp_path / "rubric.csv").write_text(CSV)
     output = tmp_path / "my_bundle.json"
     with endpoint(written) as (url, received):
-        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", (
-            "--output"
-        ), output,
-                       "--n-items", 6, "--min-evidence", 1, "--input-type", (
-                           "letters"
-                       ))  # fmt: skip
+        done = command(
+            tmp_path / "rubric.csv",
+            "--judge",
+            f"openai:m@{url}",
+            "--output",
+            output,
+            "--n-items",
+            6,
+            "--min-evidence",
+            1,
+            "--input-type",
+            "letters",
+        )
     assert done.exit_code == 0, done.output
     assert len(received) == 1
     assert "m is asked once, with the whole of rubric.csv" in done.output
@@ -265,10 +275,15 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
 
     (tmp_path / "rubric.csv").write_text(CSV)
     with endpoint(broken) as (url, _):
-        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", (
-            "--min-evidence"
-        ), 1,
-                       "--output", tmp_path / "b.json")  # fmt: skip
+        done = command(
+            tmp_path / "rubric.csv",
+            "--judge",
+            f"openai:m@{url}",
+            "--min-evidence",
+            1,
+            "--output",
+            tmp_path / "b.json",
+        )
     assert done.exit_code == 1
     assert "not a valid bundle for 'b'" in done.output
     assert "trait T2 (brief) has no checklist item" in done.output
@@ -316,12 +331,19 @@ def test_the_command_has_anchors_fixed_traits_and_both_wordings(tmp_path):
         "text,score,reason\nWe will see.,2,offers nothing\n"
     )
     output = tmp_path / "b.json"
-    done = command(OWN, "--judge", "simulated:grader", "--output", output, (
-        "--n-items"
-    ), 4,
-                   "--traits", "remedy, tone", "--anchors", tmp_path / (
-                       "anchors.csv"
-                   ))  # fmt: skip
+    done = command(
+        OWN,
+        "--judge",
+        "simulated:grader",
+        "--output",
+        output,
+        "--n-items",
+        4,
+        "--traits",
+        "remedy, tone",
+        "--anchors",
+        tmp_path / "anchors.csv",
+    )
     assert done.exit_code == 0, done.output
     assert "is asked twice" in done.output
     bundle = load_bundle(output)
@@ -338,8 +360,9 @@ def test_the_command_has_anchors_fixed_traits_and_both_wordings(tmp_path):
     assert "b.json exists already" in again.output
     output.unlink()
     for wording, refused in (("standard", False), ("paraphrased", True)):
-        done = command(OWN, "--judge", "simulated:grader", "--output", output,
-                       "--variant", wording)  # fmt: skip
+        done = command(
+            OWN, "--judge", "simulated:grader", "--output", output, "--variant", wording
+        )
         assert ("b-paraphrased.json exists already" in done.output) == refused
 
 

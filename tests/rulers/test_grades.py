@@ -57,8 +57,9 @@ def test_without_a_recording_the_judge_is_asked():
     found = graded(methods=["rulers", "dhs"])
     asked = grade(FEW, BUNDLE, SimulatedGrader(), ["rulers", "dhs"], store=":memory:")
     assert sources(found) == {"simulated"}
-    pd.testing.assert_frame_equal(found.scores.drop(columns="seconds"),
-                                  asked.scores.drop(columns="seconds"))  # fmt: skip
+    pd.testing.assert_frame_equal(
+        found.scores.drop(columns="seconds"), asked.scores.drop(columns="seconds")
+    )
 
 
 def test_what_is_recorded_is_what_would_be_answered(recorded):

@@ -11,12 +11,19 @@ from rubricnb.rulers.simulated import SimulatedGrader
 ITEMS = rb.load("minibench")
 BUNDLE = load_bundle("minibench")
 EXACT = {
-    "human_weight": 1, "severity": 0, "text_error": 0, "trait_error": 0, (
-        "item_error"
-    ): 0,
-    "holistic_error": 0, "difficulty": 0, "hedging": 1, "order_pull": 0, "invented": 0,
-    "misplaced": 0, "short": 0,
-}  # fmt: skip
+    "human_weight": 1,
+    "severity": 0,
+    "text_error": 0,
+    "trait_error": 0,
+    "item_error": 0,
+    "holistic_error": 0,
+    "difficulty": 0,
+    "hedging": 1,
+    "order_pull": 0,
+    "invented": 0,
+    "misplaced": 0,
+    "short": 0,
+}
 
 
 def graded(methods, n_items=60, **parameters):

@@ -147,9 +147,10 @@ def test_prompts_are_named_by_what_was_shown(mirror):
     assert frame.groupby("judge", observed=True).size().eq(4 * 27_100).all()
     kinds = frame.groupby(["design", "template"], observed=True).size()
     assert set(kinds.index) == {
-        ("fixed", "plain"), ("reverse", "plain"),
+        ("fixed", "plain"),
+        ("reverse", "plain"),
         *(("placebo", form) for form in biasmonkey.EDITS.values()),
-    }  # fmt: skip
+    }
     assert kinds["placebo", "typo"] == 8 * 50 * 261  # ten questions were not edited
     reads = frame[frame["design"] == "fixed"].groupby(
         ["judge", "item_id"], observed=True

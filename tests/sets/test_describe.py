@@ -27,12 +27,16 @@ def rated(value, cluster):
     names = [f"i{k}" for k in range(n)]
     return pd.DataFrame(
         {
-            "item_id": names, "text_id": names, "cluster_id": cluster, "dataset": "d",
-            "instruction": "one two", "response": "three", "criterion": "c", (
-                "human"
-            ): value,
+            "item_id": names,
+            "text_id": names,
+            "cluster_id": cluster,
+            "dataset": "d",
+            "instruction": "one two",
+            "response": "three",
+            "criterion": "c",
+            "human": value,
         }
-    )  # fmt: skip
+    )
 
 
 def test_histogram_counts_every_rating_once(items):

@@ -57,8 +57,14 @@ def test_the_template_shows_both_in_the_order_asked():
         rubric[rubric.variant == "standard"].set_index("score").description.to_dict()
     )
     for order in ([1, 2], [2, 1]):
-        prompt = render(pair.instruction, pair.response, rubric.definition.iloc[0], options,
-                        order, template="pairwise").text  # fmt: skip
+        prompt = render(
+            pair.instruction,
+            pair.response,
+            rubric.definition.iloc[0],
+            options,
+            order,
+            template="pairwise",
+        ).text
         places = [prompt.index(options[k]) for k in order]
         assert places == sorted(places)
         assert pair.instruction in prompt

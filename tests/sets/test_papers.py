@@ -65,12 +65,20 @@ def test_a_reading_is_marked_as_one():
 def test_a_printed_number_of_the_text_is_in_the_paper(paper_text):
     rows = claims().query("kind == 'claim' and basis == 'printed'")
     rows = rows[rows.source_table == ""]
-    short = {"position bias v1": "v1", "position bias v2": "v2", (
-        "scoring bias"
-    ): "scoring", "RULERS": "rulers"}  # fmt: skip
-    words = {4: "four", 0.67: "two-thirds", 0.85: "85%", 34.5: "30–39", 0.5: (
-        "more than half"
-    ), 0.075: "0.07–0.08"}  # fmt: skip
+    short = {
+        "position bias v1": "v1",
+        "position bias v2": "v2",
+        "scoring bias": "scoring",
+        "RULERS": "rulers",
+    }
+    words = {
+        4: "four",
+        0.67: "two-thirds",
+        0.85: "85%",
+        34.5: "30–39",
+        0.5: "more than half",
+        0.075: "0.07–0.08",
+    }
     for row in rows.itertuples():
         said = paper_text[short[row.paper]].replace("\\", "")
         number = words.get(row.published, f"{abs(row.published):g}")
@@ -114,9 +122,15 @@ def test_every_cell_of_a_table_is_claimed_as_printed(table, pattern, columns):
 
 def one(published=10.0, tolerance=1.0, relation="=", kind="claim", basis="printed"):
     return pd.DataFrame(
-        {"claim_id": ["c"], "published": [published], "tolerance": [tolerance],
-         "relation": [relation], "kind": [kind], "basis": [basis]}
-    )  # fmt: skip
+        {
+            "claim_id": ["c"],
+            "published": [published],
+            "tolerance": [tolerance],
+            "relation": [relation],
+            "kind": [kind],
+            "basis": [basis],
+        }
+    )
 
 
 def verdict(claim, value, low=np.nan, high=np.nan):

@@ -61,8 +61,11 @@ def test_every_set_has_the_rows_that_the_list_says_under_unequal_keys(
 def test_rewardbench_has_eight_reads_of_four_responses(mirror, load):
     reads = load("rewardbench-reads")
     assert counts(reads["status"]) == {
-        "ok": 1_223_741, "error": 1_793, "refused": 1_728, "unparsed": 162,
-    }  # fmt: skip
+        "ok": 1_223_741,
+        "error": 1_793,
+        "refused": 1_728,
+        "unparsed": 162,
+    }
     assert counts(reads["replicate"]) == dict.fromkeys(range(1, 9), 153_428)
     arms = reads.groupby(
         ["judge", "template", "temperature"], observed=True, dropna=False
@@ -143,10 +146,12 @@ def test_hanna_counts_what_is_off_the_scale(mirror, load):
     judgments = load("hanna-llm")
     off = judgments[judgments["status"] == "out_of_range"]
     assert counts(off["judge"]) == {
-        "ChatGPT": 14, "Beluga-13B": 173, "OrcaPlatypus": 203, "Llama-13B": 259, (
-            "Mistral-7B"
-        ): 402,
-    }  # fmt: skip
+        "ChatGPT": 14,
+        "Beluga-13B": 173,
+        "OrcaPlatypus": 203,
+        "Llama-13B": 259,
+        "Mistral-7B": 402,
+    }
     assert (off["raw"] < 1).mean() > 0.9
     people = judgments.rated.set_index("item_id")["human"]
     items = rb.load("hanna").set_index("item_id")["human"]

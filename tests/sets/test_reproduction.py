@@ -58,8 +58,10 @@ def test_each_choice_gives_two_numbers():
     rows = choices()
     assert len(rows) == 6
     assert all(len(row) == len(HEADER) for row in rows)
-    numbers = [[float(re.sub(r"[ %]", "", x).replace("−", "-")) for x in row[4:]]
-               for row in rows]  # fmt: skip
+    numbers = [
+        [float(re.sub(r"[ %]", "", x).replace("−", "-")) for x in row[4:]]
+        for row in rows
+    ]
     spread, winners, gate, halves, *_ = numbers
     assert spread[1] / spread[0] == pytest.approx((10 / 9) ** 0.5, abs=0.003)
     assert winners[0] >= winners[1]

@@ -322,19 +322,24 @@ def test_what_nobody_rated_is_left_out_and_articles_are_posts_too(load):
 def flask(
     idx=1, source="m", skill="Factuality", human=(4, 5, 4), gpt4=(5, 5, 4), wording=""
 ):
-    parts = {"task": "T", "instruction": f"Ask {idx}.", "response": (
-        f"{source} answers."
-    ),
-             "reference": "Best.", "definition": (
-                 f"Is it {skill}?{wording}"
-             )}  # fmt: skip
+    parts = {
+        "task": "T",
+        "instruction": f"Ask {idx}.",
+        "response": f"{source} answers.",
+        "reference": "Best.",
+        "definition": f"Is it {skill}?{wording}",
+    }
     prompt = PROMPT.format(
         **parts, **{f"level_{k}": f"{skill} {k}" for k in range(1, 6)}
     )
-    return {"idx": idx, "response_source": source, "criteria": skill, (
-        "instruction"
-    ): prompt,
-            "human_score": human, "gpt4_score": gpt4}  # fmt: skip
+    return {
+        "idx": idx,
+        "response_source": source,
+        "criteria": skill,
+        "instruction": prompt,
+        "human_score": human,
+        "gpt4_score": gpt4,
+    }
 
 
 def test_a_response_of_flask_is_one_text_under_several_skills(load):
@@ -376,19 +381,20 @@ def biggen():
     }
     return [
         {
-            "capability": "planning", "task": "travel", "instance_idx": i, "input": (
-                f"Plan {i}."
-            ),
-            "system_prompt": "Be brief." if i else None, "reference_answer": (
-                "The plan."
-            ),
-            "score_rubric": rubric, "model_name": model, "response": (
-                f"{model} plans {i}."
-            ),
+            "capability": "planning",
+            "task": "travel",
+            "instance_idx": i,
+            "input": f"Plan {i}.",
+            "system_prompt": "Be brief." if i else None,
+            "reference_answer": "The plan.",
+            "score_rubric": rubric,
+            "model_name": model,
+            "response": f"{model} plans {i}.",
             "human_score": score,
         }
-        for i in range(2) for model, score in (("a", 2), ("b", 5))
-    ]  # fmt: skip
+        for i in range(2)
+        for model, score in (("a", 2), ("b", 5))
+    ]
 
 
 def test_biggen_from_parquet_and_json_lines_is_the_same(load):
@@ -447,43 +453,72 @@ def without(row, name):
     ("name", "file", "content", "message"),
     [
         ("asap-2.0", "a.csv", "essay_id,full_text\nA,Text.\n", "lacks 'score'"),
-        ("asap-2.0", "a.csv", (
-            "essay_id,full_text,score\nA,Text.,7\n"
-        ), r"7.0 is outside 1\.\.6"),
-        ("dress", "d.tsv", DRESS + (
-            "1\tIs?\tIt is.\t5.5\t3\t4\t12\n"
-        ), r"5.5 is outside 1\.\.5"),
+        (
+            "asap-2.0",
+            "a.csv",
+            "essay_id,full_text,score\nA,Text.,7\n",
+            r"7.0 is outside 1\.\.6",
+        ),
+        (
+            "dress",
+            "d.tsv",
+            DRESS + "1\tIs?\tIt is.\t5.5\t3\t4\t12\n",
+            r"5.5 is outside 1\.\.5",
+        ),
         ("summhf", "s.jsonl", "{", "s.jsonl: line 1 is not JSON"),
-        ("summhf", "s.jsonl", [summary(), {"info": {"id": "x"}}], (
-            "record 2 lacks summary.text"
-        )),
-        ("summhf", "s.jsonl", [summary(key="text")], (
-            "1 lacks info.post or info.article"
-        )),
-        ("summhf", "s.jsonl", [summary(overall=None)], (
-            "no summary with an overall rating"
-        )),
+        (
+            "summhf",
+            "s.jsonl",
+            [summary(), {"info": {"id": "x"}}],
+            "record 2 lacks summary.text",
+        ),
+        (
+            "summhf",
+            "s.jsonl",
+            [summary(key="text")],
+            "1 lacks info.post or info.article",
+        ),
+        (
+            "summhf",
+            "s.jsonl",
+            [summary(overall=None)],
+            "no summary with an overall rating",
+        ),
         ("flask", "f.json", [], r"f.json: the file has no records"),
         ("flask", "f.json", {"rows": []}, "does not hold JSON objects only"),
         ("flask", "f.json", [flask(human=(9,))], "outside"),
-        ("flask", "f.json", [flask() | {"instruction": "Rate this."}], (
-            "Prometheus format"
-        )),
-        ("biggen", "b.jsonl", [biggen()[0] | {"human_score": 7}], (
-            "7.0 is outside 1..5"
-        )),
-        ("biggen", "b.jsonl", [biggen()[0] | {"response": ""}], (
-            "record 1 lacks response"
-        )),
         (
-            "biggen", "b.jsonl", [biggen()[0] | {"score_rubric": {"criteria": "x"}}],
+            "flask",
+            "f.json",
+            [flask() | {"instruction": "Rate this."}],
+            "Prometheus format",
+        ),
+        (
+            "biggen",
+            "b.jsonl",
+            [biggen()[0] | {"human_score": 7}],
+            "7.0 is outside 1..5",
+        ),
+        (
+            "biggen",
+            "b.jsonl",
+            [biggen()[0] | {"response": ""}],
+            "record 1 lacks response",
+        ),
+        (
+            "biggen",
+            "b.jsonl",
+            [biggen()[0] | {"score_rubric": {"criteria": "x"}}],
             r"planning/travel/0' lacks '\(score_rubric or score_rubrics\).score1_desc",
         ),
-        ("biggen", "b.json", [without(EXTENDED["biggen"][0], "idx")], (
-            "1 lacks instance_idx"
-        )),
+        (
+            "biggen",
+            "b.json",
+            [without(EXTENDED["biggen"][0], "idx")],
+            "1 lacks instance_idx",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_file_is_named(load, name, file, content, message):
     with pytest.raises(ValueError, match=message):
         load(name, content, file)

@@ -154,7 +154,8 @@ def log_of_inspect(folder):
 def spreadsheet(folder):
     """A table in Latin-1 with semicolons, and HTML where names are."""
     rows = [
-        f"Zürich <img src=x onerror=alert(1)> {i};{1 + i % 4},5;{1 + i % 5};<b>Jürgen</b>"
+        f"Zürich <img src=x "
+        f"onerror=alert(1)> {i};{1 + i % 4},5;{1 + i % 5};<b>Jürgen</b>"
         for i in range(30)
     ]
     file = folder / "<b>noten & co.csv"

@@ -41,9 +41,12 @@ def open_page(readers, request):
 
 def test_there_are_explorables():
     expected = {
-        "08_how_many_orderings", "11_rank_reversal", "A_bias_cost", "17_calibration",
+        "08_how_many_orderings",
+        "11_rank_reversal",
+        "A_bias_cost",
+        "17_calibration",
         "24_how_many_labels",
-    }  # fmt: skip
+    }
     assert expected <= set(PAGES)
 
 
@@ -269,10 +272,16 @@ def planted(setting, lost):
     # or of what a judge of this r leaves, is known.
     human = (r * basis[1] + np.sqrt(1 - r**2) * basis[2]) * sd * np.sqrt(n - lost)
     names = [f"t{i}" for i in range(n)]
-    judgments = pd.DataFrame({
-        "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
-        "ordering": "1-2-3-4-5", "score": basis[1] * 50 + 3,
-    })  # fmt: skip
+    judgments = pd.DataFrame(
+        {
+            "item_id": names,
+            "cluster_id": names,
+            "design": "fixed",
+            "ordering_index": 1,
+            "ordering": "1-2-3-4-5",
+            "score": basis[1] * 50 + 3,
+        }
+    )
     return judgments, pd.DataFrame({"item_id": names, "human": human + 3})
 
 
@@ -318,12 +327,16 @@ def whole_width(g, setting):
     score[:g] = within
     human[:g] = between[:, None] * shared + 0.5 * within
     names = [f"p{c}/{i}" for c in range(n // size) for i in range(size)]
-    judgments = pd.DataFrame({
-        "item_id": names, "cluster_id": [name.split("/")[0] for name in names],
-        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", (
-            "score"
-        ): score.ravel(),
-    })  # fmt: skip
+    judgments = pd.DataFrame(
+        {
+            "item_id": names,
+            "cluster_id": [name.split("/")[0] for name in names],
+            "design": "fixed",
+            "ordering_index": 1,
+            "ordering": "1-2-3-4-5",
+            "score": score.ravel(),
+        }
+    )
     labels = pd.DataFrame({"item_id": names, "human": human.ravel()}).head(g * size)
     row = rb.mean_with_labels(judgments, labels).iloc[0]
     assert row["drawn"] == "clusters"

@@ -72,11 +72,13 @@ BREACHES = """async rules => (await axe.run(document, {
 
 # What a width or a theme can change; all rules are asked of a page once.
 OF_A_VIEW = [
-    "color-contrast", "link-in-text-block", "scrollable-region-focusable", (
-        "aria-hidden-focus"
-    ),
-    "button-name", "link-name",
-]  # fmt: skip
+    "color-contrast",
+    "link-in-text-block",
+    "scrollable-region-focusable",
+    "aria-hidden-focus",
+    "button-name",
+    "link-name",
+]
 
 
 def address(page_name):
@@ -240,9 +242,11 @@ def test_code_and_solutions_unfold(readers, close_chapter):
     page = readers["desktop", "light"].open(address(f"notebooks/{close_chapter}.html"))
     cells = nbformat.read(STAGE / "notebooks" / f"{close_chapter}.ipynb", 4).cells
     folded = [
-        cell for cell in cells for tag in cell.metadata.get("tags", [])
+        cell
+        for cell in cells
+        for tag in cell.metadata.get("tags", [])
         if tag == "hide-input" or (tag == "hide-output" and cell.outputs)
-    ]  # fmt: skip
+    ]
     summaries = page.query_selector_all(".bd-article details.hide > summary")
     assert len(summaries) == len(folded) > 0
     solutions = page.query_selector_all(".bd-article .solution.dropdown")

@@ -72,10 +72,15 @@ STATISTICS = {
     "reversal_effect": lambda j, i, v: rb.statistics.reversal_effect(j, value=v),
     "criterion_order": lambda j, i, v: rb.criterion_order(j),
 }
-OF_VALUES = pytest.mark.parametrize(("name", "value"), [
-    (name, value) for name in STATISTICS for value in ("score", "expected_score")
-    if (name, value) != ("criterion_order", "expected_score")
-])  # fmt: skip
+OF_VALUES = pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name in STATISTICS
+        for value in ("score", "expected_score")
+        if (name, value) != ("criterion_order", "expected_score")
+    ],
+)
 
 
 def given(name):
@@ -148,10 +153,19 @@ def one_read_each(judgments, items):
 
 
 BAD = [
-    constant_scores, constant_ratings, no_ratings, one_item, one_cluster, two_clusters,
-    missing_cells, unequal_reads, all_unparsed, an_item_unparsed, an_ordering_unparsed,
+    constant_scores,
+    constant_ratings,
+    no_ratings,
+    one_item,
+    one_cluster,
+    two_clusters,
+    missing_cells,
+    unequal_reads,
+    all_unparsed,
+    an_item_unparsed,
+    an_ordering_unparsed,
     one_read_each,
-]  # fmt: skip
+]
 
 
 def check(table):
@@ -210,11 +224,13 @@ def test_a_missing_cluster_is_an_error_that_names_an_item(name):
 def test_halves_and_a_scale_from_0_are_kept_where_no_place_is_needed():
     rng = np.random.default_rng(0)
     score = rng.integers(0, 7, (30, 3)) / 2
-    plain = pd.DataFrame({
-        "item_id": np.repeat(np.arange(30), 3), (
-            "cluster_id"
-        ): np.repeat(np.arange(30), 3),
-        "score": score.ravel()})  # fmt: skip
+    plain = pd.DataFrame(
+        {
+            "item_id": np.repeat(np.arange(30), 3),
+            "cluster_id": np.repeat(np.arange(30), 3),
+            "score": score.ravel(),
+        }
+    )
     assert rb.within_item_sd(plain).sd.item() == pytest.approx(score.std(axis=1).mean())
     items = pd.DataFrame({"item_id": np.arange(30), "human": rng.normal(size=30)})
     oracle = np.corrcoef(score.mean(axis=1), items["human"])[0, 1]

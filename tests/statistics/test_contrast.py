@@ -50,8 +50,12 @@ def test_the_papers_interval_is_scipys_paired_bootstrap():
 
     expected = stats.bootstrap(
         (a["score"], b["score"], a["human"]),
-        difference, paired=True, method="percentile", n_resamples=2000, rng=0,
-    ).confidence_interval  # fmt: skip
+        difference,
+        paired=True,
+        method="percentile",
+        n_resamples=2000,
+        rng=0,
+    ).confidence_interval
     low, high = papers_interval(
         np.stack([a["score"], b["score"]]),
         a["human"].to_numpy(),

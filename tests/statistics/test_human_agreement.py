@@ -20,13 +20,12 @@ def one(judgments, items, **options):
 
 @pytest.mark.parametrize(
     ("statistic", "names"),
-    [(pearson, ["r", "r_low", "r_high", "p"]), (spearman, ["rho", "rho_low", (
-        "rho_high"
-    ), (
-        "rho_p"
-    )]),
-     (macro(pearson), ["r_macro", "r_macro_low", "r_macro_high", "r_macro_p"])],
-)  # fmt: skip
+    [
+        (pearson, ["r", "r_low", "r_high", "p"]),
+        (spearman, ["rho", "rho_low", "rho_high", "rho_p"]),
+        (macro(pearson), ["r_macro", "r_macro_low", "r_macro_high", "r_macro_p"]),
+    ],
+)
 def test_correlations_and_their_jackknife_equal_a_loop(statistic, names):
     judgments, items = rated(criteria=["a", "b", "c", "d"])
     table, row = wide(judgments, items), one(judgments, items)
@@ -41,8 +40,11 @@ def test_the_papers_interval_is_scipys_percentile_bootstrap():
     expected = stats.bootstrap(
         (table["score"], table["human"]),
         lambda x, y, axis: stats.pearsonr(x, y, axis=axis).statistic,
-        paired=True, method="percentile", n_resamples=1000, rng=1,
-    ).confidence_interval  # fmt: skip
+        paired=True,
+        method="percentile",
+        n_resamples=1000,
+        rng=1,
+    ).confidence_interval
     row = one(judgments, items)
     width = expected.high - expected.low
     assert (row.r_paper_low, row.r_paper_high) == pytest.approx(
@@ -173,12 +175,18 @@ def one_read_differs():
         (reads(fixed(5, 10)), 1),
         (reads(fixed(5, 10), greedy=False), 10),
         # Keys decide where answers differ, and answers that never differ are one read.
-        (reads(fixed(5, 4), score=[1, 2, 3, 4] * 20,
-               key=[f"{i}{k % 2}" for i in range(20) for k in range(4)]), 2),
+        (
+            reads(
+                fixed(5, 4),
+                score=[1, 2, 3, 4] * 20,
+                key=[f"{i}{k % 2}" for i in range(20) for k in range(4)],
+            ),
+            2,
+        ),
         (reads(fixed(5, 4), key=[str(k) for k in range(80)]), 1),
         (one_read_differs(), 1 + 9 / 144),
     ],
-)  # fmt: skip
+)
 def test_effective_reads_leave_out_copies(judgments, expected):
     names = judgments["item_id"].cat.categories
     items = pd.DataFrame({"item_id": names, "human": np.arange(float(len(names)))})

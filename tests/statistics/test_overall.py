@@ -14,19 +14,25 @@ import rubricnb as rb
 def items(tmp_path):
     """Texts under three criteria of weights 3, 1 (none given) and 0.5."""
     rubrics = [
-        {"criterion": name, "definition": f"Is it {name}?", "weight": weight,
-         "levels": {1: "No.", 2: "Partly.", 3: "Yes."}}
+        {
+            "criterion": name,
+            "definition": f"Is it {name}?",
+            "weight": weight,
+            "levels": {1: "No.", 2: "Partly.", 3: "Yes."},
+        }
         for name, weight in (("kind", 3), ("brief", None), ("clear", 0.5))
-    ]  # fmt: skip
+    ]
     rows = [
-        {"instruction": f"Mail {k // 2}", "response": f"Reply {k}", "candidate": (
-            "ab"
-        )[k % 2],
-         "human_kind": 1 + k % 3, "human_brief": 1 + k % 2, (
-             "human_clear"
-         ): "" if k == 5 else 2}
+        {
+            "instruction": f"Mail {k // 2}",
+            "response": f"Reply {k}",
+            "candidate": "ab"[k % 2],
+            "human_kind": 1 + k % 3,
+            "human_brief": 1 + k % 2,
+            "human_clear": "" if k == 5 else 2,
+        }
         for k in range(12)
-    ]  # fmt: skip
+    ]
     (tmp_path / "r.yml").write_text(yaml.safe_dump(rubrics), "utf-8")
     pd.DataFrame(rows).to_csv(tmp_path / "mails.csv", index=False)
     return rb.load("csv", path=tmp_path / "mails.csv", rubric=tmp_path / "r.yml")
@@ -42,8 +48,11 @@ def test_score_and_rating_are_weighted_means_read_by_read(items):
     one = judgments.merge(pd.DataFrame(items)[["item_id", "text_id"]], on="item_id")
     weight = {"kind": 3.0, "brief": 1.0, "clear": 0.5}
     for row in whole.sample(20, random_state=1).itertuples():
-        own = one[(one.text_id == row.item_id) & (one.design == row.design)
-                  & (one.ordering_index == row.ordering_index)]  # fmt: skip
+        own = one[
+            (one.text_id == row.item_id)
+            & (one.design == row.design)
+            & (one.ordering_index == row.ordering_index)
+        ]
         by = own.set_index(own.criterion.astype(str))
         for name in ("score", "expected_score"):
             expected = sum(w * by[name][c] for c, w in weight.items()) / 4.5

@@ -107,15 +107,18 @@ def dealt(n_studies, n_prompts, rng):
     p /= p.sum(axis=1, keepdims=True)
     names = [f"p{i}" for i in range(len(row))]
     columns = {f"probability_{k + 1}": p[:, k] for k in range(5)}
-    return pd.DataFrame({
-        "item_id": names, "cluster_id": names, (
-            "judge"
-        ): np.repeat(range(n_studies), n_prompts),
-        "ordering_index": row + 1, "ordering": [(
-            "-"
-        ).join(map(str, orders[r])) for r in row],
-        "score": 3, "expected_score": (p * orders[row]).sum(axis=1), **columns,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "item_id": names,
+            "cluster_id": names,
+            "judge": np.repeat(range(n_studies), n_prompts),
+            "ordering_index": row + 1,
+            "ordering": ["-".join(map(str, orders[r])) for r in row],
+            "score": 3,
+            "expected_score": (p * orders[row]).sum(axis=1),
+            **columns,
+        }
+    )
 
 
 @pytest.mark.in_turn
@@ -182,16 +185,19 @@ def in_orders(shift, n_items=60, seed=3, scale=0):
     shown = np.tile(orders, (n_items, 1)) - 1 + (1 - scale)
     flat = p.reshape(-1, 5)
     names = np.repeat([f"i{i}" for i in range(n_items)], len(orders))
-    return pd.DataFrame({
-        "item_id": names, "cluster_id": names, "design": "balanced",
-        "ordering_index": np.tile(np.arange(10) + 1, n_items),
-        "ordering": ["-".join(map(str, row)) for row in shown],
-        "score": shown[np.arange(len(shown)), flat.argmax(axis=1)],
-        "position": flat.argmax(axis=1) + 1, (
-            "expected_score"
-        ): (flat * shown).sum(axis=1),
-        **{f"probability_{k + 1}": flat[:, k] for k in range(5)},
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "item_id": names,
+            "cluster_id": names,
+            "design": "balanced",
+            "ordering_index": np.tile(np.arange(10) + 1, n_items),
+            "ordering": ["-".join(map(str, row)) for row in shown],
+            "score": shown[np.arange(len(shown)), flat.argmax(axis=1)],
+            "position": flat.argmax(axis=1) + 1,
+            "expected_score": (flat * shown).sum(axis=1),
+            **{f"probability_{k + 1}": flat[:, k] for k in range(5)},
+        }
+    )
 
 
 def planted_shift(seed=0):

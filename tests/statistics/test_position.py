@@ -181,8 +181,11 @@ def test_probabilities_that_are_certain_give_the_counts_result():
 
 def test_positions_that_are_never_exchanged_are_tested_but_not_measured():
     shown = [([1] * 20 + [3] * 10, "1-2-3-4-5"), ([2] * 20 + [3] * 10, "2-1-3-4-5")]
-    row = one(pd.concat([plain(score, ordering=order) for score, order in shown]).assign(
-        ordering_index=np.repeat([1, 2], 30)))  # fmt: skip
+    row = one(
+        pd.concat([plain(score, ordering=order) for score, order in shown]).assign(
+            ordering_index=np.repeat([1, 2], 30)
+        )
+    )
     assert row.p_within < 1e-4  # 20 of 20 items take the first place
     assert (
         row[["share_1", "v2_unbiased", "cramers_v", "log_preference_1", "mde"]]
@@ -272,8 +275,11 @@ def test_equivalence_is_not_claimed_because_few_orderings_show_little(n_ordering
 @pytest.mark.parametrize("design", [shuffled(5, 2), shuffled(5, 10), balanced(5)])
 def test_shares_do_not_depend_on_the_orderings_that_show_them(design):
     truth = one(make_judgments(3000, gamma=3 * np.array(FIRST), seed=1))
-    lost = (lambda item, *_: np.random.default_rng(0).random(len(item)) < 0.3) if (
-        design.name == "balanced") else None  # fmt: skip
+    lost = (
+        (lambda item, *_: np.random.default_rng(0).random(len(item)) < 0.3)
+        if (design.name == "balanced")
+        else None
+    )
     row = one(
         make_judgments(
             3000, design=design, gamma=3 * np.array(FIRST), seed=2, lost=lost
@@ -286,7 +292,7 @@ def test_shares_do_not_depend_on_the_orderings_that_show_them(design):
 
 
 # --- the traps
-# -----------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def _rejections(replications, n_clusters, kept=range(1, 11), **planted):
@@ -311,16 +317,26 @@ def _half_of_two_orderings(item, read, score, ordering, rng):
 
 UNDECIDED = {"n_clusters": 80, "concentration": 5}
 NULLS = {
-    "shuffled": {"n_clusters": 25, "per_cluster": 2, "design": shuffled(5, 5), (
-        "text_noise"
-    ): 0.4},
+    "shuffled": {
+        "n_clusters": 25,
+        "per_cluster": 2,
+        "design": shuffled(5, 5),
+        "text_noise": 0.4,
+    },
     "williams": {"n_clusters": 30, "per_cluster": 2, "design": williams(5)},
-    "three rotations": {"n_clusters": 40, "per_cluster": 2, "text_noise": 0.7,
-                        "reverse_shift": 0.7, "kept": [1, 2, 4, 7, 8, 9]},
-    "reads lost by ordering": {"n_clusters": 60, "per_cluster": 2, (
-        "lost"
-    ): _half_of_two_orderings},
-}  # fmt: skip
+    "three rotations": {
+        "n_clusters": 40,
+        "per_cluster": 2,
+        "text_noise": 0.7,
+        "reverse_shift": 0.7,
+        "kept": [1, 2, 4, 7, 8, 9],
+    },
+    "reads lost by ordering": {
+        "n_clusters": 60,
+        "per_cluster": 2,
+        "lost": _half_of_two_orderings,
+    },
+}
 
 
 @pytest.mark.in_turn
@@ -351,7 +367,7 @@ def test_a_judge_that_always_says_five_has_no_preference_whatever_is_lost():
 
 
 # --- sizes
-# ---------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_v2_is_the_mean_product_over_pairs_of_clusters():

@@ -103,17 +103,19 @@ def test_rounding_alone_flips_a_third_of_the_winners():
 
 
 # --- controls
-# ------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 PLACEBO = "placebo/half-1"
 HALVES = [
-    ("fixed/half-1", "fixed/half-2"), ("balanced/forward", "balanced/reverse"),
-    ("shuffled/half-1", "shuffled/half-2"), ("placebo/half-2", PLACEBO), ((
-        "fixed/half-1"
-    ), PLACEBO),
-    ("balanced/forward", PLACEBO), ("balanced/reverse", PLACEBO),
-]  # fmt: skip
+    ("fixed/half-1", "fixed/half-2"),
+    ("balanced/forward", "balanced/reverse"),
+    ("shuffled/half-1", "shuffled/half-2"),
+    ("placebo/half-2", PLACEBO),
+    ("fixed/half-1", PLACEBO),
+    ("balanced/forward", PLACEBO),
+    ("balanced/reverse", PLACEBO),
+]
 
 
 def halves(**planted):

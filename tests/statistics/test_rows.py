@@ -18,10 +18,13 @@ def additive(n=30):
     quality = np.random.default_rng(7).uniform(2, 4, n)
     orders = code(balanced(5).orderings())
     return pd.DataFrame(
-        [(f"t{t}", o, q + s) for t, q in enumerate(quality)
-         for o, s in zip(orders, np.linspace(-1, 1, 10), strict=True)],
+        [
+            (f"t{t}", o, q + s)
+            for t, q in enumerate(quality)
+            for o, s in zip(orders, np.linspace(-1, 1, 10), strict=True)
+        ],
         columns=["item_id", "ordering", "score"],
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("lost", [0, 3])
@@ -80,15 +83,17 @@ def test_copies_are_known_by_their_key_and_reads_without_one_are_none():
     rng = np.random.default_rng(0)
 
     def of(judge, key):
-        return pd.DataFrame({
-            "judge": judge, "item_id": np.repeat(range(20), 10), "ordering": (
-                "1-2-3-4-5"
-            ),
-            "cluster_id": np.repeat(range(20), 10), (
-                "ordering_index"
-            ): np.tile(range(1, 11), 20),
-            "score": rng.integers(1, 6, 200), "key": key,
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "judge": judge,
+                "item_id": np.repeat(range(20), 10),
+                "ordering": "1-2-3-4-5",
+                "cluster_id": np.repeat(range(20), 10),
+                "ordering_index": np.tile(range(1, 11), 20),
+                "score": rng.integers(1, 6, 200),
+                "key": key,
+            }
+        )
 
     own, live = of("own", ""), of("live", [str(k) for k in range(200)])
     alone = rb.error_budget(own).query("judge == 'own'").reset_index(drop=True)
@@ -152,9 +157,13 @@ def test_a_read_without_its_probabilities_is_no_read():
 
 @pytest.mark.parametrize(
     "statistic",
-    [rb.option_probabilities, position_prior, lambda j: at_temperature(j, 1),
-     lambda j: rb.remove_prior(j, position_prior(with_probabilities()))],
-)  # fmt: skip
+    [
+        rb.option_probabilities,
+        position_prior,
+        lambda j: at_temperature(j, 1),
+        lambda j: rb.remove_prior(j, position_prior(with_probabilities())),
+    ],
+)
 @pytest.mark.parametrize("known", [0, 1])
 def test_probabilities_of_places_need_to_know_what_stood_there(statistic, known):
     judgments = pd.DataFrame(with_probabilities())

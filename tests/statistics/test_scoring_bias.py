@@ -54,12 +54,16 @@ def items():
 
 def perturbed(items, profile, seed=0, **how):
     plans = [
-        rb.plan(items, [rb.fixed(5, 1), DESCENDING, rb.shuffled(5, 1), rb.placebo(5, 5)],
-                reference="none", **how),
-        rb.plan(items, rb.fixed(5, 1), reference="none", labels=["letter", (
-            "roman"
-        )], **how),
-    ]  # fmt: skip
+        rb.plan(
+            items,
+            [rb.fixed(5, 1), DESCENDING, rb.shuffled(5, 1), rb.placebo(5, 5)],
+            reference="none",
+            **how,
+        ),
+        rb.plan(
+            items, rb.fixed(5, 1), reference="none", labels=["letter", "roman"], **how
+        ),
+    ]
     return rb.simulate(pd.concat(plans, ignore_index=True), items, profile, seed)
 
 
@@ -84,10 +88,13 @@ def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
     )
     greedy = stability(rb.run(requests, "simulated:unbiased", store=":memory:"))
     assert greedy.flip_rate_reask.item() == 0
-    hot = rb.plan(items, [rb.fixed(5, 4), DESCENDING], reference=(
-        "none"
-    ), readout="score",
-                  temperature=1.0)  # fmt: skip
+    hot = rb.plan(
+        items,
+        [rb.fixed(5, 4), DESCENDING],
+        reference="none",
+        readout="score",
+        temperature=1.0,
+    )
     judgments = rb.simulate(hot, items, "unbiased")
     found = stability(judgments).iloc[0]
     wide = judgments[judgments.design == "fixed"].pivot(
@@ -103,10 +110,14 @@ def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
 
 
 def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
-    hot = rb.plan(items, rb.fixed(5, 2), reference="none", readout=(
-        "score"
-    ), temperature=1.0,
-                  labels=["numeric", "letter"])  # fmt: skip
+    hot = rb.plan(
+        items,
+        rb.fixed(5, 2),
+        reference="none",
+        readout="score",
+        temperature=1.0,
+        labels=["numeric", "letter"],
+    )
     judgments = rb.simulate(hot, items, "unbiased")
     found = stability(judgments).iloc[0]
     wide = judgments.pivot(
@@ -115,10 +126,9 @@ def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
     a, b, s, t = (wide[name, k] for name in ("numeric", "letter") for k in (1, 2))
     cluster = items.set_index("item_id").cluster_id.reindex(wide.index)
     for name, distance in (
-        ("flip_rate", lambda x, y: 1.0 * (x != y)), ((
-            "mad"
-        ), lambda x, y: 1.0 * (x - y).abs()),
-    ):  # fmt: skip
+        ("flip_rate", lambda x, y: 1.0 * (x != y)),
+        ("mad", lambda x, y: 1.0 * (x - y).abs()),
+    ):
         across = sum(distance(x, y) for x in (s, t) for y in (a, b)) / 4
         excess = across - (distance(a, b) + distance(s, t)) / 2
         columns = [f"{name}_excess_reask{end}" for end in ("", "_low", "_high", "_p")]
@@ -136,8 +146,10 @@ def test_the_excess_over_re_asks_is_half_the_squared_distance_of_two_distributio
     frames = []
     for label, rate in (("numeric", before), ("letter", after)):
         off = (rng.random(8000) < rate) * rng.choice([-1, 1], 8000)
-        frames += [plain(score, labels=label, ordering_index=k)
-                   for k, score in enumerate((quality + off).reshape(4000, 2).T)]  # fmt: skip
+        frames += [
+            plain(score, labels=label, ordering_index=k)
+            for k, score in enumerate((quality + off).reshape(4000, 2).T)
+        ]
     found = stability(pd.concat(frames), {"labels": "numeric"}).iloc[0]
     p, q = (np.array([rate / 2, 1 - rate, rate / 2]) for rate in (before, after))
     truth = ((p - q) ** 2).sum() / 2
@@ -166,8 +178,9 @@ def test_every_other_condition_has_a_baseline_of_its_own(items):
     )
     apart = stability(both)
     assert apart.groupby("layout", observed=True).size().to_dict() == {
-        "rubric-last": 5, "rubric-first": 5,
-    }  # fmt: skip
+        "rubric-last": 5,
+        "rubric-first": 5,
+    }
     own = stability(both[both.layout == "rubric-first"])
     pd.testing.assert_series_equal(
         apart.flip_rate[apart.layout == "rubric-first"].reset_index(drop=True),

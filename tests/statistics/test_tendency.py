@@ -47,10 +47,14 @@ def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackk
 
     def distance(part, without=None):
         kept = [f[f.cluster_id.astype(str) != without] for f in (part, base)]
-        return np.mean([
-            stats.wasserstein_distance(read.score.astype(int), kept[1].score.astype(int))
-            for _, read in kept[0].groupby("ordering_index")
-        ])  # fmt: skip
+        return np.mean(
+            [
+                stats.wasserstein_distance(
+                    read.score.astype(int), kept[1].score.astype(int)
+                )
+                for _, read in kept[0].groupby("ordering_index")
+            ]
+        )
 
     sides = dict(list(perturbed.groupby(["design", "labels"], observed=True)))
     placebo, letters = sides["placebo", "numeric"], sides["fixed", "letter"]
@@ -64,8 +68,10 @@ def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackk
     clusters = base.cluster_id.astype(str).unique()
 
     def beyond(without=None):
-        kept = [f[f.cluster_id.astype(str) != without].score.astype(int)
-                for f in (letters, placebo)]  # fmt: skip
+        kept = [
+            f[f.cluster_id.astype(str) != without].score.astype(int)
+            for f in (letters, placebo)
+        ]
         return stats.wasserstein_distance(*kept)
 
     left = np.array([beyond(c) for c in clusters])
@@ -99,10 +105,15 @@ def drawn_ratings(n_clusters=60, per_cluster=4, raters=3, shift=0.0, reads=1, se
     cluster = name // per_cluster
     items = pd.DataFrame({"item_id": name, "human": ratings.mean(axis=1)})
     items["human_ratings"] = [tuple(r) for r in ratings]
-    judgments = pd.DataFrame({
-        "item_id": name.repeat(reads), "cluster_id": cluster.repeat(reads),
-        "ordering_index": np.tile(np.arange(1, reads + 1), n), "ordering": "1-2-3-4-5",
-        "score": own.ravel()})  # fmt: skip
+    judgments = pd.DataFrame(
+        {
+            "item_id": name.repeat(reads),
+            "cluster_id": cluster.repeat(reads),
+            "ordering_index": np.tile(np.arange(1, reads + 1), n),
+            "ordering": "1-2-3-4-5",
+            "score": own.ravel(),
+        }
+    )
     return judgments, items
 
 
@@ -223,13 +234,16 @@ def test_pull_and_approach_beyond_the_placebo_are_paired_by_item(items):
     noisy = replace(open_profile("reference-pulled"), wording_noise=0.4)
     judgments = rb.simulate(pd.concat(plans, ignore_index=True), items, noisy)
     found = reference_pull(judgments).iloc[0]
-    wide = judgments.pivot(
-        index="item_id", columns=["design", "reference_score", (
-            "ordering_index"
-        )], values=(
-            "score"
+    wide = (
+        judgments.pivot(
+            index="item_id",
+            columns=["design", "reference_score", "ordering_index"],
+            values="score",
         )
-    ).dropna().astype(int).sort_index(axis=1)  # fmt: skip
+        .dropna()
+        .astype(int)
+        .sort_index(axis=1)
+    )
     s, s0 = wide["fixed", "3", 1], wide["fixed", "none", 1]
     edits = wide["placebo", "none"]
     nearer = (s0 - 3).abs() - (s - 3).abs()
@@ -240,7 +254,7 @@ def test_pull_and_approach_beyond_the_placebo_are_paired_by_item(items):
     for name, own, other in (
         ("pull", 1.0 * (s == 3) - (s0 == 3), (edits == 3).mean(axis=1) - (s0 == 3)),
         ("approach", nearer, control),
-    ):  # fmt: skip
+    ):
         assert found[name] == pytest.approx(own.mean())
         columns = [f"{name}_excess{end}" for end in ("", "_low", "_high", "_p")]
         excess = own - other
@@ -251,9 +265,15 @@ def test_pull_and_approach_beyond_the_placebo_are_paired_by_item(items):
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5))
 def test_gold_is_the_mode_where_there_is_one_else_the_median(scores):
     reads = pd.DataFrame(
-        {"item_id": "a", "cluster_id": "a", "design": "fixed", "score": scores,
-         "ordering_index": range(1, len(scores) + 1), "ordering": "1-2-3-4-5"}
-    )  # fmt: skip
+        {
+            "item_id": "a",
+            "cluster_id": "a",
+            "design": "fixed",
+            "score": scores,
+            "ordering_index": range(1, len(scores) + 1),
+            "ordering": "1-2-3-4-5",
+        }
+    )
     row = gold(reads).iloc[0]
     modes = pd.Series(scores).mode()
     assert row.gold == (modes[0] if len(modes) == 1 else np.median(scores))

@@ -39,7 +39,7 @@ def test_sd_and_variance_equal_pandas_and_the_interval_is_t_on_cluster_means():
 
 
 # --- order_effect
-# --------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_effects_equal_a_loop():
@@ -75,8 +75,10 @@ def crossed(n_items=400, repeats=2, sds=(1.0, 0.4, 0.5, 0.7), seed=0):
         sd * rng.normal(size=size)
         for sd, size in zip(sds, ((n_items, 1), 10, (n_items, 10)), strict=False)
     )
-    reads = [(item + ordering + both + sds[3] * rng.normal(size=both.shape)).ravel()
-             for _ in range(repeats)]  # fmt: skip
+    reads = [
+        (item + ordering + both + sds[3] * rng.normal(size=both.shape)).ravel()
+        for _ in range(repeats)
+    ]
     frames = [once.assign(score=read, replicate=k) for k, read in enumerate(reads)]
     return pd.concat(frames, ignore_index=True), ordering
 
@@ -142,9 +144,10 @@ def test_phi_and_its_interval_equal_a_loop():
         for c in judgments["cluster_id"].unique()
     )
     for name, value, most in (
-        ("phi", noise / item, np.inf), ("phi_own", (noise + ordering) / item, np.inf),
+        ("phi", noise / item, np.inf),
+        ("phi_own", (noise + ordering) / item, np.inf),
         ("share_ordering", ordering / (item + ordering + noise), 1),
-    ):  # fmt: skip
+    ):
         assert row[name] == pytest.approx(value)
         expected = np.clip(jackknife_interval(value, left[name]), 0, most)
         assert [row[f"{name}_low"], row[f"{name}_high"]] == pytest.approx(expected)

@@ -25,21 +25,23 @@ def planted():
     for design, shift in (("fixed", 0), ("descending", 1)):
         for row in items.itertuples():
             score = impression[row.text_id] + (shift if row.criterion == "a" else 0)
-            rows.append({
-                "dataset": "planted", "design": design, "ordering_index": 1, (
-                    "ordering"
-                ): (
-                    "1-2-3"
-                ),
-                "text_id": row.text_id, "item_id": row.item_id, (
-                    "criterion"
-                ): row.criterion,
-                "cluster_id": row.text_id, "request_id": f"{design}/{row.text_id}",
-                "score": score, "status": "ok",
-                "prompt_tokens": 100 if row.criterion == "a" else 0, (
-                    "completion_tokens"
-                ): 5,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "dataset": "planted",
+                    "design": design,
+                    "ordering_index": 1,
+                    "ordering": "1-2-3",
+                    "text_id": row.text_id,
+                    "item_id": row.item_id,
+                    "criterion": row.criterion,
+                    "cluster_id": row.text_id,
+                    "request_id": f"{design}/{row.text_id}",
+                    "score": score,
+                    "status": "ok",
+                    "prompt_tokens": 100 if row.criterion == "a" else 0,
+                    "completion_tokens": 5,
+                }
+            )
     return pd.DataFrame(rows), items
 
 

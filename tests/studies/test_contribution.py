@@ -91,32 +91,38 @@ def swapped(k):
 
 
 CHANGES = {
-    r"row 8: score \d is not at place \d of [1-5-]+$":
-        put(score=lambda f: f["score"][7] % 5 + 1),
+    r"row 8: score \d is not at place \d of [1-5-]+$": put(
+        score=lambda f: f["score"][7] % 5 + 1
+    ),
     r"row 8: place \d was taken, which is not the most probable": put(
         position=lambda f: f["position"][7] % 5 + 1,
         score=lambda f: int(f["ordering"][7].split("-")[int(f["position"][7]) % 5]),
     ),
     "row 8: score 7 is not on the scale": put(score=7),
     "row 8: status is 'ok', and the score None": put(score=None, position=None),
-    r"row 8: its probabilities sum to 1\.5":
-        put(probability_1=lambda f: f["probability_1"][7] + 0.5),
-    r"row 8: expected_score is \d\.\d+, and \d\.\d+ by its probabilities":
-        put(**{f"probability_{k}": swapped(k) for k in range(1, 6)}),
-    r"row 8: ordering is '[1-5-]+', and '[1-5-]+' in the plan":
-        put(ordering=lambda f: f["ordering"][8]),
-    r"row 8: request \d+ is not in the study's plan":
-        put(request_id=lambda f: f["request_id"][7] ^ 1),
-    r"row 8: the key 0{12}… is not that of its prompt to 'llama\.cpp": put(key=(
-        "0"
-    ) * 64),
-    "row 8: cluster_id is 'minibench/elsewhere', not 'minibench/exam-sleep'":
-        put(cluster_id="minibench/elsewhere"),
+    r"row 8: its probabilities sum to 1\.5": put(
+        probability_1=lambda f: f["probability_1"][7] + 0.5
+    ),
+    r"row 8: expected_score is \d\.\d+, and \d\.\d+ by its probabilities": put(
+        **{f"probability_{k}": swapped(k) for k in range(1, 6)}
+    ),
+    r"row 8: ordering is '[1-5-]+', and '[1-5-]+' in the plan": put(
+        ordering=lambda f: f["ordering"][8]
+    ),
+    r"row 8: request \d+ is not in the study's plan": put(
+        request_id=lambda f: f["request_id"][7] ^ 1
+    ),
+    r"row 8: the key 0{12}… is not that of its prompt to 'llama\.cpp": put(
+        key="0" * 64
+    ),
+    "row 8: cluster_id is 'minibench/elsewhere', not 'minibench/exam-sleep'": put(
+        cluster_id="minibench/elsewhere"
+    ),
     f"row 8: judge is 'me', not '{SLUG}'": put(judge="me"),
-    "column 'answer' is not a column of judgments; a recording must not hold texts":
-        lambda frame: frame.insert(0, "answer", "Clear."),
+    "column 'answer' is not a column of judgments; a recording must not hold "
+    "texts": lambda frame: frame.insert(0, "answer", "Clear."),
     "judgments lack the column 'key'": lambda frame: frame.pop("key"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("message", CHANGES)

@@ -113,7 +113,14 @@ def test_prices_are_the_formula_of_reads():
 
 
 def test_a_text_that_stands_twice_is_refused():
-    frame = pd.DataFrame({"cluster_id": ["a", "a"], "candidate": "c", "criterion": "x",
-                          "template": "f", "score": [1.0, 2.0]})  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "cluster_id": ["a", "a"],
+            "candidate": "c",
+            "criterion": "x",
+            "template": "f",
+            "score": [1.0, 2.0],
+        }
+    )
     with pytest.raises(ValueError, match="appears twice"):
         list(error_budget._by_criterion("r", "w", "form", frame, "template"))

@@ -21,13 +21,21 @@ def recorded(answer):
         for order in ("abc", "acb", "bac", "bca", "cab", "cba"):
             for place, criterion in enumerate(order, start=1):
                 score = answer(own, order, place)
-                rows.append({
-                    "template": "criteria", "design": "balanced", "item_id": f"t{text}",
-                    "criterion": criterion, "criterion_position": place, "score": score,
-                    "request_id": f"t{text}/{order}", "cluster_id": f"t{text}",
-                    "expected_score": float(score), "label_mass": 1.0,
-                    **{f"probability_{k}": float(k == score) for k in range(1, 6)},
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "template": "criteria",
+                        "design": "balanced",
+                        "item_id": f"t{text}",
+                        "criterion": criterion,
+                        "criterion_position": place,
+                        "score": score,
+                        "request_id": f"t{text}/{order}",
+                        "cluster_id": f"t{text}",
+                        "expected_score": float(score),
+                        "label_mass": 1.0,
+                        **{f"probability_{k}": float(k == score) for k in range(1, 6)},
+                    }
+                )
     return pd.DataFrame(rows)
 
 

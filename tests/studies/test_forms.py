@@ -29,18 +29,20 @@ def planted(rng, n_prompts, item=0.8, form=(0.0, 0.6, -0.6), both=0.5):
                 truth = rng.normal(0, np.sqrt(item))
                 human = truth + rng.normal(0, 0.5)
                 for f, shift in enumerate(form):
-                    rows.append({
-                        "item_id": f"{g}/{system}/{criterion}", "criterion": criterion,
-                        "cluster_id": f"p{g:02d}", "group_id": f"p{g:02d}/{criterion}",
-                        "candidate": system, "form": f"form-{f}", "human": 50 + human, (
-                            "judge"
-                        ): (
-                            "j"
-                        ),
-                        "dataset": "d", (
-                            "score"
-                        ): 50 + truth + shift + rng.normal(0, np.sqrt(both)),
-                    })  # fmt: skip
+                    rows.append(
+                        {
+                            "item_id": f"{g}/{system}/{criterion}",
+                            "criterion": criterion,
+                            "cluster_id": f"p{g:02d}",
+                            "group_id": f"p{g:02d}/{criterion}",
+                            "candidate": system,
+                            "form": f"form-{f}",
+                            "human": 50 + human,
+                            "judge": "j",
+                            "dataset": "d",
+                            "score": 50 + truth + shift + rng.normal(0, np.sqrt(both)),
+                        }
+                    )
     return rb.judgments(pd.DataFrame(rows), scale=(0, 100))
 
 
@@ -62,10 +64,12 @@ def test_the_counts_are_those_that_are_known_of_the_sets():
     assert set(gpt["status"]) == {"ok"}
     off = status[status["status"] == "out_of_range"].groupby("judge")["n"].sum()
     assert off.to_dict() == {
-        "ChatGPT": 14, "Beluga-13B": 173, "OrcaPlatypus": 203, "Llama-13B": 259, (
-            "Mistral-7B"
-        ): 402,
-    }  # fmt: skip
+        "ChatGPT": 14,
+        "Beluga-13B": 173,
+        "OrcaPlatypus": 203,
+        "Llama-13B": 259,
+        "Mistral-7B": 402,
+    }
     llama = status[
         (status["judge"] == "llama-2-70b-chat-hf") & (status["status"] != "ok")
     ]
@@ -236,11 +240,19 @@ def test_second_reads_are_compared_with_the_first_and_with_other_forms():
 def test_the_swap_of_five_pairs_by_hand():
     verdicts = [(1, 1, 1), (2, 2, 1), (1, 2, 1), (2, 1, 2), (1.5, 1, None)]
     rows = [
-        {"item_id": str(k), "cluster_id": str(k), "criterion": "c", "ordering": order,
-         "score": verdict, "human": human, "judge": "j", "dataset": "d"}
+        {
+            "item_id": str(k),
+            "cluster_id": str(k),
+            "criterion": "c",
+            "ordering": order,
+            "score": verdict,
+            "human": human,
+            "judge": "j",
+            "dataset": "d",
+        }
         for k, (one, two, human) in enumerate(verdicts)
         for order, verdict in (("1-2", one), ("2-1", two))
-    ]  # fmt: skip
+    ]
     found = forms.swapped(rb.judgments(pd.DataFrame(rows), scale=(1, 2)))
     found = found[found["criterion"] == "all"].set_index("quantity")
     parts = found.estimate[["kept", "first", "second", "tie"]]
@@ -264,8 +276,9 @@ def test_what_the_chapter_says_in_words_is_what_was_recorded():
         "judge == @forms.GPT and form_b != @forms.ALL and p_adjusted < 0.05"
     )
     assert list(zip(apart["form_a"], apart["form_b"], strict=True)) == [
-        ("altmcq", "mcq"), ("altrts", "rts"),
-    ]  # fmt: skip
+        ("altmcq", "mcq"),
+        ("altrts", "rts"),
+    ]
     assert (contrasts.loc[contrasts["form_b"] == forms.ALL, "low"] > 0).all()
     swap = recorded("forms_pairs").pivot(
         index="criterion", columns="quantity", values=["low", "high"]

@@ -32,7 +32,8 @@ def test_the_table_names_one_card_one_engine_and_the_prefix_cache(arms):
 def test_the_page_gives_the_tokens_of_both_orders_of_the_prompt(arms):
     (least, other), (computed, sent) = (
         re.search(
-            r"this order of the prompt shares more: (\d+) tokens .*?, against (\d+) with",
+            r"this order of the prompt shares more: (\d+) tokens .*?, against (\d+) "
+            r"with",
             PAGE,
         ).groups(),
         re.search(r"computed (\d+) of (\d+) tokens sent", PAGE).groups(),
@@ -67,7 +68,8 @@ def test_the_page_gives_judgments_per_second_and_the_hours_that_follow(arms):
 
 def test_the_page_says_how_many_written_answers_never_end():
     said = re.search(
-        r"(\d+) to (\d+) % of the written answers .* (\d+) to (\d+) % of all tokens, and none of "
+        r"(\d+) to (\d+) % of the written answers .* (\d+) to (\d+) % of all tokens, "
+        r"and none of "
         r"them has a score.* only (\d+) of ([\d,]+) answers",
         PAGE,
     )

@@ -34,10 +34,14 @@ def test_the_counts_are_those_of_the_sets(of):
         judge: {s for (j, _), s in shapes.items() if j == judge} for judge, _ in shapes
     }
     assert by_judge == {
-        "GPT-4-0314": {(100, 12)}, "GPT-3.5-0301": {(100, 12)}, "GPT-4o": {(100, 16)},
-        "Gemini Flash": {(100, 16)}, "Gemini Pro": {(100, 16)}, "ChatGPT": {(96, 11)},
+        "GPT-4-0314": {(100, 12)},
+        "GPT-3.5-0301": {(100, 12)},
+        "GPT-4o": {(100, 16)},
+        "Gemini Flash": {(100, 16)},
+        "Gemini Pro": {(100, 16)},
+        "ChatGPT": {(96, 11)},
         labels.FOUR: {(96, 11)},
-    }  # fmt: skip
+    }
 
 
 # ---- what the chapter says in words
@@ -112,14 +116,17 @@ def world(rng, clusters=30, systems=6):
         2 + 0.7 * truth + 0.3 * np.arange(systems) + rng.normal(size=truth.shape)
     )
     names = [f"p{c:02d}/s{s}" for c in range(clusters) for s in range(systems)]
-    judgments = pd.DataFrame({
-        "item_id": names, "cluster_id": [n[:3] for n in names], (
-            "candidate"
-        ): [n[4:] for n in names],
-        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", (
-            "score"
-        ): score.ravel(),
-    })  # fmt: skip
+    judgments = pd.DataFrame(
+        {
+            "item_id": names,
+            "cluster_id": [n[:3] for n in names],
+            "candidate": [n[4:] for n in names],
+            "design": "fixed",
+            "ordering_index": 1,
+            "ordering": "1-2-3-4-5",
+            "score": score.ravel(),
+        }
+    )
     return (
         human,
         score,
@@ -187,7 +194,7 @@ def test_systems_are_those_of_the_package(seed, m):
 
 
 # ---- the rest
-# ---------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -273,15 +280,21 @@ def test_the_expected_gain_is_that_of_the_correlation_with_a_jackknife_over_clus
 
 
 # ---- bad input
-# --------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def scores(**changes):
-    frame = pd.DataFrame({
-        "judge": "j", "dataset": "d", "criterion": "c",
-        "cluster_id": np.repeat([f"p{i}" for i in range(10)], 3),
-        "candidate": [*"abc"] * 10, "human": 3.0, "score": np.arange(30.0),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "judge": "j",
+            "dataset": "d",
+            "criterion": "c",
+            "cluster_id": np.repeat([f"p{i}" for i in range(10)], 3),
+            "candidate": [*"abc"] * 10,
+            "human": 3.0,
+            "score": np.arange(30.0),
+        }
+    )
     return frame.assign(**changes)
 
 

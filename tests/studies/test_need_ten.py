@@ -107,8 +107,9 @@ def test_pairs_of_orders_are_what_their_names_say():
         for i, j in pairs[name]:
             assert np.roll(orders[i], -by).tolist() == orders[j].tolist()
     assert orders[list(pairs["ascending, descending"][0])].tolist() == [
-        [1, 2, 3, 4, 5], [5, 4, 3, 2, 1],
-    ]  # fmt: skip
+        [1, 2, 3, 4, 5],
+        [5, 4, 3, 2, 1],
+    ]
 
 
 def test_opposite_orders_cancel_what_turns_round_with_the_list():
@@ -137,12 +138,15 @@ def test_opposite_orders_cancel_what_turns_round_with_the_list():
     two = need_ten.expected(by_place, orders)
     for name, than in need_ten.THAN.items():
         off = {
-            kind: np.mean([
-                (two[:, pair].mean(axis=1) - np.delete(two, pair, 1).mean(axis=1)) ** 2
-                for pair in map(list, need_ten.pair_kinds(orders)[kind])
-            ])
+            kind: np.mean(
+                [
+                    (two[:, pair].mean(axis=1) - np.delete(two, pair, 1).mean(axis=1))
+                    ** 2
+                    for pair in map(list, need_ten.pair_kinds(orders)[kind])
+                ]
+            )
             for kind in (name, than)
-        }  # fmt: skip
+        }
         assert found.less[name, than] == pytest.approx(off[than] - off[name])
 
 

@@ -30,8 +30,12 @@ def drawn(n, seed, request_sd=0.0, missing=0.0):
 
 def as_judgments(scores, judge="gpt-5.4", temperature=1.0):
     n = len(scores)
-    rows = [(f"p{p:04}", noisy._CANDIDATES[c], r + 1, scores[p, c, r])
-            for p in range(n) for c in range(4) for r in range(8)]  # fmt: skip
+    rows = [
+        (f"p{p:04}", noisy._CANDIDATES[c], r + 1, scores[p, c, r])
+        for p in range(n)
+        for c in range(4)
+        for r in range(8)
+    ]
     frame = pd.DataFrame(rows, columns=["group_id", "candidate", "replicate", "score"])
     return frame.assign(
         judge=judge,
@@ -112,8 +116,12 @@ def test_pairs_of_reads_are_counted_one_by_one():
     differ, known = noisy.read_pairs(scores)
     far, _ = noisy.read_pairs(scores, 2)
     for p in range(6):
-        pairs = [(a, b) for c in range(4) for a, b in combinations(scores[p, c], 2)
-                 if not np.isnan(a + b)]  # fmt: skip
+        pairs = [
+            (a, b)
+            for c in range(4)
+            for a, b in combinations(scores[p, c], 2)
+            if not np.isnan(a + b)
+        ]
         assert known[p] == len(pairs)
         assert differ[p] == sum(a != b for a, b in pairs)
         assert far[p] == sum(abs(a - b) >= 2 for a, b in pairs)
@@ -168,8 +176,10 @@ def test_the_spread_is_that_of_the_package():
 
 def test_what_lies_between_requests_is_found_and_nothing_where_there_is_nothing():
     planted = {0.0: 0.4, 0.3: 0.3, 0.7: 0.2, 1.0: 0.0}
-    frames = [as_judgments(drawn(900, 10 + k, sd), temperature=t)
-              for k, (t, sd) in enumerate(planted.items())]  # fmt: skip
+    frames = [
+        as_judgments(drawn(900, 10 + k, sd), temperature=t)
+        for k, (t, sd) in enumerate(planted.items())
+    ]
     table = noisy.requests(pd.concat(frames))
     for t, sd in planted.items():
         own = table[(table.temperature == t) & (table.other == t)].set_index("quantity")

@@ -18,8 +18,11 @@ QWEN = ("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
 # A judge without noise, and not so sure that probabilities fall below the floor.
 CALM = replace(
     open_profile("first-biased"),
-    sharpness=1.0, order_noise=0.0, cluster_order_noise=0.0, wording_noise=0.0,
-)  # fmt: skip
+    sharpness=1.0,
+    order_noise=0.0,
+    cluster_order_noise=0.0,
+    wording_noise=0.0,
+)
 
 
 @lru_cache(1)

@@ -17,15 +17,25 @@ def asked(names, n_questions=30, seed=0, shares=None, drop=()):
         for form, design, n in arms:
             p = own[int(design == "reverse")]
             score = np.stack([rng.choice(3, n, p=one) + 1 for one in p])
-            frames.append(pd.DataFrame({
-                "judge": name, "item_id": np.repeat([(
-                    f"Q{k}_W{k % 6}"
-                ) for k in range(len(p))], n),
-                "cluster_id": np.repeat([f"W{k % 6}" for k in range(len(p))], n),
-                "template": form, "design": design, "n_options": 3, "number": number,
-                "replicate": np.tile(np.arange(1, n + 1), len(p)),
-                "score": pd.array(score.ravel(), dtype="Int8"),
-            }))  # fmt: skip
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "judge": name,
+                        "item_id": np.repeat(
+                            [f"Q{k}_W{k % 6}" for k in range(len(p))], n
+                        ),
+                        "cluster_id": np.repeat(
+                            [f"W{k % 6}" for k in range(len(p))], n
+                        ),
+                        "template": form,
+                        "design": design,
+                        "n_options": 3,
+                        "number": number,
+                        "replicate": np.tile(np.arange(1, n + 1), len(p)),
+                        "score": pd.array(score.ravel(), dtype="Int8"),
+                    }
+                )
+            )
     table = pd.concat(frames, ignore_index=True)
     return table[~table["design"].isin(drop)]
 

@@ -45,31 +45,35 @@ KEYS = {
     "first_answer_slots": ["judge", "dataset", "place"],
     "first_answer_shares": ["judge", "dataset", "quantity", "place"],
     "first_answer_gaps": ["judge", "dataset", "criterion"],
-    "labels_cells": PAIR, "labels_share": PAIR, "labels_expected": ["group", (
-        "n_labels"
-    )],
-    "labels_random": [*PAIR, "n_labels"], "labels_plans": [*PAIR, "plan", "about"],
-    "labels_systems": [*PAIR, "per_system", "prompts"], "labels_forms": ["form"],
-    "labels_lost": PAIR, "replace_lost": ["judge"],
-    "need_ten_recorded": [*CELL, "readout", "pilot"], "need_ten_votes": [*CELL, (
-        "lead"
-    ), (
-        "most"
-    )],
-    "need_ten_directions": [*CELL, "readout"], "need_ten_pairs": [*CELL, (
-        "reads"
-    ), "than"],
-    "one_read_agreement": [*CELL, "quantity"], "one_read_corrections": [*CELL, "way"],
-    "one_read_systems": [*CELL, "orders"], "one_read_shared": [*CELL, "quantity"],
-    "questionnaire_groups": ["model", "fraction"], "questionnaire_single": ["model"],
-    "replace_judges": ["judge", "criterion"], "replace_labels": ["judge", "criterion"],
+    "labels_cells": PAIR,
+    "labels_share": PAIR,
+    "labels_expected": ["group", "n_labels"],
+    "labels_random": [*PAIR, "n_labels"],
+    "labels_plans": [*PAIR, "plan", "about"],
+    "labels_systems": [*PAIR, "per_system", "prompts"],
+    "labels_forms": ["form"],
+    "labels_lost": PAIR,
+    "replace_lost": ["judge"],
+    "need_ten_recorded": [*CELL, "readout", "pilot"],
+    "need_ten_votes": [*CELL, "lead", "most"],
+    "need_ten_directions": [*CELL, "readout"],
+    "need_ten_pairs": [*CELL, "reads", "than"],
+    "one_read_agreement": [*CELL, "quantity"],
+    "one_read_corrections": [*CELL, "way"],
+    "one_read_systems": [*CELL, "orders"],
+    "one_read_shared": [*CELL, "quantity"],
+    "questionnaire_groups": ["model", "fraction"],
+    "questionnaire_single": ["model"],
+    "replace_judges": ["judge", "criterion"],
+    "replace_labels": ["judge", "criterion"],
     "replace_epsilon": ["epsilon", "judge", "criterion"],
     "replace_panels": ["panel", "criterion", "quantity"],
     "replace_subsets": [*replace.NAMES.values()],
     "training_policies": [*TRAINED, "beta", "trained_on"],
     "training_budgets": [*TRAINED, "kl", "trained_on"],
-    "training_transforms": [*TRAINED, "reward"], "training_best_of_n": [*TRAINED, "n"],
-}  # fmt: skip
+    "training_transforms": [*TRAINED, "reward"],
+    "training_best_of_n": [*TRAINED, "n"],
+}
 """Tables that may be computed in part, and the columns that name a row."""
 
 QWEN = ("qwen2.5-coder-1.5b-instruct-embedded", "minibench")

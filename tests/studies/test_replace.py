@@ -33,8 +33,11 @@ def test_the_counts_are_those_of_the_two_sets(loaded):
     assert scores.shape == (4_800, 15)
     missing = scores.isna().sum()
     assert missing[missing > 0].to_dict() == {
-        "GPT-4-0314": 2, "Llama-2-13B": 79, "Llama-2-70B": 55, "Llama-2-7B": 19
-    }  # fmt: skip
+        "GPT-4-0314": 2,
+        "Llama-2-13B": 79,
+        "Llama-2-70B": 55,
+        "Llama-2-7B": 19,
+    }
     assert len(replace.eleven(scores)) == 11
 
 
@@ -173,7 +176,7 @@ def test_judges_that_compress_the_scale_alike_share_errors_but_nothing_else():
 
 
 # ---- bad input
-# ----------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------
 
 
 def test_other_experts_a_missing_score_and_a_second_row_are_refused(loaded):

@@ -116,11 +116,12 @@ def test_a_grading_is_held_against_what_rulers_finds(capsys):
     items = rb.load("minibench")
     methods = ["rulers", "rulers-unlocked", "dhs"]
     grades = rulers.grade(
-        items, rulers.load_bundle("minibench"), rb.open_judge(
-            "simulated:grader"
-        ), methods,
+        items,
+        rulers.load_bundle("minibench"),
+        rb.open_judge("simulated:grader"),
+        methods,
         store=":memory:",
-    )  # fmt: skip
+    )
     found = study.grading_replication(grades.scores, items).set_index("finding")
     assert list(found.index) == list(FINDINGS)[6:]
     assert (found.reason == "").all()

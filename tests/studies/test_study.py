@@ -47,8 +47,10 @@ def test_a_study_records_every_plan_and_a_second_run_asks_nothing(write):
     study("mine", store=":memory:")
     recorded = rb.recorded("simulated:last-biased", "minibench", study="mine")
     assert recorded.groupby("design", observed=True).size().to_dict() == {
-        "balanced": 150, "shuffled": 30, "williams": 90,
-    }  # fmt: skip
+        "balanced": 150,
+        "shuffled": 30,
+        "williams": 90,
+    }
     again = rb.run(requests_of(PLANS[0]), "simulated:last-biased", store=":memory:")
     assert (again["source"] == "recorded").all()
 
@@ -279,13 +281,20 @@ RUBRIC = {"criteria": "Is it right?"} | {
 def instances(tmp_path):
     """BiGGen's file, with two instances of which nobody has written low answers."""
     rows = [
-        {"capability": "planning", "task": "travel", "instance_idx": i, "input": (
-            f"Plan {i}."
-        ),
-         "reference_answer": "The plan.", "score_rubric": RUBRIC, "model_name": model,
-         "response": f"{model} plans {i}.", "human_score": 3}
-        for i in range(2) for model in ("x", "y")
-    ]  # fmt: skip
+        {
+            "capability": "planning",
+            "task": "travel",
+            "instance_idx": i,
+            "input": f"Plan {i}.",
+            "reference_answer": "The plan.",
+            "score_rubric": RUBRIC,
+            "model_name": model,
+            "response": f"{model} plans {i}.",
+            "human_score": 3,
+        }
+        for i in range(2)
+        for model in ("x", "y")
+    ]
     path = tmp_path / "human_eval.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     return {"dataset": "biggen", "path": str(path)}

@@ -156,8 +156,10 @@ def test_glued_frames_are_tables_with_a_number_and_a_file(shown):
         for f in soup_of(page).select("figure")
     }
     assert [a.get_text() for found in links.values() for a in found] == [
-        "CSV of Table 1", "CSV of Table 2", "CSV",
-    ]  # fmt: skip
+        "CSV of Table 1",
+        "CSV of Table 2",
+        "CSV",
+    ]
     files = [page.parent / a["href"] for found in links.values() for a in found]
     assert files[0].read_text() == 'row,n,r\n0,1234,.5\n1,"a, −b",-2.0\n'
     assert files[1].read_text().splitlines()[0] == "row,fixed r,fixed r 2"
@@ -171,8 +173,11 @@ def test_what_is_shown_stands_below_its_cell_and_in_the_book_where_its_caption_i
     executed = nbformat.read(shown / "executed" / "06_shown.ipynb", 4)
     cell = next(c for c in executed.cells if "rb.pages.show" in c.source)
     assert [{"image/svg+xml", "text/html"} & set(o.data) for o in cell.outputs] == [
-        {"image/svg+xml"}, {"text/html"}, set(), set(),
-    ]  # fmt: skip
+        {"image/svg+xml"},
+        {"text/html"},
+        set(),
+        set(),
+    ]
     page = soup_of(shown / "html" / "notebooks" / "06_shown.html")
     assert (
         len(page.select(".bd-article img")) == len(page.select(".bd-article td")) == 1

@@ -18,14 +18,20 @@ def wheels(tmp_path):
         return path
 
     return [
-        wheel("vllm", **{"vllm/__init__.py": "x = 1", "vllm/vllm-rs": "b" * 5000,
-                         "vllm/third_party/deep_gemm/a.py": "", (
-                             "vllm/third_party/b.py"
-                         ): ""}),
-        wheel("other", **{"other-1.data/purelib/other.py": "y = 2", (
-            "other-1.data/scripts/o"
-        ): ""}),
-    ]  # fmt: skip
+        wheel(
+            "vllm",
+            **{
+                "vllm/__init__.py": "x = 1",
+                "vllm/vllm-rs": "b" * 5000,
+                "vllm/third_party/deep_gemm/a.py": "",
+                "vllm/third_party/b.py": "",
+            },
+        ),
+        wheel(
+            "other",
+            **{"other-1.data/purelib/other.py": "y = 2", "other-1.data/scripts/o": ""},
+        ),
+    ]
 
 
 def test_wheels_are_laid_out_as_installed_less_what_is_left_out(tmp_path, wheels):

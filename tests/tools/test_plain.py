@@ -80,18 +80,30 @@ def test_no_directive_or_role_is_left(stem):
         ("{cite:p}`xu2026,li2025`", "(Xu et al., 2026; Li and Wu, 2025)"),
         ("{cite:t}`xu2026` say", "Xu et al. (2026) say"),
         ("{term}`judges <judge>` of {func}`rubricnb.plan`", "judges of `rb.plan`"),
-        ("$$\na = b\n$$ (eq-mean)\n\n{eq}`eq-mean`", "$$\na = b\n\\tag{5.1}\n$$\n\n(5.1)"),
+        (
+            "$$\na = b\n$$ (eq-mean)\n\n{eq}`eq-mean`",
+            "$$\na = b\n\\tag{5.1}\n$$\n\n(5.1)",
+        ),
         ("```{math}\n:label: eq-mean\na\n```", "$$\na\n\\tag{5.1}\n$$"),
         ("```bash\nmake {doc}`x`\n```", "```bash\nmake {doc}`x`\n```"),
         (":::{div} answer\n**Yes.**\n\n* a\n* b\n:::", "**Yes.**\n\n* a\n* b"),
-        (":::{admonition} Takeaway\n:class: tip\n\n* a\n:::", "> **Takeaway.**\n>\n> * a"),
+        (
+            ":::{admonition} Takeaway\n:class: tip\n\n* a\n:::",
+            "> **Takeaway.**\n>\n> * a",
+        ),
         ("```{margin} Why?\nText.\n```", "> **Why?**\n>\n> Text."),
-        ("```{prf:theorem} Even\n:label: thm-x\n\nT.\n```", "> **Theorem 5.1 (Even).**\n>\n> T."),
+        (
+            "```{prf:theorem} Even\n:label: thm-x\n\nT.\n```",
+            "> **Theorem 5.1 (Even).**\n>\n> T.",
+        ),
         ("```{glue} draw\n```\n\nText.", "Text."),
         ("[As drawn.]{.static} [Play.]{.played-only} End.", "As drawn.  End."),
-        ("`{INPUT}`, and $\\operatorname{E} x$", "`{INPUT}`, and $\\operatorname{E} x$"),
+        (
+            "`{INPUT}`, and $\\operatorname{E} x$",
+            "`{INPUT}`, and $\\operatorname{E} x$",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_form_of_myst_has_a_plain_one(myst, markdown):
     assert one(myst) == markdown
 

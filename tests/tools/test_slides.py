@@ -35,7 +35,8 @@ def executed():
 
 def test_slides_carry_values_and_figures_of_the_run(executed):
     page = slides.deck(
-        '# T\n\n{{ value("05_x", "share", ".2f") }} by {{ value("05_x", "judge") }}\n\n---\n\n'
+        '# T\n\n{{ value("05_x", "share", ".2f") }} by {{ value("05_x", "judge") '
+        "}}\n\n---\n\n"
         '{{ figure("05_x", "fig-a") }}\n\nNote: slowly',
         executed,
     )

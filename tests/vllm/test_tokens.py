@@ -81,14 +81,10 @@ def tokenizer(smollm2):
     return AutoTokenizer.from_pretrained(smollm2)
 
 
-PIECES = ["\n", "\n\n", "\r\n", " ", "  ", "\t", "word", "W", "1", "23", ".", "'s", (
-    "\u0301"
-), (
-    "é"
-),
-          "是", "ह", "👍🏽", "<|im_end|>", "<|im_start|>", "_", "#", "\u2028", (
-              "\x0b"
-          )]  # fmt: skip
+PIECES = [
+    *"\n\t\x0b\u2028 W1.é是ह_#\u0301",
+    *("\n\n", "\r\n", "  ", "word", "23", "'s", "👍🏽", "<|im_end|>", "<|im_start|>"),
+]
 
 
 @pytest.fixture(

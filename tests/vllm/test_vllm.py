@@ -63,12 +63,16 @@ def request(
     prompt = render(
         "What is 2 + 2?", response, "Is it right?", levels, ordering, labels=labels
     )
-    return Request(number, "k", (Message((
-        "user"
-    ), prompt.text),), prompt.slots, prompt.choices,
-                   readout, ordering=tuple(ordering), **{(
-                       "max_tokens"
-                   ): 24} | options)  # fmt: skip
+    return Request(
+        number,
+        "k",
+        (Message("user", prompt.text),),
+        prompt.slots,
+        prompt.choices,
+        readout,
+        ordering=tuple(ordering),
+        **{"max_tokens": 24} | options,
+    )
 
 
 def test_a_judge_without_batch_invariance_says_so_once_and_repeats_are_asked(
@@ -251,14 +255,18 @@ def test_several_criteria_are_filled_line_by_line(judge):
 
 
 def test_a_score_is_the_most_probable_label_or_drawn_by_the_seed(judge):
-    probable, greedy, *drawn, again = judge_in_order(judge, [
-        request((2, 3, 1), "logprobs", number=0),
-        request((2, 3, 1), "score", number=1),
-        *(request((2, 3, 1), (
-            "score"
-        ), number=2 + s, temperature=2.0, seed=s) for s in range(12)),
-        request((2, 3, 1), "score", number=20, temperature=2.0, seed=0),
-    ])  # fmt: skip
+    probable, greedy, *drawn, again = judge_in_order(
+        judge,
+        [
+            request((2, 3, 1), "logprobs", number=0),
+            request((2, 3, 1), "score", number=1),
+            *(
+                request((2, 3, 1), "score", number=2 + s, temperature=2.0, seed=s)
+                for s in range(12)
+            ),
+            request((2, 3, 1), "score", number=20, temperature=2.0, seed=0),
+        ],
+    )
     assert greedy.text == probable.text
     assert greedy.probabilities is None
     assert len({r.text for r in drawn}) > 1
@@ -306,8 +314,16 @@ def test_a_document_conforms_to_its_schema(judge):
         "required": ["reason", "score"],
         "additionalProperties": False,
     }
-    ask = Request(1, "k", request((1, 2, 3), "json").messages, (), (), "json",
-                  schema=json.dumps(schema), max_tokens=96)  # fmt: skip
+    ask = Request(
+        1,
+        "k",
+        request((1, 2, 3), "json").messages,
+        (),
+        (),
+        "json",
+        schema=json.dumps(schema),
+        max_tokens=96,
+    )
     (reply,) = judge.answer([ask])
     document = json.loads(reply.text)
     assert list(document) == ["reason", "score"]

@@ -33,8 +33,11 @@ def environment(tmp_path_factory):
     # A copy without built folders: what a wheel holds must not depend on them.
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "-z"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout.split("\0")  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
     for name in filter(None, listed):
         is_part = name.startswith("rubricnb/") or "/" not in name
         if is_part and (ROOT / name).is_file():
@@ -107,8 +110,12 @@ def test_a_missing_part_is_named_with_the_line_that_adds_it(
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     done = subprocess.run(
         [environment / "bin" / "python", "-c", f"import rubricnb as rb; {program}"],
-        cwd=tmp_path, env=CLEAN, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=CLEAN,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: ")

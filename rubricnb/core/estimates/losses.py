@@ -342,12 +342,22 @@ def share_lost(codes: Iterable[str]) -> float:
 
 
 # columns of a text or of its answer; every other one is a condition of the read
-_OF_A_TEXT = frozenset({
-    *("request_id", "item_id", "key", "dataset", "group_id", "cluster_id", "candidate"),
-    *("source", "status", "score", "position", "expected_score", "label_mass"),
-    "server_note",
-    *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
-})  # fmt: skip
+_OF_A_TEXT = frozenset(
+    {
+        *(
+            "request_id",
+            "item_id",
+            "key",
+            "dataset",
+            "group_id",
+            "cluster_id",
+            "candidate",
+        ),
+        *("source", "status", "score", "position", "expected_score", "label_mass"),
+        "server_note",
+        *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
+    }
+)
 
 
 def are_closed(judgments: pd.DataFrame) -> bool:

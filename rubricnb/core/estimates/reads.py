@@ -26,7 +26,8 @@ Answer = TypeVar("Answer")
 
 GROUPING = ("judge", "dataset", "design", *CONDITIONS)
 _ANSWER = re.compile(
-    r"status|score|position|expected_score|label_mass|probability_\d+|response|key|seconds"
+    r"status|score|position|expected_score|label_mass|probability_\d+|response|key"
+    r"|seconds"
     r"|server_note"
     r"|(prompt|cached|completion)_tokens"
 )

@@ -29,7 +29,8 @@ _MARKS = yaml.safe_load(
 _CONTROL = re.compile(f"(?={'|'.join(_MARKS)}).")
 # The headings of our templates, as they write them or as Markdown.
 _HEADING = re.compile(
-    r"#(?=##[ \t]*(?:Task Description|Scor(?:e|ing) Rubrics?|Criteria|Feedback|Output format"
+    r"#(?=##[ \t]*(?:Task Description|Scor(?:e|ing) Rubrics?|Criteria|Feedback|Output "
+    r"format"
     r"|The instruction(?: to evaluate)?|Response (?:to evaluate|[A-J]|\(Score \w+\))"
     r"|Reference Answer|Example \(Score \w+\))[ \t]*(?:\([^()\n]{1,48}\)[ \t]*)?:)",
     re.IGNORECASE,

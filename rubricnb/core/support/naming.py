@@ -39,7 +39,8 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     noted = [f["server_note"].dropna() for f in judgments if "server_note" in f]
     said = f"; its server notes {noted[0].iloc[0]!r}" if noted else ""
     raise CannotShow(
-        f"{judge} gave no score in any of {n_judgments:,} judgments ({outcomes}{said}): "
+        f"{judge} gave no score in any of {n_judgments:,} judgments "
+        f"({outcomes}{said}): "
         "see the line that the run printed; this page cannot say anything about the "
         "judge"
     )

@@ -12,7 +12,8 @@ from rubricnb.files.elsewhere import judgments
 from rubricnb.files.fetch import pinned
 
 FOLDER = (
-    "github/ssamba1/Scoring-Bias-in-LLM-as-a-Judge/fd44089646221e7405737cd81934c7e77ec88938"
+    "github/ssamba1/Scoring-Bias-in-LLM-as-a-Judge/"
+    "fd44089646221e7405737cd81934c7e77ec88938"
     "/paper/honest/repro"
 )
 _FEW_LABELS = "under 2 % of the probability is on the labels"

@@ -16,7 +16,8 @@ from rubricnb.files.fetch import pinned
 from rubricnb.files.tables import read_records
 
 FOLDER = (
-    "github/composo-ai/llm-judge-criteria-ensembling/e4049a57dc73097f899a605f5435923f03e9233c"
+    "github/composo-ai/llm-judge-criteria-ensembling/"
+    "e4049a57dc73097f899a605f5435923f03e9233c"
     "/results/raw"
 )
 _RESPONSES, _READS = 4, 8
