@@ -422,9 +422,9 @@ def _stage(executed: Mapping[str, Any], root: Path, stage: Path) -> None:
 def _page(notebook: Any) -> Any:
     """Say under the title how the page was executed; hide what captions show.
 
-    Put a line under the title that says how long it is to read, and when, how and with
-    what the page was executed, and hide glued figures and tables where they were made: the page shows them with
-    their captions.
+    The line says how long the page is to read, and when, how and with what it was
+    executed. Glued figures and tables are hidden where they were made: the page shows
+    them with their captions.
     """
     notebook = deepcopy(notebook)
     for output in glued_outputs(notebook):

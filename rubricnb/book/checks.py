@@ -153,5 +153,7 @@ def _number(answer: Any) -> float | str:
             "nothing)."
         )
     if values.size != 1:
-        return "Not yet: one number is asked for; write its decimals after a point: 0.3."
+        return (
+            "Not yet: one number is asked for; write its decimals after a point: 0.3."
+        )
     return float(values.item())
