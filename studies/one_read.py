@@ -99,7 +99,11 @@ def cell(slug: str, dataset: str) -> Cell:
     columns = [f"probability_{k}" for k in range(1, 6)]
     reads = reads.sort_values(["item_id", "ordering_index"])
     shape = (-1, 10, 5)
-    p = reads[columns].to_numpy(np.float64).reshape(shape)
+    p = reads[columns].to_numpy(np.float64, copy=True).reshape(shape)
+    # of equally probable scores, the one that was drawn is the most probable
+    taken = reads["position"].fillna(1).to_numpy(np.int64).reshape(-1, 10, 1) - 1
+    drawn = np.nextafter(np.take_along_axis(p, taken, axis=2), 1)
+    np.put_along_axis(p, taken, drawn, axis=2)
     shown = reads["ordering"].to_numpy().reshape(shape[:2])
     ids = reads["item_id"].astype(str).to_numpy().reshape(shape[:2])
     if (shown != shown[0]).any() or (ids != ids[:, :1]).any():

@@ -1,8 +1,8 @@
 """What a second routine inside the embedded engine did to recorded statistics.
 
 llama.cpp computes the attention of 64 or more tokens by another routine than that of
-fewer. The study ``minibench`` has reads of both, by how much of a prompt was cached;
-in ``one-routine`` those that left fewer than 64 tokens were asked again.
+fewer. The study ``two-routines`` has reads of both, by how much of a prompt was cached;
+in ``minibench`` those that left fewer than 64 tokens were asked again.
 ``python -m studies.one_routine``.
 """
 
@@ -21,7 +21,7 @@ JUDGES = {
     "Qwen 0.5B": "qwen2.5-coder-0.5b-instruct-embedded",
     "Qwen 1.5B": "qwen2.5-coder-1.5b-instruct-embedded",
 }
-STUDIES = ("minibench", "one-routine")
+STUDIES = ("two-routines", "minibench")
 FEWEST = 64  # tokens that llama.cpp computes by the routine for many
 _V = [f"v2_unbiased{end}" for end in ("", "_low", "_high")]
 _SHIFT = [f"ascending_minus_descending{end}" for end in ("", "_low", "_high")]

@@ -429,8 +429,7 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
         host,
         model,
         is_free=getattr(engine, "is_free", False),
-        # where it depends on the server, the class has a property: not known yet
-        repeats=engine.deterministic is True,
+        repeats=engine.deterministic,
     )
 
 

@@ -272,7 +272,9 @@ def _most_prompt_tokens(request: Request) -> int:
 
 def _calls(request: Request, judge: Judge) -> int:
     """Return the most calls of a request: several where a label is forced."""
-    if request.readout not in ("score", "logprobs") or not judge.deterministic:
+    if request.readout not in ("score", "logprobs") or not (
+        judge.is_open and getattr(judge.engine, "continues", False)
+    ):
         return 1
     if request.readout == "score":
         return max(len(request.slots), 1)

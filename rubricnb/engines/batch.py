@@ -283,7 +283,7 @@ def _new(path: Path) -> IO[bytes]:
 
 
 def _line(judge: Any, request: Request) -> dict[str, Any]:
-    constrained = judge.deterministic and request.readout in ("score", "logprobs")
+    constrained = judge.continues and request.readout in ("score", "logprobs")
     if constrained and len(request.slots) > 1:
         raise ValueError(
             f"{len(request.slots)} criteria with readout {request.readout!r} need one "

@@ -12,7 +12,8 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,7 +22,6 @@ import pandas as pd
 from rubricnb.core.address import KEYS, OPENAI, TYPESAFE
 from rubricnb.core.contract import JudgeError, Readout, Request
 from rubricnb.core.frames import Items
-from rubricnb.core.readout import answer_text, most_probable
 from rubricnb.core.support.shown import one_line
 from rubricnb.engines.connection import Refused
 from rubricnb.engines.doubts import MOST_SPREAD, server_doubts
@@ -151,30 +151,24 @@ class DecisionJudge(Endpoint):
         self.own_prompt = TypedQuestion(self.kind, self.shape)
         self.slug = f"{self.slug}-{kind}"
         self.identity = f"{self.base_url} {model} {self.shape} {kind}"
-
-        # None: not yet known
-        self.answers_any_name: bool | None = None if self._can_try_names else False
-
-    @property
-    def _can_try_names(self) -> bool:
-        """Whether it is a server of one's own, whose model's name is to be checked."""
-        return self.check_model and self.host not in {*KEYS, *_SHAPES}
+        # whether a server of your own is still to be asked for a false name
+        self.name_is_untried = check_model and self.host not in {*KEYS, *_SHAPES}
+        self.answers_any_name = False
 
     def prepare(self) -> None:
         """Ask a server of your own once for a model that does not exist."""
-        if self.answers_any_name is not None:
+        if not self.name_is_untried:
             return
+        self.name_is_untried = False
         question = self.own_prompt.fill(_NO_QUESTION, frozenset())[1]
         body = {"model": _NO_MODEL} | json.loads(question)
         loop = self._start()
         asking = asyncio.run_coroutine_threadsafe(
             self._connection.ask(f"/{self.shape}", body), loop
         )
-        try:
-            names = {*_model_names(asking.result(self.patience).content)}
-        except Exception:  # an error is what such a name should get
-            names = set()
-        self.answers_any_name = names == {_NO_MODEL}
+        with suppress(Exception):  # an error is what such a name should get
+            names = _model_names(asking.result(self.patience).content)
+            self.answers_any_name = {*names} == {_NO_MODEL}
 
     @property
     def input_price(self) -> float | None:
@@ -224,48 +218,44 @@ class _Call(Call):
         for name in _model_names(self.last):
             self._check_model({"model": name})
         asked = body["questions"]
-        if isinstance(asked, dict):
-            names = list(asked)
-            answers = _in_order(self.last.get("answers"), names, len(asked))
-        else:
-            names = [question["name"] for question in asked]
-            answers = _in_order(self.last.get("answers"), None, len(asked))
-        if all(one.get("type") == "refusal" for one in answers):
+        if isinstance(asked, list):
+            asked = {question["name"]: question for question in asked}
+        answers = dict(
+            zip(asked, _in_order(self.last.get("answers"), asked), strict=True)
+        )
+        if all(one.get("type") == "refusal" for one in answers.values()):
             return self._reply("the model declined to answer", "refusal")
-        remarks = [self._remark(name, names) for name in names]
-        slots = tuple(map(self._slot, answers, remarks))
-        text = ""
-        if all(map(any, slots)):
-            criteria = self.request.slot_criteria
-            best = [
-                most_probable(self.request, *slot) + 1
-                for slot in zip(criteria, slots, strict=True)
-            ]
-            text = answer_text(self.request, best)
-        told: dict[str, Any] = {"notes": tuple(one.text for one in remarks)}
-        masses = tuple(one.label_mass for one in remarks)
-        told |= {"label_masses": masses} if any(m is not None for m in masses) else {}
-        return replace(self._reply(text, "stop", slots), **told)
+        slots, remarks = [], []
+        for name, answer in answers.items():
+            remark = self._remark(name, asked)
+            slots.append(self._slot(answer, asked[name], remark))
+            remarks.append(remark)
+        # the probabilities are all that is read
+        return replace(
+            self._reply("", "stop", tuple(slots)),
+            notes=tuple(_counted(self.judge.redact, one.notes) for one in remarks),
+            label_masses=tuple(one.label_mass for one in remarks),
+        )
 
-    def _remark(self, name: str, names: Sequence[str]) -> _Remark:
+    def _remark(self, name: str, asked: Mapping[str, Any]) -> _Remark:
         """Read what the server says about its answer to one question."""
         about = part(part(part(self.last, "diagnostics"), "questions"), name)
-        warnings = _texts(part(self.last, "meta").get("warnings"))
-        own = [text for text in warnings if text.startswith(f"{name}:")]
-        own += _texts(about.get("note")) + _texts(about.get("invalid_notes"))
-        notes = [text.removeprefix(f"{name}:") for text in own]
+        warnings = _several(part(self.last, "meta").get("warnings"))
+        own = [text for text in warnings if str(text).startswith(f"{name}:")]
+        own += _several(about.get("note")) + _several(about.get("invalid_notes"))
         # what concerns every question
-        others = tuple(f"{other}:" for other in names)
-        notes += [text for text in warnings if not text.startswith(others)]
-        notes += [f"fallback: {text}" for text in _texts(about.get("fallback"))]
+        others = tuple(f"{other}:" for other in asked)
+        notes = [text for text in warnings if not str(text).startswith(others)]
+        notes += [f"fallback: {way}" for way in _several(about.get("fallback"))]
         if self.judge.answers_any_name:
             notes.append("the server answers to any model name: this name is unchecked")
-        shown = dict.fromkeys(_plain(self.judge.redact(text)) for text in notes)
+        reported = _several(about.get("label_mass"))
+        masses = [mass for mass in reported if isinstance(mass, int | float)]
         return _Remark(
-            "; ".join(shown)[:MAX_SHOWN_CHARS],
+            own + notes,
             bool(own),
             about.get("reads") == 0,
-            _mean_mass(about.get("label_mass")),
+            math.fsum(masses) / len(masses) if masses else None,
         )
 
     def _count(self, usage: dict[str, Any]) -> None:
@@ -277,11 +267,10 @@ class _Call(Call):
             completion_tokens=count_of(usage, "output_tokens"),
         )
 
-    def _slot(self, answer: dict[str, Any], remark: _Remark) -> tuple[float, ...]:
+    def _slot(
+        self, answer: dict[str, Any], asked: Mapping[str, Any], remark: _Remark
+    ) -> tuple[float, ...]:
         """Return each level's probability: none if refused, zeros if nothing was read.
-
-        Return the probability of each level, by position; nothing if the question is
-        refused, and zeros if the server read no answer.
 
         Servers say so in their own words, so an answer is not read either where a
         note about it accompanies probabilities that are all equal.
@@ -289,20 +278,31 @@ class _Call(Call):
         if answer.get("type") == "refusal":
             return ()
         names = [level_name(label) for label in self.request.choices]
-        given = answer.get("probabilities")
+        given: Any = answer.get("probabilities")
         if self.judge.kind == "choice":
             probabilities = _by_name(given, names, "value")
-            _check_order(list(probabilities), probabilities, names)
+            falling = sorted(probabilities.values(), reverse=True)
+            if list(probabilities.values()) != falling:
+                _check_order([*probabilities], names)
+            elif [*probabilities] != names:
+                remark.notes.append(
+                    "the most probable level comes first: sorted levels are not seen"
+                )
         elif self.judge.shape == "decisions":
             probabilities = _by_name(given, names, "label")
-            _check_numbers(given, names)
+            numbers = {str(one["label"]): one.get("value") for one in given}
+            if None not in numbers.values():
+                _check_order(sorted(names, key=lambda name: numbers[name]), names)
         else:
-            _check_legend(answer.get("legend"), self.request)
-            numbers = [str(number) for number in range(len(names))]
-            by_number = _by_name(given, numbers, "")
-            probabilities = dict(
-                zip(names, (by_number[n] for n in numbers), strict=True)
-            )
+            by_number = _by_name(given, [str(n) for n in range(len(names))], "")
+            probabilities = {name: by_number[str(n)] for n, name in enumerate(names)}
+            if legend := answer.get("legend"):
+                came, sent = _legend(legend), _legend(asked["criteria"])
+                _check_order(came, sent)
+                if came != sent:
+                    remark.notes.append(
+                        "the legend is not that of the levels: sorted ones are not seen"
+                    )
         total = math.fsum(probabilities.values())
         if total and not _SUM[0] <= total <= _SUM[1]:
             raise ValueError(
@@ -317,7 +317,7 @@ class _Call(Call):
 class _Remark(NamedTuple):
     """What a server says about its answer to one question."""
 
-    text: str
+    notes: list[str]
     is_own: bool  # whether it is about this question, not about the server
     is_unread: bool
     label_mass: float | None
@@ -343,45 +343,35 @@ def _model_names(response: dict[str, Any]) -> list[str]:
     return [str(name) for name in names if name]
 
 
-def _texts(given: Any) -> list[str]:
-    """Return a note, or several, as a list; anything else is none."""
+def _several(given: Any) -> list[Any]:
+    """Return what a server gives once or in a list as a list."""
     found = given if isinstance(given, list) else [given]
-    return [text for text in found if isinstance(text, str) and text.strip()]
+    return [one for one in found if one not in (None, "")]
 
 
-def _plain(note: str) -> str:
-    """Return a note without its numbers and quotations, so that notes can be counted.
+def _counted(redact: Callable[[str], str], notes: Sequence[Any]) -> str:
+    """Return notes without their numbers and quotations, so that they can be counted.
 
     Examples
     --------
-    >>> _plain("Only 32% of the answer 'It is fine' is a label")
+    >>> _counted(str, ["Only 32% of the answer 'It is fine' is a label"])
     'Only …% of the answer … is a label'
     """
-    return one_line(_VARIES.sub("…", note)).strip()
+    plain = (_VARIES.sub("…", redact(str(note))) for note in notes)
+    return one_line("; ".join(dict.fromkeys(plain)))[:MAX_SHOWN_CHARS]
 
 
-def _mean_mass(given: Any) -> float | None:
-    """Return the label mass of one question, or the mean of its reads."""
-    found = given if isinstance(given, list) else [given]
-    masses = [m for m in found if isinstance(m, int | float) and 0 <= m <= 1.001]
-    return math.fsum(masses) / len(masses) if masses else None
-
-
-def _in_order(
-    answers: Any, names: Sequence[str] | None, count: int
-) -> list[dict[str, Any]]:
-    """Return one answer for each question, in their order; `names`: System One's."""
-    if names is not None and isinstance(answers, dict):
-        answers = [answers.get(name) for name in names]
-    if not isinstance(answers, list) or len(answers) != count:
-        raise ValueError(
-            f"the endpoint did not answer each question: {_shown(answers)}"
-        )
-    if not all(isinstance(one, dict) for one in answers):
-        raise ValueError(
-            f"the endpoint did not answer each question: {_shown(answers)}"
-        )
-    return answers
+def _in_order(answers: Any, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return one answer for each question, in the order of the questions."""
+    names = list(names)
+    found = [answers.get(n) for n in names] if isinstance(answers, dict) else answers
+    if (
+        not isinstance(found, list)
+        or len(found) != len(names)
+        or not all(isinstance(one, dict) for one in found)
+    ):
+        raise ValueError(f"the endpoint did not answer each question: {_shown(found)}")
+    return found
 
 
 def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
@@ -411,48 +401,21 @@ def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
     return {name: float(value) for name, value in pairs}
 
 
-def _check_order(
-    came: list[str], probabilities: Mapping[str, float], sent: list[str]
-) -> None:
-    """Stop if a server has sorted the levels: no reordering would reach the model.
-
-    An answer may come as it was sent, or the most probable level first.
-    """
-    falling = sorted(probabilities.values(), reverse=True)
-    if came != sent and list(probabilities.values()) != falling:
-        raise JudgeError(_sorted_message(came, sent))
+def _check_order(came: Sequence[str], sent: Sequence[str]) -> None:
+    """Stop if a server has sorted the levels: no reordering would reach the model."""
+    if came != sent and sorted(came) == sorted(sent):
+        raise JudgeError(
+            f"the levels were sent as {_shown(sent)} and came back as {_shown(came)}: "
+            "this server sorts them, so another order never reaches the model, and the "
+            "judge would look as if order did not matter"
+        )
 
 
-def _check_numbers(given: Any, sent: list[str]) -> None:
-    """Stop if the levels' numbers are not the positions at which they were sent."""
-    numbers = {str(one["label"]): one.get("value") for one in given}
-    if any(numbers[name] not in (None, position) for position, name in enumerate(sent)):
-        came = sorted(sent, key=lambda name: numbers[name])
-        raise JudgeError(_sorted_message(came, sent))
-
-
-def _check_legend(legend: Any, request: Request) -> None:
-    """Stop if a server repeats the levels in another order than they were sent."""
-    if not isinstance(legend, dict):
-        return
-    (message,) = request.messages
-    for question in json.loads(message.content)["questions"].values():
-        levels = [" ".join(text.split()) for text in question["criteria"]]
-        came = [
-            " ".join(str(legend.get(str(n), "")).split()) for n in range(len(levels))
-        ]
-        if came == levels:
-            return
-        if sorted(came) == sorted(levels):
-            raise JudgeError(_sorted_message(came, levels))
-
-
-def _sorted_message(came: Sequence[str], sent: Sequence[str]) -> str:
-    return (
-        f"the levels were sent as {_shown(list(sent))} and came back as "
-        f"{_shown(list(came))}: this server sorts them, so another order never reaches "
-        "the model, and the judge would look as if order did not matter"
-    )
+def _legend(levels: Any) -> list[str]:
+    """Return the texts of levels as they are compared: by number, in one spelling."""
+    if isinstance(levels, dict):
+        levels = [levels[key] for key in sorted(levels, key=lambda k: str(k).zfill(3))]
+    return [" ".join(str(text).split()).rstrip(".").casefold() for text in levels]
 
 
 def _shown(value: Any) -> str:

@@ -53,7 +53,7 @@ _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 class _Dialect(NamedTuple):
     """The vocabulary and the abilities of one kind of server."""
 
-    # goes on from a given beginning of the answer, and is deterministic
+    # goes on from a given beginning of the answer
     continues: bool = False
     max_tokens: str = "max_tokens"
     # alternatives per token; the next where a label has none
@@ -156,6 +156,8 @@ class OpenAIJudge(Endpoint):
 
     source: Literal["live"] = "live"
     readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
+    # a server's answers may depend on what it computes together
+    deterministic: bool = False
 
     def __init__(
         self,
@@ -202,8 +204,8 @@ class OpenAIJudge(Endpoint):
         return _DIALECTS[self.server]
 
     @property
-    def deterministic(self) -> bool:
-        """Whether greedy answers repeat: your own server's do, a host's do not."""
+    def continues(self) -> bool:
+        """Whether the server goes on from the beginning of an answer."""
         return self.dialect.continues
 
     @property
@@ -273,7 +275,7 @@ class _Call(Call):
     def answer(self) -> Calls:
         """Yield path and body of each call that the readout takes; return the reply."""
         readout = self.request.readout
-        if readout in ("score", "logprobs") and self.judge.dialect.continues:
+        if readout in ("score", "logprobs") and self.judge.continues:
             return (yield from self._labels())
         match readout:
             case "feedback":
@@ -451,7 +453,7 @@ class _Call(Call):
             raise ValueError(
                 f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}"
             )
-        if not text and finish in ("stop", "unknown") and not self.judge.deterministic:
+        if not text and finish in ("stop", "unknown") and not self.judge.continues:
             raise ValueError(
                 f"the endpoint sent an empty answer{_thought_only(message)}"
             )

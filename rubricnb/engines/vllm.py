@@ -32,7 +32,7 @@ import numpy as np
 
 from rubricnb.core.contract import Finish, JudgeError, Readout, Reply, Request
 from rubricnb.core.prompts.control_tokens import unknown
-from rubricnb.core.readout import plain_prompt
+from rubricnb.core.readout import most_probable, plain_prompt
 from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts
 from rubricnb.engines.endpoint import slug
@@ -389,10 +389,12 @@ class _Asked:
             text, finish = yield from self._text()
             return text, finish, None
         text, probabilities = "", []
-        for slot in self.request.slots:
+        for slot, criterion in zip(
+            self.request.slots, self.request.slot_criteria, strict=True
+        ):
             chances = yield from self._label_probabilities(text + slot)
             probabilities.append(chances)
-            text += f"{slot} {self.request.choices[self._chosen(chances)]}"
+            text += f"{slot} {self.request.choices[self._chosen(criterion, chances)]}"
         return (
             text,
             "stop",
@@ -439,7 +441,7 @@ class _Asked:
 
         return (yield from label_probabilities(ask, targets))
 
-    def _chosen(self, probabilities: Sequence[float]) -> int:
+    def _chosen(self, criterion: str, probabilities: Sequence[float]) -> int:
         """Index of the label that greedy or random decoding among the labels takes."""
         request, shares = self.request, np.array(probabilities)
         if (
@@ -447,7 +449,7 @@ class _Asked:
             or request.temperature == 0
             or not shares.any()
         ):
-            return int(shares.argmax())
+            return most_probable(request, criterion, probabilities)
         shares = (shares / shares.max()) ** (1 / request.temperature)
         return int(
             np.random.default_rng(request.seed).choice(

@@ -10,6 +10,7 @@ import rubricnb as rb
 from rubricnb.core.contract import Message, Reply, Request
 from rubricnb.core.judge import Price, describe
 from rubricnb.core.prices import Budget, typical_tokens
+from rubricnb.engines.openai import OpenAIJudge
 
 ASK = Request(
     1, "k", (Message("user", "x" * 4000),), ("[RESULT]",), ("1", "2"), "feedback"
@@ -248,8 +249,8 @@ def test_an_endpoint_that_goes_beyond_its_limits_is_reckoned_with_from_then_on()
 
 def test_a_request_of_several_calls_is_reckoned_as_all_of_them():
     forced = replace(ASK, readout="logprobs", slots=("[a]", "[b]"), choices=("1", "10"))
-    judge = replace(costing(1, 1, 1), repeats=True)
-    assert judge.deterministic
+    server = OpenAIJudge("m", "http://localhost:8000/v1", server="llama.cpp")
+    judge = describe(server, (1, 1, 1))
     one, several = (
         Budget(max_cost=1)._most(r, judge).prompt_tokens for r in (ASK, forced)
     )

@@ -227,6 +227,44 @@ def test_a_server_that_sorts_the_levels_stops_the_run(items, kind, shape):
         rb.run(requests, judge(url, kind=kind, shape=shape))
 
 
+LEGENDS = {  # of sorted levels, as servers might spell them
+    "without full stops": lambda texts: {
+        str(k): text.rstrip(".") for k, text in enumerate(texts)
+    },
+    "in capitals": lambda texts: {str(k): t.upper() for k, t in enumerate(texts)},
+    "as a list": lambda texts: texts,
+}
+
+
+@pytest.mark.parametrize("spelling", LEGENDS)
+def test_sorted_levels_are_seen_however_the_legend_is_spelt(items, spelling):
+    def answer(body, headers):
+        out = decided(body, [0.1, 0.2, 0.3, 0.25, 0.15])
+        (one,) = out["answers"].values()
+        one["legend"] = LEGENDS[spelling](sorted(text for _, text in levels(body)))
+        return 200, out, {}
+
+    requests = rb.plan(items, rb.permutation.single([2, 1, 5, 3, 4]))
+    with (
+        endpoint(answer) as (url, _),
+        pytest.raises(JudgeError, match="this server sorts them"),
+    ):
+        rb.run(requests, judge(url))
+
+
+def test_a_legend_that_cannot_be_matched_is_said_once(items, capsys):
+    def answer(body, headers):
+        out = decided(body, [0.1, 0.2, 0.3, 0.25, 0.15])
+        (one,) = out["answers"].values()
+        one["legend"] = {str(k): f"Stufe {k}" for k in range(5)}
+        return 200, out, {}
+
+    with endpoint(answer) as (url, _):
+        live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url))
+    assert (live.status == "ok").all()
+    assert capsys.readouterr().out.count("the legend is not that of the levels") == 1
+
+
 def test_levels_in_the_order_of_their_probabilities_are_not_taken_for_sorted(items):
     def answer(body, headers):
         out = decided(body, [0.1, 0.2, 0.3, 0.25, 0.15])
@@ -238,6 +276,7 @@ def test_levels_in_the_order_of_their_probabilities_are_not_taken_for_sorted(ite
     with endpoint(answer) as (url, _):
         live = rb.run(rb.plan(items, rb.balanced(5)), judge(url, kind="choice"))
     assert live.probability_3.tolist() == pytest.approx([0.3] * 150)
+    assert live.server_note.str.contains("sorted levels are not seen").all()
 
 
 def test_one_refused_question_of_three_does_not_lose_its_neighbours(items):
@@ -396,7 +435,9 @@ def test_a_note_beside_an_answer_is_kept_and_counted(items, capsys):
     with endpoint(answer_with_note(note, [0.1, 0.2, 0.3, 0.25, 0.149])) as (url, _):
         live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url))
     assert (live.status == "ok").all()
-    assert '15 of 15 answers carry the note "Only …% of' in capsys.readouterr().out
+    assert (
+        '15 of 15 answers carry the note "rating: Only …% of' in capsys.readouterr().out
+    )
 
 
 def test_equal_probabilities_without_a_note_are_counted(items, capsys):

@@ -404,6 +404,16 @@ def test_an_alias_may_answer_under_its_dated_name_but_not_as_another_model(
     assert same or repr(answered) in reply.error
 
 
+@pytest.mark.parametrize("server", ["llama.cpp", "vllm", "openai"])
+def test_repeats_at_temperature_0_are_asked_of_a_server_not_copied(server):
+    plan = rb.plan(rb.load("minibench", n_items=1), rb.fixed(5, 3), readout="feedback")
+    with endpoint(always(completion("[RESULT] 1"))) as (url, received):
+        judge = OpenAIJudge("m", url, server=server)
+        found = rb.run(plan, judge, ":memory:")
+        judge.close()
+    assert len(received) == found.key.nunique() == len(plan) == 3
+
+
 def test_the_limit_of_an_account_is_kept():
     options = {"requests_per_minute": 600, "concurrency": 1}
     with endpoint(always(completion("[RESULT] 1"))) as (url, received):

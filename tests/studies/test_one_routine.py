@@ -8,30 +8,30 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rubricnb.core.results import recorded, results_folder
-from studies.one_routine import routines, short
+from rubricnb.core.results import identity_in, recorded, results_folder
+from studies.one_routine import FEWEST, routines, short
 from studies.recording import read_table
 
 QWEN = "qwen2.5-coder-1.5b-instruct-embedded"
 # By study, judge and levels: the share of reads that left fewer than 64 tokens.
 # book/execution.md names them.
 LEFT = {
-    ("minibench", "smollm2-135m-instruct-embedded", 2): 0.833,
-    ("minibench", "smollm2-135m-instruct-embedded", 3): 0.831,
-    ("minibench", "smollm2-135m-instruct-embedded", 5): 0.009,
-    ("minibench", "gemma-3-270m-embedded", 5): 0.148,
-    ("minibench", "qwen2.5-coder-0.5b-instruct-embedded", 5): 0.083,
+    ("two-routines", "smollm2-135m-instruct-embedded", 2): 0.833,
+    ("two-routines", "smollm2-135m-instruct-embedded", 3): 0.831,
+    ("two-routines", "smollm2-135m-instruct-embedded", 5): 0.009,
+    ("two-routines", "gemma-3-270m-embedded", 5): 0.148,
+    ("two-routines", "qwen2.5-coder-0.5b-instruct-embedded", 5): 0.083,
+    ("two-routines", QWEN, 2): 0.775,
+    ("two-routines", QWEN, 3): 0.875,
+    ("two-routines", QWEN, 5): 0.119,
     ("minibench", QWEN, 2): 0.775,
-    ("minibench", QWEN, 3): 0.875,
-    ("minibench", QWEN, 5): 0.119,
-    ("one-routine", QWEN, 2): 0.775,
-    ("one-routine", QWEN, 3): 0.631,
+    ("minibench", QWEN, 3): 0.631,
     ("every-order", QWEN, 5): 0.747,
     ("scoring", "smollm2-135m-instruct-embedded", 5): 0.009,
     ("scoring", QWEN, 5): 0.062,
 }
 STUDIES = (
-    *("minibench", "one-routine", "every-order", "scales", "scoring", "reference"),
+    *("minibench", "two-routines", "every-order", "scales", "scoring", "reference"),
     *("qwen-1.5b", "written"),
 )
 
@@ -52,11 +52,24 @@ def test_recorded_reads_had_one_routine_or_their_share_is_named():
     assert {k: v for k, v in found.items() if v} == pytest.approx(LEFT, abs=0.001)
 
 
+def test_a_recording_has_one_routine_by_its_identity_or_by_its_counts():
+    """Micro-batches below 64 are one routine; without them, no read may be short."""
+    for (study, judge, levels), share in short_reads():
+        identity = identity_in(results_folder() / study / judge)
+        bound = (
+            int(identity.partition("micro-batch ")[2].split()[0])
+            if ("micro-batch" in identity)
+            else FEWEST
+        )
+        one = bound < FEWEST or share == 0
+        assert one or (study, judge, levels) in LEFT, (study, judge, levels, identity)
+
+
 def test_what_was_asked_again_is_what_had_the_other_routine():
-    for slug in {judge for study, judge, _ in LEFT if study == "minibench"}:
+    for slug in {judge for study, judge, _ in LEFT if study == "two-routines"}:
         before, after = (
             recorded(slug, "minibench", study).set_index(["request_id", "criterion"])
-            for study in ("minibench", "one-routine")
+            for study in ("two-routines", "minibench")
         )
         assert before.index.equals(after.index)
         other = before["expected_score"] != after["expected_score"]
@@ -78,7 +91,7 @@ def test_no_statistic_moved_by_more_than_its_page_says():
     table = read_table("one_routine")
     before, after = (
         table[table.study == study].set_index(["judge", "levels"])
-        for study in ("minibench", "one-routine")
+        for study in ("two-routines", "minibench")
     )
     moved = (after.drop(columns="study") - before.drop(columns="study")).abs()
     assert moved["v2_unbiased"].max() == pytest.approx(0.009, abs=0.0005)
