@@ -11,7 +11,8 @@
   themselves.
 * No script but the theme's and ours: what `_static/vendor` holds is loaded where it is
   used.
-* A per cent sign stays with its number; an appendix numbers its figures by its letter.
+* A per cent sign stays with its number; a page that is no chapter numbers its figures
+  from 1, an appendix after its letter.
 * The search shows the page first whose title or name was asked for, and finds words
   with accents without them: "Cramer" is Cramér.
 """
@@ -142,16 +143,19 @@ class DescribedImages(SphinxPostTransform):
                 image.replace_self(wide_figure("", image.deepcopy()))
 
 
-def number_appendix(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Number figures and tables of an appendix by its letter:
-    it has no number among chapters.
+def number_by_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Begin at 1 on every page that is no chapter, with an appendix's letter before.
+
+    Sphinx numbers the figures of all such pages in one row.
     """
     for page, kinds in env.toc_fignumbers.items():
-        if letter := APPENDIX.match(page):
-            for numbered in kinds.values():
-                numbered.update(
-                    (key, (letter[1], k)) for k, key in enumerate(numbered, 1)
-                )
+        letter = APPENDIX.match(page)
+        for numbered in kinds.values():
+            for k, (key, number) in enumerate(list(numbered.items()), 1):
+                if letter:
+                    numbered[key] = (letter[1], k)
+                elif len(number) == 1:
+                    numbered[key] = (k,)
     return []
 
 
@@ -456,7 +460,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_search_language(Unaccented)
     app.connect("html-page-context", plain_citations)
     # Sphinx numbers them first
-    app.connect("env-get-updated", number_appendix, priority=900)
+    app.connect("env-get-updated", number_by_page, priority=900)
     app.connect("config-inited", only_staged)
     app.connect("config-inited", rank_search)
     app.connect("config-inited", drop_vendored, priority=900)

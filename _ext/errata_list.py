@@ -161,7 +161,7 @@ def _entry(row: tuple, line: tuple) -> nodes.definition_list_item:
     )
     asked = line._2.removeprefix("= ").replace(" ± ", ", give or take ")
     what = f"{row.quantity} ({row.judge})" if row.judge else row.quantity
-    numbers = nodes.paragraph(
+    numbers = nodes.inline(
         "",
         "",
         nodes.emphasis("", row.consequence.capitalize()),
@@ -175,7 +175,12 @@ def _entry(row: tuple, line: tuple) -> nodes.definition_list_item:
         classes=["numbers"],
     )
     meaning = nodes.paragraph("", row.meaning)
-    return nodes.definition_list_item("", term, nodes.definition("", numbers, meaning))
+    opens, shut, closes = (
+        nodes.raw("", tag, format="html")
+        for tag in ("<details><summary>", "</summary>", "</details>")
+    )
+    folded = nodes.definition("", opens, numbers, shut, meaning, closes)
+    return nodes.definition_list_item("", term, folded)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import os
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -44,11 +45,19 @@ class PublishedTable(SphinxDirective):
             i for i in range(len(header)) if rows and all(_numeric(r[i]) for r in rows)
         ]
         table = plain_table([h.replace("_", " ") for h in header], rows, right=right)
-        if self.content:
-            text, messages = self.state.inline_text(" ".join(self.content), self.lineno)
+        caption = " ".join(self.content)
+        if caption:
+            text, messages = self.state.inline_text(caption, self.lineno)
             table.insert(0, nodes.title("", "", *text, *messages))
         self.add_name(table)
-        return [table, self._download(path)]
+        said = escape(caption.replace("*", "").replace("`", ""))
+        opens = f"<details><summary>{said or path.stem}</summary>"
+        return [
+            nodes.raw("", opens, format="html"),
+            table,
+            self._download(path),
+            nodes.raw("", "</details>", format="html"),
+        ]
 
     def _download(self, path: Path) -> nodes.paragraph:
         # Relative to the page, so that it works from a staged copy of the tree too.

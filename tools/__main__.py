@@ -120,12 +120,11 @@ def lite_site(
     with errors():
         folder, size = lite.build_lite()
         folder = folder.relative_to(books.find_root())
-        typer.echo(f"built: {folder} ({size / 1e6:.0f} MB); serve it with")
-        typer.echo(
-            f"  {sys.executable} -m http.server --bind 127.0.0.1 -d {folder} {port}"
-        )
-        first = lite.NOTEBOOKS[0]
-        typer.echo(f"and open http://127.0.0.1:{port}/lab/?path={first}.ipynb")
+        typer.echo(f"built: {folder} ({size / 1e6:.0f} MB); serve it to a class with")
+        typer.echo(f"  {sys.executable} -m http.server -d {folder} {port}")
+        page = f"{port}/lab/?path={lite.NOTEBOOKS[0]}.ipynb"
+        typer.echo(f"every laptop in the room opens http://{lite.address()}:{page}")
+        typer.echo("--bind 127.0.0.1 keeps it to this machine")
 
 
 @app.command("neurolibre")

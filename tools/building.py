@@ -422,9 +422,9 @@ def _stage(executed: Mapping[str, Any], root: Path, stage: Path) -> None:
 def _page(notebook: Any) -> Any:
     """Say under the title how the page was executed; hide what captions show.
 
-    Put a line under the title that says when, how and with what the page was executed,
-    and hide glued figures and tables where they were made: the page shows them with
-    their captions.
+    The line says how long the page is to read, and when, how and with what it was
+    executed. Glued figures and tables are hidden where they were made: the page shows
+    them with their captions.
     """
     notebook = deepcopy(notebook)
     for output in glued_outputs(notebook):
@@ -436,8 +436,11 @@ def _page(notebook: Any) -> Any:
     )
     if run["parameter_file"]:
         used = f"{used or 'defaults'} (from {_code(run['parameter_file'])})"
+    text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+    minutes = len(text.partition("## Exercises")[0].split()) / 200
     line = (
-        f"Executed on {run['executed']} in {run['seconds']:.0f} s · rubricnb "
+        f"{max(minutes, 1):.0f} min to read, exercises aside · "
+        f"executed on {run['executed']} in {run['seconds']:.0f} s · rubricnb "
         f"{run['version']}, Python {run['python']} · parameters: {used or 'defaults'}"
     )
     for cell in notebook.cells:

@@ -27,6 +27,12 @@ _OPTION = re.compile(r":([\w-]+):(?: (.*))?$")
 _AIMED = re.compile(r"(.*?)\s*<([^<>]+)>$", re.S)  # words <target>
 _KEY = re.compile(r"([a-z]+)(\d{4})")
 _NAMED = re.compile(r":name: ((?:fig|tab)-\S+)")
+_OWN = re.compile(r"^(:{3,})\{div\} own\n(.*?)\n\1$", re.M | re.S)
+_BOOKS = {
+    "answer": "The book's answer, for its own judges and data",
+    "story": "The book's story, for its own judges and data",
+}
+RUN = "Numbers on this page:"  # how rubricnb.numbers_of begins
 _SILENT = ("exercise-end", "solution-end", "bibliography", "tableofcontents")
 _HEADED = {
     "exercise-start": "Exercise",
@@ -51,6 +57,12 @@ def one_page(notebook: Any) -> str:
     True
     """
     prose = _Prose(notebook)
+    given = [
+        cell.source
+        for cell in notebook.cells
+        if "injected-parameters" in cell.metadata.get("tags", [])
+    ]
+    prose.folds = bool(given)
     parts: list[tuple[str, str]] = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -59,6 +71,9 @@ def one_page(notebook: Any) -> str:
             parts.append(("code", cell.source))
             outputs = (prose.output(output) for output in cell.get("outputs", []))
             parts += [(kind, html) for kind, html in outputs if html]
+    if given and parts:
+        head, end, rest = parts[0][1].partition("</h1>")
+        parts[0] = ("text", head + end + prose.own_run(notebook, given[0]) + rest)
     title = re.search(
         r"^# (.+)$", "\n".join(cell.source for cell in notebook.cells), re.M
     )
@@ -71,6 +86,8 @@ def one_page(notebook: Any) -> str:
 
 class _Prose:
     """The Markdown of one notebook, with what its cells glued."""
+
+    folds = False  # whether the book's own answer and story are folded
 
     def __init__(self, notebook: Any) -> None:
         self.glued: Mapping[str, Mapping[str, Any]] = glued(notebook)
@@ -118,6 +135,25 @@ class _Prose:
             )
         return "said", plain(
             output.get("text", "") or "\n".join(output.get("traceback", []))
+        )
+
+    def own_run(self, notebook: Any, given: str) -> str:
+        """Return what a reader's own run says: parameters, data, losses, its answer."""
+        lines = [line for line in given.splitlines() if line and line[0] != "#"]
+        said = [
+            "".join(output.data["text/markdown"])
+            for cell in notebook.cells
+            for output in cell.get("outputs", [])
+            if "".join(output.get("data", {}).get("text/markdown", "")).startswith(RUN)
+        ]
+        text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+        own = [found[2] for found in _OWN.finditer(text)]
+        if not own:
+            own = ["This chapter has no one line about a judge: see its tables below."]
+        return (
+            '<div class="own"><p><strong>Your run</strong></p>'
+            f"<pre>{escape(chr(10).join(lines))}</pre>"
+            f"{self.html((chr(10) * 2).join([*said, *own]))}</div>"
         )
 
     def _sentence(self, children: Sequence[Token]) -> list[Token]:
@@ -187,6 +223,10 @@ class _Prose:
         title = _HEADED.get(name, "" if name in ("div", "margin") else argument)
         head = f"<p><strong>{escape(title)}</strong></p>" if title else ""
         kind = argument if name == "div" else name.replace(":", "-")
+        if self.folds and kind in _BOOKS:
+            return (
+                f"<details><summary>{_BOOKS[kind]}</summary>{self.html(body)}</details>"
+            )
         return f'<div class="{escape(kind)}">{head}{self.html(body)}</div>'
 
     def _figure(self, name: str, options: Mapping[str, str], caption: str) -> str:

@@ -146,12 +146,14 @@ def _number(answer: Any) -> float | str:
     try:
         values = np.asarray(answer, dtype=float)
     except (TypeError, ValueError):
-        return f"Not yet: a number is asked for, you give {type(answer).__name__}."
+        return "Not yet: write a number with a decimal point and nothing else: 0.3."
     if values.size == 0 or not np.isfinite(values).all():
         return (
             "Not yet: your answer holds a value that is not a number (nan, inf or "
             "nothing)."
         )
     if values.size != 1:
-        return f"Not yet: one number is asked for, you give {values.size}."
+        return (
+            "Not yet: one number is asked for; write its decimals after a point: 0.3."
+        )
     return float(values.item())

@@ -314,8 +314,10 @@ def check_values(
     known_only("parameter", values, annotations, where)
     for name, value in values.items():
         if not _fits(value, annotations[name]):
+            as_yaml = f"; papermill takes it as -y '{name}: {value}'"
             raise ValueError(
                 f"{where}: {name} = {value!r} is not of type {annotations[name]}"
+                f"{as_yaml if isinstance(value, str) else ''}"
             )
 
 

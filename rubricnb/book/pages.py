@@ -239,7 +239,7 @@ def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
 
 
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
-    """Say whose numbers a page shows: source, judge, dataset, readout, `human`.
+    """Say whose numbers a page shows: source, judge, dataset, readout, what was lost.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
     >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")
     >>> print(numbers_of(judgments))
     Numbers on this page: simulated, judge simulated:unbiased, minibench (designed quality), \
-300 judgments, readout logprobs
+300 judgments, readout logprobs, 0 without a score
     """
     datasets = [
         f"{name} (designed quality)" if name.startswith("minibench") else name
@@ -277,11 +277,13 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
         and judgments.groupby("dataset", observed=True)["cluster_id"].nunique().min()
         < 2
     )
+    lost = int((judgments["status"] != "ok").sum()) if "status" in judgments else 0
     return (
         f"Numbers on this page: {join_distinct(judgments['source'])}, judge "
         f"{join_distinct(judgments['judge'])}, {' and '.join(datasets)}, "
         f"{len(judgments):,} {'scores' if is_graded else 'judgments'}, "
-        f"{readout_column} {join_distinct(judgments[readout_column])}"
+        f"{readout_column} {join_distinct(judgments[readout_column])}, "
+        f"{lost:,} without a score"
     ) + (_ONE_CLUSTER if has_one_cluster else "")
 
 

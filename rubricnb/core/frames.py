@@ -229,20 +229,26 @@ class Requests(_Attached):
     source: Items
 
 
-def require_items(items: Any) -> None:
+def require_items(
+    items: Any,
+    column: str = "item_id",
+    said: str = "items are a table, as rb.load gives one",
+) -> None:
     """Refuse what is no table of items, by name: a judge or a path in their place.
+
+    Another column and another sentence refuse what is no other table.
 
     Examples
     --------
     >>> require_items("my_data.csv")
     Traceback (most recent call last):
-    TypeError: items are a table, as rb.load gives one, not the str 'my_data.csv'
+    TypeError: items are a table, as rb.load gives one, with a column item_id: not this \
+str 'my_data.csv'
     """
-    if not isinstance(items, pd.DataFrame):
-        shown = f" {items!r}" if isinstance(items, str | Path) else ""
+    if column not in getattr(items, "columns", ()):
         raise TypeError(
-            "items are a table, as rb.load gives one, not the "
-            f"{type(items).__name__}{shown}"
+            f"{said}, with a column {column}: not this {type(items).__name__}"
+            f"{f' {items!r}' if isinstance(items, str | Path) else ''}"
         )
 
 

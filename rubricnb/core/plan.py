@@ -258,6 +258,7 @@ def request_ids(requests: pd.DataFrame) -> UInt64Array:
 
 def with_readout(requests: Requests, judge: Judge | Engine) -> Requests:
     """Resolve the readout ``auto``, and refuse one that the judge does not have."""
+    require_items(requests, "readout", "requests are a table, as rb.plan gives one")
     if (requests["readout"] == "auto").any():
         requests = requests.copy()
         readout = requests["readout"].astype(object)
@@ -298,9 +299,11 @@ def _canonical(value: Any) -> str:
 
 
 def _same_size(designs: Design | Sequence[Design]) -> list[Design]:
-    designs = [designs] if isinstance(designs, Design) else list(designs)
-    if not designs:
-        raise ValueError("no design given: pass one, such as balanced(5)")
+    designs = [designs] if isinstance(designs, Design | str | int) else list(designs)
+    if not designs or not all(isinstance(design, Design) for design in designs):
+        raise ValueError(
+            f"{designs} in place of designs: pass one or several, such as balanced(5)"
+        )
     sizes = {d.n for d in designs}
     if len(sizes) > 1:
         raise ValueError(

@@ -41,7 +41,12 @@ def test_an_answer_is_right_within_the_tolerance_and_nowhere_else(expected, off)
         (close(0.005, 0), "Right"),
         (close(0.5, 0), "too large"),
         (close(0.2, 0.25), "too small"),
-        (close([1, 2], 1), "one number is asked for, you give 2"),
+        (
+            close((0, 3), 0.3),
+            "one number is asked for; write its decimals after a point",
+        ),
+        (close("30 %", 0.3), "a number with a decimal point and nothing else"),
+        (close(None, 0.3), "not a number"),
         (close(4, 16, slips={"take it twice": 4}), "take it twice"),
     ],
 )

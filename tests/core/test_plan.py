@@ -119,7 +119,9 @@ def test_a_million_requests_are_planned_in_little_memory(items):
     [
         (rb.fixed(5, 1), {"n_options": 3}, r"such as balanced\(3\)"),
         ([rb.balanced(5), rb.fixed(3, 1)], {}, r"order \[3, 5\] options"),
-        ([], {}, "no design"),
+        ([], {}, "in place of designs"),
+        ("balanced", {}, r"'balanced'. in place of designs: pass .* balanced\(5\)"),
+        (5, {}, "in place of designs"),
         (
             rb.fixed(5, 1),
             {"labels": ["numeric", "greek"]},
@@ -207,3 +209,14 @@ def test_an_example_is_an_answer_to_another_instruction(items):
     row = items.iloc[0]
     example = f"Instruction: {row.exemplar_instruction}\nResponse: {row.exemplar_4}\n"
     assert f"###Example (Score 4):\n{example}" in text
+
+
+def test_tables_in_each_others_place_are_named(items):
+    requests = rb.plan(items, rb.balanced(5), readout="score")
+    with pytest.raises(TypeError, match=r"requests are a table, as rb\.plan gives"):
+        rb.simulate(items, requests, "unbiased")
+    with pytest.raises(ValueError, match=r"make them with rubricnb\.plan"):
+        rb.run(items, "simulated:unbiased", store=":memory:")
+    for audited in (items.drop(columns="item_id"), "my_data.csv"):
+        with pytest.raises(TypeError, match=r"items are a table, as rb\.load gives"):
+            rb.audit("simulated:unbiased", audited)

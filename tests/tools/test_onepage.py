@@ -159,6 +159,10 @@ kernelspec: {display_name: Python 3, language: python, name: python3}
 ---
 # Title
 
+:::{div} answer
+Two, says the book's judge.
+:::
+
 ```{code-cell} ipython3
 :tags: [parameters]
 
@@ -176,7 +180,9 @@ tell("found", "It *does*." if n > 2 else "It does not.")
 Markdown("Numbers on this page: *live*, `judge`")
 ```
 
+::::{div} own
 It has {glue:text}`n`.
+::::
 
 ```{glue:md} found
 ```
@@ -212,6 +218,12 @@ def test_a_notebook_of_plain_papermill_gives_the_same_page(tmp_path):
     assert "<p>It <em>does</em>.</p>" in page
     assert "Numbers on this page: <em>live</em>, <code>judge</code>" in page
     assert "object&gt;" not in page
+    # The run with its own parameters stands first, the book's answer is folded.
+    top = page.index("Your run")
+    assert page.index("</h1>") < top < page.index("n = 5")
+    assert page.index("n = 5") < page.index("Numbers on this page")
+    assert page.index("<p>It has 5.</p>") < page.index("<details><summary>The book")
+    assert page.index("<details><summary>The book") < page.index("<p>Two, says")
 
 
 def test_a_text_under_judgment_cannot_act_on_the_page():
