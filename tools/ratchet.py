@@ -46,6 +46,10 @@ def counts(clone: Clone) -> dict[Key, int]:
         found[room, "nodes"] = sum(map(n_nodes, inside))
         found[room, "long functions"] = sum(size > LONG for size in functions)
         found[room, "private imports"] = sum(p.startswith(f"{room}/") for p in private)
+    for path, text in modules.items():
+        if path.startswith("rubricnb/") and path.count("/") > 1:
+            part = "/".join(path.split("/")[:2]), "nodes"
+            found[part] = found.get(part, 0) + n_nodes(parsed(text))
     core = (parsed(t) for p, t in modules.items() if p.startswith(f"{CORE[0]}/"))
     found[CORE] = sum(map(n_statements, core))
     found["rubricnb", "public names"] = len(rubricnb.__all__)

@@ -35,7 +35,7 @@ def now():
         (
             "rubricnb/core/run.py",
             "\nX = 1\n",
-            {("rubricnb", "nodes"): 3, ratchet.CORE: 1},
+            {("rubricnb", "nodes"): 3, ("rubricnb/core", "nodes"): 3, ratchet.CORE: 1},
         ),
         (
             "_ext/public_names.py",
