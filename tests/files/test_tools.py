@@ -275,6 +275,18 @@ def label_studio_skips(folder, capsys):
     assert pd.isna(rated.tolist()[2])
 
 
+def alpaca_draw(folder, capsys):
+    rows = [
+        {"instruction": name, "output_2": "Yes.", "annotator": "w", "preference": value}
+        for name, value in zip("abcd", [1, 2, 0, 1.5], strict=True)
+    ]
+    columns = {"preference": "score", "instruction": "item_id", "annotator": "judge"}
+    read = jsonl(folder, rows, scale=(1, 2), columns=columns)
+    assert scores(read) == [1, 2, None, 1.5]
+    assert list(read.status) == ["ok", "ok", "out_of_range", "ok"]
+    assert "off the scale 1..2" in capsys.readouterr().out
+
+
 def duckdb_orders(folder, capsys):
     frame = pd.DataFrame({"item_id": list("abc"), "score": [1, 2, 3]})
     orders = pd.to_datetime(["2003-01-02", "2001-02-03", "2002-03-01"])
@@ -323,6 +335,7 @@ READS = {
         langfuse_failed_task,
         evidently_categories,
         label_studio_skips,
+        alpaca_draw,
         duckdb_orders,
         duckdb_words,
         polars_grades,

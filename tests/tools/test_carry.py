@@ -1,5 +1,6 @@
 """Packing for a GPU machine without a network; the wheels are made here."""
 
+import re
 import tarfile
 import zipfile
 
@@ -64,3 +65,34 @@ def test_pieces_join_to_the_packages_and_files_again(tmp_path, wheels, monkeypat
 def test_a_missing_file_is_named_before_anything_is_downloaded(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no file .*nothing\.gguf"):
         carry.carry(tmp_path, files=[tmp_path / "nothing.gguf"])
+
+
+def test_every_package_that_vllm_lacks_is_named_at_once(tmp_path):
+    (tmp_path / "vllm").mkdir()
+    (tmp_path / "vllm" / "__init__.py").write_text(
+        "import first_one\n"
+        "try:\n    import guarded\nexcept ImportError:\n    pass\n"
+        "from second_one.part import name\n"
+        "LLM = 1\n"
+    )
+    assert carry.missing(tmp_path) == ["first_one", "second_one"]
+    (tmp_path / "first_one.py").touch()
+    (tmp_path / "second_one").mkdir()
+    (tmp_path / "second_one" / "part.py").write_text("name = 2")
+    assert carry.missing(tmp_path) == []
+    (tmp_path / "first_one.py").write_text("1 / 0")
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        carry.missing(tmp_path)
+
+
+def test_the_list_is_the_one_that_was_last_imported(tmp_path, monkeypatch):
+    said = re.search(
+        r"^# Imported on \d{4}-\d\d-\d\d as (\w+)$", carry.PINS.read_text(), re.M
+    )
+    assert said, "no proof in tools/carry.txt: make test-carry prints the line"
+    assert said[1] == carry.fingerprint(), (
+        "changed since: make test-carry, and its line"
+    )
+    monkeypatch.setattr(carry, "PINS", tmp_path / "carry.txt")
+    carry.PINS.write_text("vllm==0.26.0\n")
+    assert carry.fingerprint() != said[1]
