@@ -24,7 +24,7 @@ from rubricnb.core.support import lazy
 _HOMES = {
     "rubricnb.auditing.draw": "drawn",
     "rubricnb.auditing.drift": "beside",
-    "rubricnb.auditing.halo": "alike_and_chance alike_sums",
+    "rubricnb.auditing.halo": "correlation_of_criteria criteria_sums",
     "rubricnb.auditing.html": "page",
     "rubricnb.auditing.looks": "audit_cost",
     "rubricnb.auditing.plan": "audit_requests",

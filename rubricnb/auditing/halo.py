@@ -1,144 +1,135 @@
-"""Whether a judge gives one score on all criteria more often than one rater does."""
+"""Whether two criteria correlate higher in a judge's scores than in people's."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing import words
-from rubricnb.auditing.answers import ITEM, KEYS, Answers, rounded, span_and_step
-from rubricnb.auditing.rows import new_row, p_mostly_changed
-from rubricnb.auditing.terms import MEASURES
+from rubricnb.auditing.answers import KEYS, Answers, distinct_reads
+from rubricnb.auditing.rows import new_row
+from rubricnb.auditing.terms import MARGINS, MEASURES
 from rubricnb.core.estimates import intervals as inference
-from rubricnb.core.estimates.losses import left_out
+from rubricnb.core.estimates.losses import are_closed, left_out
 from rubricnb.core.estimates.reads import matched
-from rubricnb.core.estimates.reasons import Reason, Reasons
+from rubricnb.core.estimates.reasons import Reason
 from rubricnb.core.support.naming import truth_of
 from rubricnb.core.support.types import FloatArray, Records
 
 
 def halo_rows(answers: Answers) -> Records:
-    """More texts with one score on all criteria than a rater gives, beyond chance.
+    """How much higher two criteria correlate in the scores than in the ratings.
 
-    Chance: the same shares of scores on every criterion, but independent criteria.
-    Where 90 % of the scores on each of two criteria are alike, 81 % of the texts get
-    one score by chance.
+    Noise lowers a correlation, and raters are noisier than a judge that repeats its
+    answers. So each is divided by what the reliability of its own side leaves of it
+    (Spearman 1904, American Journal of Psychology 15): of the mean over raters, and of
+    the mean over neutral edits and repeats.
     """
     rated = answers.cells["human"].dropna()
-    n_criteria = rated.index.get_level_values("criterion").nunique()
-    if n_criteria < 2 or answers.judgments["n_options"].nunique() > 1:
+    k = rated.index.get_level_values("criterion").nunique()
+    if k < 2:
         return []
     if truth_of(answers.items) == "designed":
         raise ValueError(
             "the ratings are designed, and a text was designed alike on all criteria"
         )
-    scores, clusters, lost = _whole_texts(answers, rated, n_criteria)
-    # A text counts if some rater rated it on all criteria.
-    by_rater = np.asarray(~np.isnan(scores[:, 1:]).any(axis=2))
-    is_rated = by_rater.any(axis=1)
-    scores, cluster = scores[is_rated], clusters[is_rated]
-    if not len(scores):
-        return []
-    alike, chance = alike_and_chance(alike_sums(scores).sum(axis=0), n_criteria)
-    found = inference.jackknife(
-        alike_sums(scores),
-        pd.factorize(cluster)[0],
-        lambda sums: (
-            np.subtract(*alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0])
-        ),
+    text = matched(rated.index.to_frame(), answers.items, "text_id")
+    text = pd.Series(text.to_numpy(), rated.index)
+    judge, people = (
+        _by_criterion(side, text) for side in (_scores(answers), _ratings(answers))
     )
-    names = ("judge", "rater", "judge_chance", "rater_chance")
-    shares = (words.percent(share) for share in (*alike, *chance))
-    why = (Reason("beyond_chance", **dict(zip(names, shares, strict=True))), *lost)
-    row = new_row("halo", "one score on all criteria", cluster.nunique(), found, why)
-    same = p_mostly_changed(found, row["n_clusters"])
+    whole = pd.concat([judge["mean"], people["mean"]], axis=1).notna().all(axis=1)
+    if not whole.any():
+        return []
+    cluster = judge.index.get_level_values("cluster_id")[whole]
+    sums = [criteria_sums(side[whole].to_numpy(), k) for side in (judge, people)]
+    of_texts = np.stack(sums, axis=1)
+    r, reliability = correlation_of_criteria(of_texts.sum(axis=0), k)
+    for unknown, why in zip(np.isnan(r), _UNRELIABLE, strict=True):
+        if unknown:
+            raise ValueError(why)
+    found = inference.jackknife(
+        of_texts,
+        pd.factorize(cluster)[0],
+        lambda one: correlation_of_criteria(one, k)[0] @ np.array([1.0, -1.0]),
+    )
+    names = ("judge", "people", "judge_reliability", "people_reliability")
+    numbers = dict(zip(names, (*np.clip(r, -1, 1), *reliability), strict=True))
+    lost = left_out(judge["mean"].to_numpy(), whole.to_numpy(), "texts")
+    why = (Reason("criteria_correlate", **numbers), *lost)
+    row = new_row("halo", "correlation of criteria", cluster.nunique(), found, why)
+    more = max(found.value, 0.0)
+    margin = MARGINS["points of r"]
+    same = inference.equivalence(more, found.se, found.df + 1, margin)
     templates = set(answers.judgments["template"].astype("str"))
     apart = "act_apart" if answers.asked or templates == {"rubric"} else "act"
     return [row | {"p_equivalent": same, "own_act": MEASURES["halo"][apart]}]
 
 
-def _whole_texts(
-    answers: Answers, rated: pd.Series, n_criteria: int
-) -> tuple[FloatArray, pd.Index, Reasons]:
-    """Scores of the texts that are judged on all criteria, and which are left out.
-
-    Shape (texts, sides, criteria): first the judge's, then each rater's. With the
-    cluster of every text.
-    """
-    step = span_and_step(answers.judgments)[1]
-    known = answers.usual.dropna(subset=["whole"]).drop_duplicates(ITEM)
-    first = known.set_index(KEYS)["whole"]
-    raters = _single_raters(rated.index, answers.items, step)
-    text = matched(rated.index.to_frame(), answers.items, "text_id")
-    text = text.set_axis(rated.index)
-    wide = [
-        _by_criterion(rounded(side, step), text[side.index])
-        for side in (first[first.index.isin(rated.index)], *raters)
-    ]
-    is_whole = wide[0].notna().all(axis=1).to_numpy()
-    lost = left_out(wide[0].to_numpy(), is_whole, "texts")
-    judged = wide[0].dropna() if wide[0].shape[1] == n_criteria else wide[0].head(0)
-    people = [side.reindex(judged.index).to_numpy() for side in wide[1:]]
-    scores = np.stack([judged.to_numpy(), *people], axis=1)
-    return scores, judged.index.get_level_values("cluster_id"), lost
+_UNRELIABLE = (
+    "its scores have no known reliability above 0: reword the prompt, or ask again",
+    "the ratings have no known reliability above 0: give each rater's (human_ratings)",
+)
 
 
-def _by_criterion(scores: pd.Series, text: pd.Series) -> pd.DataFrame:
-    """Put the scores of a text in a row, with a column for each criterion."""
-    keys = scores.index.to_frame(index=False)[["cluster_id", "criterion"]]
-    keys = keys.assign(text=text.to_numpy())
-    return scores.set_axis(pd.MultiIndex.from_frame(keys)).unstack("criterion")
+def _scores(answers: Answers) -> pd.DataFrame:
+    """Reads of the plain prompt, reworded and repeated: a row for each item."""
+    edited = answers.judgments[answers.judgments["condition"] == "placebo"]
+    reads = distinct_reads(pd.concat([answers.usual, edited]))
+    wide = reads.assign(read=reads.groupby(KEYS).cumcount())
+    wide = wide.set_index([*KEYS, "read"])["value"].unstack()
+    # A model that does not see an edit is not shown to be reliable.
+    unmoved = are_closed(edited) and wide.var(axis=1).max() < 1e-18
+    return wide.iloc[:, :1] if unmoved else wide
 
 
-def _single_raters(
-    index: pd.MultiIndex, items: pd.DataFrame, step: float
-) -> list[pd.Series]:
-    """Ratings of single people: one series for each rater's place in the list."""
-    if "human_ratings" in items:
-        ratings = matched(index.to_frame(), items, "human_ratings")
-        known = [one if isinstance(one, tuple | list) else () for one in ratings]
-        wide = pd.DataFrame(known, index=index, dtype="float64")
-        return [wide[place] for place in wide]
-    human = pd.Series(
-        matched(index.to_frame(), items, "human").to_numpy("float64"), index
+def _ratings(answers: Answers) -> pd.DataFrame:
+    """Ratings of each person, a row for each item; only the mean if that is all."""
+    index = answers.cells["human"].dropna().index
+    name = "human_ratings" if "human_ratings" in answers.items else "human"
+    given = matched(index.to_frame(), answers.items, name)
+    rows = [one if isinstance(one, tuple | list) else (one,) for one in given]
+    wide = pd.DataFrame(rows, index, dtype="float64")
+    # A strict rater is as reliable as a lenient one.
+    return wide - wide.groupby(level="criterion").transform("mean")
+
+
+def _by_criterion(side: pd.DataFrame, text: pd.Series) -> pd.DataFrame:
+    """Mean of each text on each criterion, and the variance of its error."""
+    side = side.reindex(text.index)
+    mean = side.mean(axis=1)
+    mean -= mean.groupby(level="criterion").transform("mean")
+    means = pd.DataFrame(
+        {"mean": mean, "error": side.var(axis=1) / side.count(axis=1), "text": text}
     )
-    if not np.allclose(human, rounded(human, step)):
-        raise ValueError(
-            "the ratings are means, which are alike less often than one person's "
-            "ratings: give the single ones (a column human_ratings)"
-        )
-    return [human]
+    keys = ["dataset", "cluster_id", "text", "criterion"]
+    return means.reset_index().set_index(keys)[["mean", "error"]].unstack()
 
 
-def alike_sums(scores: FloatArray) -> FloatArray:
-    """Summands of `alike_and_chance`: shape (texts, sides, 2 + criteria × levels).
+def criteria_sums(side: FloatArray, k: int) -> FloatArray:
+    """Summands of `correlation_of_criteria`: shape (texts, 1 + 3 k + k²).
 
-    Of each side that scored the whole text: 1, whether all criteria are alike, and
-    which level each criterion has. `scores`: (texts, sides, criteria).
+    `side`: (texts, 2 k), the means on k criteria, and the variances of their errors.
     """
-    whole = np.asarray(~np.isnan(scores).any(axis=2))
-    alike = whole & (scores == scores[:, :, :1]).all(axis=2)
-    levels = np.unique(scores[~np.isnan(scores)])
-    given = (scores[..., None] == levels) & whole[:, :, None, None]
-    flat = given.reshape(*whole.shape, -1)
-    return np.concatenate([whole[..., None], alike[..., None], flat], axis=2).astype(
-        np.float64
-    )
+    mean, error = side[:, :k], side[:, k:]
+    products = (mean[:, :, None] * mean[:, None]).reshape(len(side), -1)
+    parts = [mean, np.nan_to_num(error), ~np.isnan(error), products]
+    return np.hstack([np.ones((len(side), 1)), *parts])
 
 
-def alike_and_chance(
-    sums: FloatArray, n_criteria: int
-) -> tuple[FloatArray, FloatArray]:
-    """Share of texts with one score on all criteria, and by chance: shape (…, 2) each.
+def correlation_of_criteria(sums: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Correlation of two of k criteria, corrected for reliability, and reliability.
 
-    First the judge's, then the raters', weighted by the texts that each rated whole.
+    Both are means, over pairs and over criteria; NaN where the reliability of one is
+    not known, or not above 0.
     """
-    n = sums[..., 0]
-    size = np.maximum(n, 1.0)
-    share = sums[..., 2:].reshape(*n.shape, n_criteria, -1) / size[..., None, None]
-    both = np.stack([sums[..., 1] / size, share.prod(axis=-2).sum(axis=-1)])
-    people = (both[..., 1:] * n[..., 1:]).sum(axis=-1) / np.maximum(
-        n[..., 1:].sum(axis=-1), 1.0
-    )
-    alike, chance = np.stack([both[..., 0], people], axis=-1)
-    return alike, chance
+    n = np.maximum(sums[..., :1], 2)
+    mean, error, known = np.split(sums[..., 1 : 1 + 3 * k], 3, axis=-1)
+    products = sums[..., 1 + 3 * k :].reshape(*sums.shape[:-1], k, k)
+    outer = mean[..., None] * mean[..., None, :]
+    covariance = (products - outer / n[..., None]) / (n[..., None] - 1)
+    given = np.diagonal(covariance, axis1=-2, axis2=-1)
+    true = given - error / np.maximum(known, 1)
+    sd = np.sqrt(np.where((known > 0) & (true > 1e-9), true, np.nan))
+    pair = np.triu_indices(k, 1)
+    r = (covariance / (sd[..., None] * sd[..., None, :]))[..., *pair].mean(axis=-1)
+    return r, (sd**2 / np.where(given > 0, given, 1.0)).mean(axis=-1)

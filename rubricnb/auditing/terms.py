@@ -17,8 +17,8 @@ MARGINS = {
     "percentage points": 2.0,
     "r": 0.02,
     "κ": 0.02,
+    "points of r": 0.1,
     "share of scores": 0.25,
-    "share of texts": 0.25,
 }
 """The smallest effects that matter, by unit; score points: on five levels."""
 TOO_FEW = 5

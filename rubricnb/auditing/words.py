@@ -172,10 +172,11 @@ def _on(row: Row) -> str:
 
 def _of_noise(row: Row) -> str:
     many = "too many are lost" if is_lost(row) else "too few prompts"
+    limit = "a quarter" if row["unit"].startswith("share") else f"{row['margin']:g}"
     return {
-        FOUND: ", more than a quarter",
-        ABSENT: ", shown to be fewer than a quarter",
-    }.get(row["verdict"], f"; {many} to say whether it is more than a quarter")
+        FOUND: f", more than {limit}",
+        ABSENT: f", shown to be less than {limit}",
+    }.get(row["verdict"], f"; {many} to say whether it is more than {limit}")
 
 
 def is_lost(row: Row) -> bool:
@@ -405,8 +406,7 @@ def _against_its_level(first: Mapping[str, Records], people: str) -> list[str]:
         doubt = " (are both on one scale?)" if "one_scale" in row["codes"] else ""
         bad.append(f"scores {points} points {side} than {people}{row['on']}{doubt}")
     bad += [
-        f"gives {percent(row['effect'])} more texts one score on all criteria than a "
-        "single rater does, beyond chance"
+        f"tells criteria less apart than people do (r {number(row['effect'])} higher)"
         for row in _with_verdict(first.get("halo", []), FOUND)
     ]
     return bad

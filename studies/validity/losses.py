@@ -6,7 +6,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from rubricnb.auditing.halo import alike_and_chance, alike_sums
+from rubricnb.auditing.halo import correlation_of_criteria, criteria_sums
 from rubricnb.core.estimates.intervals import jackknife, jackknife_t, mean_t
 from rubricnb.core.estimates.losses import difference_bounds, lost_scores, open_sign
 from rubricnb.corrections.raters import system_agreement_row
@@ -35,8 +35,8 @@ def _cells_of_losses() -> dict[str, _Cell]:
         cells[f"prior/{n}"] = _Cell(partial(_dealt_orders, n), 1_000)
     for n in (36, 120):
         cells[f"drift/{n}"] = _Cell(partial(_unchanged, n), 1_000)
-    for name, share in (("even", 0.2), ("mostly", 0.9)):
-        cells[f"halo/{name}"] = _Cell(partial(_independent_criteria, share), 1_000)
+    for name, share in (("apart", 0.3), ("alike", 0.9)):
+        cells[f"halo/{name}"] = _Cell(partial(_perfect_criteria, share), 1_000)
     for name, options in (("5", (5, 0.5)), ("20", (20, 0.5)), ("close", (20, 0.2))):
         cells[f"tau/{name}"] = _Cell(partial(_ranked_systems, *options), 400)
     return cells
@@ -142,34 +142,25 @@ def _unchanged(n: int, rng: np.random.Generator, costly: bool) -> Found:
         )
 
 
-def _independent_criteria(
-    share: float, rng: np.random.Generator, costly: bool
-) -> Found:
-    """A judge of three independent criteria, 120 texts, three raters who read.
+def _perfect_criteria(share: float, rng: np.random.Generator, costly: bool) -> Found:
+    """A judge without an error on three criteria, 120 texts, three raters who err.
 
-    `share`: of its scores that are a 4.
+    `share`: of the variance of quality that the criteria share.
     """
-    quality = 3 + rng.standard_normal((120, 1))
-    noise = rng.standard_normal((3, 120, 3))
-    raters = np.clip(np.round(quality + noise), 1, 5)
-    probabilities = np.full(5, (1 - share) / 4)
-    probabilities[3] = share
-    judge = rng.choice(np.arange(1.0, 6.0), (120, 3), p=probabilities)
-    scores = np.stack([judge, *raters], axis=1)
-    sums = alike_sums(scores)
-    beyond_chance = jackknife(
-        sums,
-        np.arange(120),
-        lambda one: np.subtract(*alike_and_chance(one, 3)) @ np.array([1.0, -1.0]),
-    )
-    ratings = np.round(raters.mean(axis=0))
-    alike = [(side == side[:, :1]).all(axis=1) * 1.0 for side in (judge, ratings)]
-    difference = mean_t(alike[0] - alike[1], np.arange(120), (-1.0, 1.0))
-    for method, low in (
-        ("alike minus mean ratings", difference.low),
-        ("beyond chance", beyond_chance.low),
-    ):
-        yield "size", "halo of independent criteria", method, 0.05, float(low > 0.25)
+    own = np.sqrt(1 - share) * rng.standard_normal((120, 3))
+    quality = 3 + np.sqrt(share) * rng.standard_normal((120, 1)) + own
+    raters = quality[..., None] + rng.standard_normal((120, 3, 3))
+    error = raters.var(axis=2, ddof=1) / 3
+    exact = np.hstack([quality, np.zeros_like(error)])
+    for method, of_people in (("uncorrected", 0.0), ("corrected", error)):
+        side = np.hstack([raters.mean(axis=2), of_people + np.zeros_like(error)])
+        sums = np.stack([criteria_sums(one, 3) for one in (exact, side)], axis=1)
+        gap = jackknife(
+            sums,
+            np.arange(120),
+            lambda one: correlation_of_criteria(one, 3)[0] @ np.array([1.0, -1.0]),
+        )
+        yield "size", "halo of a perfect judge", method, 0.05, float(gap.low > 0.1)
 
 
 def _ranked_systems(

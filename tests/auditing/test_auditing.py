@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import rubricnb as rb
 from rubricnb.auditing.draw import drawn
 from rubricnb.auditing.drift import beside
+from rubricnb.auditing.halo import correlation_of_criteria, criteria_sums
 from rubricnb.auditing.html import page
 from rubricnb.auditing.looks import audit_cost
 from rubricnb.auditing.plan import audit_requests
@@ -26,6 +27,7 @@ from rubricnb.auditing.record import read_audit
 from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import ADVERSE, MEASURES
 from rubricnb.cli.commands import app
+from rubricnb.core.estimates.intervals import jackknife
 from rubricnb.engines.profiles import open_profile
 from rubricnb.engines.simulated import SimulatedJudge
 from rubricnb.statistics.kappa import quadratic_weighted_kappa
@@ -764,81 +766,132 @@ def test_a_shift_on_one_criterion_is_not_spread_over_all(rated):
     assert said in of_criteria(higher).sentence
 
 
-def halo_of(table):
-    found = of_criteria(table)
+def criteria_of_raters(truth, scores, rng, noise=0.9):
+    """A log: three raters err on their own, and the judge gives these scores, asked
+    twice. Shapes (texts, criteria) and (texts, criteria, reads).
+    """
+    raters = np.clip(
+        np.round(truth[..., None] + rng.normal(0, noise, (*truth.shape, 3))), 1, 5
+    )
+    return pd.concat(
+        pd.DataFrame(
+            {
+                "item_id": [f"t{i}" for i in range(len(truth))],
+                "group_id": np.arange(len(truth)) // 2,
+                "criterion": f"c{c}",
+                "score": scores[:, c, read],
+                "human": raters[:, c].mean(axis=1),
+                "human_ratings": [*map(tuple, raters[:, c])],
+            }
+        )
+        for c in range(truth.shape[1])
+        for read in range(scores.shape[2])
+    )
+
+
+def planted_truth(rng, shared, n=120):
+    """True scores of three criteria that share a part of their variance."""
+    own = rng.normal(size=(n, 3)) * np.sqrt(1 - shared)
+    return np.clip(
+        np.round(3 + 1.2 * (np.sqrt(shared) * rng.normal(size=(n, 1)) + own)), 1, 5
+    )
+
+
+def asked_twice(scores, rng):
+    """An answer in ten is off by one when asked again."""
+    off = rng.choice([-1, 0, 1], (*scores.shape, 2), p=[0.05, 0.9, 0.05])
+    return np.clip(scores[..., None] + off, 1, 5)
+
+
+def halo_of(log):
+    found = rb.audit(judgments=log, scale=(1, 5))
     return found, found.rows.set_index("measure").loc["halo"]
 
 
-def beyond_chance(scores):
-    """Share of rows that are all alike,
-    minus that share if the columns were independent.
-    """
-    alike = (scores == scores[:, :1]).all(axis=1).mean()
-    levels = np.unique(scores)
-    return alike - sum(np.prod((scores == level).mean(axis=0)) for level in levels)
-
-
-def test_one_score_on_all_criteria_is_set_beside_chance_and_a_single_rater(rated):
-    one_impression = rated.assign(accuracy=rated.tone, depth=rated.tone)
-    found, row = halo_of(one_impression)
-    judge, people = (
-        beyond_chance(one_impression[[f"{side}{c}" for c in CRITERIA]].to_numpy())
-        for side in ("", "human_")
-    )
-    assert row.effect == pytest.approx(judge - people)
-    assert row.low < row.effect < row.high
-    assert row.reason.startswith("judge 100 %, by chance ")
-    assert row.verdict == "found"
-    assert "more texts one score on all criteria than a single rater" in found.sentence
-    assert row.advice == MEASURES["halo"]["act"]
-    assert found.top.measure.iloc[-1] == "halo"
-
-
-@pytest.mark.in_turn
-def test_criteria_that_are_independent_have_no_halo_however_often_they_are_alike(rated):
-    """Nine of ten scores are 4: alike on 73 % of the texts, by chance alone."""
-    rng = np.random.default_rng(1)
-    mostly = {c: np.where(rng.random(160) < 0.9, 4, 3) for c in CRITERIA}
-    found, row = halo_of(rated.assign(**mostly))
-    assert row.effect < 0.1
+def test_raters_who_err_are_no_halo_of_a_judge_that_does_not():
+    rng = np.random.default_rng(0)
+    truth = planted_truth(rng, 0.95)
+    log = criteria_of_raters(truth, asked_twice(truth, rng), rng)
+    found, row = halo_of(log)
+    means = log.drop_duplicates(["item_id", "criterion"])
+    people = means.pivot(index="item_id", columns="criterion", values="human")
+    uncorrected = people.corr().to_numpy()[np.triu_indices(3, 1)].mean()
+    assert uncorrected < 0.8  # the same texts are said to differ more by people
+    assert abs(row.effect) < 0.1
     assert row.verdict != "found"
-    assert "one score on all criteria" not in found.sentence
-    apart, row = halo_of(rated.assign(accuracy=np.maximum(1, rated.tone - 1)))
-    assert row.effect < 0
-    assert "halo" not in set(apart.top.measure)
+    assert "less apart" not in found.sentence
 
 
-@pytest.mark.in_turn
-def test_a_halo_needs_ratings_of_single_people_and_none_that_were_designed(
-    rated, items
-):
-    means = rated.assign(
-        **{f"human_{c}": rated[f"human_{c}"] * 2 / 3 + 1 for c in CRITERIA}
-    )
-    assert "the ratings are means" in of_criteria(means).unseen["halo"]
-    log = pd.concat(
-        pd.DataFrame(
-            {
-                "item_id": rated.item_id,
-                "group_id": rated.group_id,
-                "criterion": c,
-                "score": rated.tone,
-                "human": rated[f"human_{c}"] * 2 / 3 + 1,
-                "human_ratings": [
-                    *zip(rated[f"human_{c}"], rated.human_depth, strict=True)
-                ],
-            }
-        )
-        for c in CRITERIA
-    )
-    row = rb.audit(judgments=log, scale=(1, 5)).rows.set_index("measure").loc["halo"]
-    first = beyond_chance(rated[[f"human_{c}" for c in CRITERIA]].to_numpy())
-    second = beyond_chance(rated.human_depth.to_numpy()[:, None].repeat(3, axis=1))
-    judge = beyond_chance(rated.tone.to_numpy()[:, None].repeat(3, axis=1))
-    assert row.effect == pytest.approx(judge - (first + second) / 2)
+def test_one_impression_on_all_criteria_is_a_halo():
+    rng = np.random.default_rng(0)
+    truth = planted_truth(rng, 0.4)
+    impression = np.round(truth.mean(axis=1, keepdims=True)) + np.zeros((1, 3))
+    found, row = halo_of(criteria_of_raters(truth, asked_twice(impression, rng), rng))
+    assert row.low < row.effect < row.high
+    assert row.verdict == "found"
+    assert "tells criteria less apart than people do (r +0." in found.sentence
+    assert row.advice == MEASURES["halo"]["act"]
+    assert "both corrected for reliability" in row.reason
+
+
+def test_a_halo_needs_the_reliability_of_both_sides_and_ratings_of_people(rated, items):
+    rng = np.random.default_rng(0)
+    truth = planted_truth(rng, 0.5)
+    log = criteria_of_raters(truth, asked_twice(truth, rng), rng)
+    once = log.drop_duplicates(["item_id", "criterion"])
+    for lacking, side in (
+        (once, "its scores have no known reliability"),
+        (log.drop(columns="human_ratings"), "the ratings have no known reliability"),
+    ):
+        found = rb.audit(judgments=lacking, scale=(1, 5))
+        assert side in found.unseen["halo"]
+        assert "halo" not in set(found.rows.measure)
     designed = findings(simulated(items), items)
     assert "designed" in designed.unseen["halo"]
     assert "halo" not in set(designed.rows.measure)
+
+
+def side_of(reads):
+    """Means and the variances of their errors, of (texts, criteria, reads)."""
+    k = reads.shape[2]
+    return np.hstack(
+        [reads.mean(axis=2) - reads.mean(axis=(0, 2)), reads.var(axis=2, ddof=1) / k]
+    )
+
+
+def test_corrected_correlations_are_spearmans():
+    rng = np.random.default_rng(1)
+    truth = planted_truth(rng, 0.5)
+    reads = truth[..., None] + rng.normal(0, 0.8, (120, 3, 4))
+    r, reliability = correlation_of_criteria(
+        criteria_sums(side_of(reads), 3).sum(axis=0), 3
+    )
+    means = reads.mean(axis=2)
+    error = reads.var(axis=2, ddof=1).mean(axis=0) / 4
+    kept = 1 - error / means.var(axis=0, ddof=1)
+    corrected = np.corrcoef(means.T) / np.sqrt(np.outer(kept, kept))
+    assert r == pytest.approx(corrected[np.triu_indices(3, 1)].mean())
+    assert reliability == pytest.approx(kept.mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", [0.3, 0.95])
+def test_noisy_raters_make_a_halo_in_at_most_a_twentieth_of_studies(shared):
+    rng, found = np.random.default_rng(0), []
+    for _ in range(400):
+        truth = planted_truth(rng, shared)
+        raters = np.clip(
+            np.round(truth[..., None] + rng.normal(0, 0.9, (120, 3, 3))), 1, 5
+        )
+        sides = [asked_twice(truth, rng), raters]
+        sums = np.stack([criteria_sums(side_of(side), 3) for side in sides], axis=1)
+        gap = jackknife(
+            sums,
+            np.arange(120) // 2,
+            lambda one: -np.diff(correlation_of_criteria(one, 3)[0])[..., 0],
+        )
+        found.append(gap.low > 0.1)
+    assert binom.cdf(sum(found) - 1, 400, 0.05) < 0.999
 
 
 def reads(score, human, **columns):

@@ -375,9 +375,10 @@ SENTENCES: dict[str, str] = {
     "systems_close": (
         "in the ratings, neighbouring systems lie less than {points:g} points apart"
     ),
-    "beyond_chance": (
-        "judge {judge}, by chance {judge_chance}; a single rater {rater}, by chance "
-        "{rater_chance}"
+    "criteria_correlate": (
+        "two criteria correlate by {judge:.2f} in its scores and by {people:.2f} in "
+        "the ratings, both corrected for reliability ({judge_reliability:.2f} and "
+        "{people_reliability:.2f})"
     ),
     "not_asked_twice": (
         "no prompt was asked twice in both audits, so nothing says how many answers "
