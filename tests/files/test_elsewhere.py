@@ -176,7 +176,7 @@ def test_sets_that_share_ids_are_joined_by_the_set():
 def test_rows_without_an_item_are_dropped_and_counted(log, capsys):
     items = log.drop_duplicates("item_id").iloc[:30][["item_id", "cluster_id", "human"]]
     mine = rb.judgments(log, items, scale=(0, 4))
-    said = "20 of 80 rows have no item and are dropped: t30; t31; t32 …"
+    said = "20 of 80 rows have no item and are dropped: t30; t31; t32"
     assert said in capsys.readouterr().out
     assert len(mine) == 60
     assert mine.rated.item_id.tolist() == items.item_id.tolist()
@@ -244,7 +244,7 @@ def test_scores_and_ratings_may_be_labels_of_the_rubric(own, capsys):
         pytest.approx((0, np.nan), nan_ok=True),
     ]
     out = capsys.readouterr().out
-    assert "the ids in 'text_id' look like decimal numbers: '7.0' is read as '7'" in out
+    assert "2 names in 'text_id' are shortened: '7.0' is read as '7'" in out
     assert (
         "score: 2 values are not plain numbers, such as 'Yes', which is read as 1"
         in out
@@ -266,24 +266,15 @@ def test_a_scale_with_gaps_has_its_own_options(own):
 
 
 def test_each_column_of_scores_is_a_criterion():
-    table = pd.DataFrame(
-        {
-            "Item_ID": ["a", "b"],
-            "tone": [1, 2],
-            "accuracy": [3, 4.5],
-            "human_tone": [1, 3],
-            "note": ["x", "y"],
-        }
-    )
+    table = pd.DataFrame({"Item_ID": ["a", "b"], "tone": [1, 2], "accuracy": [3, 4.5],
+                          "human_tone": [1, 3], "note": ["x", "y"]})  # fmt: skip
     mine = rb.judgments(table, scale=(1, 5), scores=["tone", "accuracy"])
-    long = pd.DataFrame(
-        {
-            "item_id": list("abab"),
-            "criterion": ["tone"] * 2 + ["accuracy"] * 2,
-            "score": [1, 2, 3, 4.5],
-            "human": [1, 3, None, None],
-        }
-    )
+    long = pd.DataFrame({"item_id": list("abab"), "criterion": ["tone"] * 2 + [(
+        "accuracy"
+    )] * 2,
+                         "score": [1, 2, 3, 4.5], (
+                             "human"
+                         ): [1, 3, None, None]})  # fmt: skip
     wanted = rb.judgments(long, scale=(1, 5))
     for column in ("item_id", "criterion", "score", "request_id"):
         assert mine[column].tolist() == wanted[column].tolist()
@@ -314,13 +305,17 @@ def test_reads_may_have_any_labels(labels, numbers, capsys):
 
 def test_repeats_without_a_number_are_numbered_unless_two_rows_are_equal(log, capsys):
     table = log.drop(columns="read").assign(note=range(80))
-    mine = rb.judgments(table, scale=(0, 4))
+    with pytest.raises(ValueError, match=r"(?s)differ in 'note'.*rows repeat: reads"):
+        rb.judgments(table, scale=(0, 4))
+    known = rb.reading(table, scale=(0, 4), decide=["rows repeat: reads"])
+    mine = rb.judgments(known)
     assert mine["replicate"].tolist() == [1, 2] * 40
     assert "are numbered from 1, by their 'read' or by row" in capsys.readouterr().out
+    copied = pd.concat([table, table[:1]], ignore_index=True)
     with pytest.raises(
         ValueError, match=r"rows 0, 80, .*'t00' is judged twice .* drop the copies"
     ):
-        rb.judgments(pd.concat([table, table[:1]], ignore_index=True), scale=(0, 4))
+        rb.reading(copied, scale=(0, 4), decide=["rows repeat: reads"])
 
 
 def test_judgments_are_taken_as_they_are(log):
@@ -382,54 +377,36 @@ def test_a_condition_that_some_rows_do_not_name_is_one(log):
 @pytest.mark.parametrize(
     ("change", "scale", "said"),
     [
+        (lambda log: log.drop(columns="score"), (0, 4), (
+            "lacks 'score'.*: columns=.'…': 'score'."
+        )),
+        (lambda log: log.drop(columns="item_id"), (0, 4), (
+            "lacks 'item_id'.*=.'…': 'item_id'."
+        )),
         (
-            lambda log: log.drop(columns="score"),
-            (0, 4),
-            "lacks 'score'.*: columns=.'…': 'score'.",
-        ),
-        (
-            lambda log: log.drop(columns="item_id"),
-            (0, 4),
-            "lacks 'item_id'.*=.'…': 'item_id'.",
-        ),
-        (
-            lambda log: log.rename(columns={"score": "tone"}),
-            (0, 4),
+            lambda log: log.rename(columns={"score": "tone"}), (0, 4),
             r"of one column a criterion: scores=\['…', '…'\]$",
         ),
-        (
-            lambda log: log,
-            None,
-            r"need scale=\(lowest, highest\), or items with rubrics",
-        ),
+        (lambda log: log, None, r"need scale=\(lowest, highest\), or items with rubrics"),
         (lambda log: log[:0], (0, 4), "the table is empty"),
+        (lambda log: log.assign(form="a", template="b"), (0, 4), (
+            "that could be 'template'"
+        )),
         (
-            lambda log: log.assign(form="a", template="b"),
-            (0, 4),
-            "that could be 'template'",
-        ),
-        (
-            lambda log: pd.concat([log, log], ignore_index=True),
-            (0, 4),
+            lambda log: pd.concat([log, log], ignore_index=True), (0, 4),
             r"rows 0, 1, 2 and 157 more, .* number repeated reads",
         ),
-        (
-            lambda log: log[:2].assign(score=[True, False]),
-            (0, 4),
-            "rows 0, 1, .*: True is not a n",
-        ),
-        (
-            lambda log: log[:2].assign(score=["y", "n"]),
-            (0, 1),
-            "'y' is not a number, as all",
-        ),
-        (
-            lambda log: log[:2].assign(score=[80.0, 95]),
-            (0, 1),
-            "80.0 is off the scale 0..1",
-        ),
+        (lambda log: log[:2].assign(score=[True, False]), (0, 4), (
+            "row 0: 'True' is not a number"
+        )),
+        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), (
+            "'y' is not a number"
+        )),
+        (lambda log: log[:2].assign(score=[80.0, 95]), (0, 1), (
+            "'80' is off the scale 0..1"
+        )),
     ],
-)
+)  # fmt: skip
 def test_a_table_without_what_is_needed_is_refused(log, change, scale, said):
     with pytest.raises(ValueError, match=said):
         rb.judgments(change(log), scale=scale)
