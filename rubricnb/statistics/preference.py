@@ -229,9 +229,12 @@ def _likelihood(rows: IntArray, orderings: IntArray, group: IntArray) -> _Likeli
     by_frequency = np.argsort(-count, axis=1, kind="stable")
     shape = np.take_along_axis(count, by_frequency, axis=1)
     patterns = []
-    for counts, members in _alike(shape):
+    found, kind = np.unique(shape, axis=0, return_inverse=True)
+    for number, row in enumerate(found):
+        counts = tuple(int(c) for c in row if c)
         if len(counts) < 2:
             continue
+        members = np.flatnonzero(kind.ravel() == number)
         k = sum(counts)
         scores = by_frequency[members, : len(counts)]
         position = position_of[order[members, :k, None], scores[:, None, :]]
@@ -252,14 +255,6 @@ def _pattern(
     decoded = distinct[:, 1:, None] // base % n
     cases = np.ascontiguousarray(decoded.transpose(1, 2, 0))
     return _Pattern(counts, rows, cases, case.ravel(), group=distinct[:, 0])
-
-
-def _alike(shape: IntArray) -> list[tuple[tuple[int, ...], IntArray]]:
-    found, inverse = np.unique(shape, axis=0, return_inverse=True)
-    return [
-        (tuple(int(c) for c in counts if c), np.flatnonzero(inverse.ravel() == i))
-        for i, counts in enumerate(found)
-    ]
 
 
 def _permanents(
