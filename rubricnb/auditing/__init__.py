@@ -9,7 +9,8 @@ The rooms, each of which imports only from those before it:
 * `terms`: what is measured, what it is called, how large an effect must be to matter;
 * `words`, `html`: how a result is said, and the page (``page.jinja``);
 * `parts`: what an audit is bound to, so that a changed judge is not taken for drift;
-* `rows`, `verdicts`: from an estimate to a row, and from a row to a verdict;
+* `rows`, `gate`, `verdicts`: from an estimate to a row, the limits of a gate on it,
+  and its verdict;
 * `draw`, `plan`, `looks`: which items are asked about, in how many ways, and when;
 * `record`: an audit as it is kept, its files and its gate;
 * `answers`, `people`, `halo`, `measures`: from answers to the rows of each question;

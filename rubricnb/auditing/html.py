@@ -9,8 +9,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
 from rubricnb.auditing import words
+from rubricnb.auditing.gate import is_level
 from rubricnb.auditing.looks import calls_in_words
 from rubricnb.auditing.terms import ADVERSE, MARGINS, MEASURES, VERDICTS
+from rubricnb.core.estimates.losses import share_lost
 
 NOT_ASKED_WARNING = (
     "all answers came from the store or from recorded runs, and the judge was not "
@@ -36,6 +38,9 @@ def page(*audits: Any, datasheet: bool = False) -> str:
         margins=MARGINS,
         measures=MEASURES,
         adverse=ADVERSE,
+        is_level=is_level,
+        beyond_losses=words.beyond_losses,
+        share_lost=share_lost,
         verdicts=VERDICTS,
         from_store=NOT_ASKED_WARNING,
         size=words.size,

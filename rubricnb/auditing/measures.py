@@ -225,7 +225,9 @@ def _moved(
             inference.largest(shift, looks) if looks > 1 else shift,
             looks=looks,
         )
-        row["codes"] += losses_of(moved["codes"], name)
+        lost = losses_of(moved["codes"], name)
+        named = {"of": question}
+        row["codes"] += tuple(Reason(code, **code.numbers | named) for code in lost)
         rows.append(
             with_sign_test(row)
             | {"placebo": moved["shift_placebo"]}

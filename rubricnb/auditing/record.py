@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ import pandas as pd
 
 import rubricnb
 from rubricnb.auditing import words
+from rubricnb.auditing.gate import false_alarms, is_level
 from rubricnb.auditing.html import page
 from rubricnb.auditing.parts import changes_between, opened_with, parts_of, sha256_of
 from rubricnb.auditing.terms import (
@@ -31,7 +32,7 @@ from rubricnb.auditing.terms import (
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
-from rubricnb.core.support.types import Records, Row
+from rubricnb.core.support.types import Json, Records, Row
 from rubricnb.files.outputs import check_outputs, replace_texts
 
 SCHEMA = "rubricnb-audit/1"
@@ -71,6 +72,8 @@ class Audit:
         neutral edits; ``p``, ``p_adjusted`` (Benjamini–Hochberg over the rows),
         ``p_equivalent`` (TOST against the margin, and that fewer scores change than
         matter), ``n_clusters``, ``looks`` (that interval and p allow for),
+        ``steady_limit`` (of a gate, which an unchanged judge crosses in at most 5 % of
+        the audits of as many other texts; of all rows of the measure together),
         ``verdict`` (see `VERDICTS`), ``sentence``, ``advice``,
         ``reason`` and ``codes`` (of the reasons, as in the tables of the statistics:
         `rubricnb.core.estimates.reasons`).
@@ -188,7 +191,7 @@ class Audit:
         rows = self.rows[self.rows["measure"] == name]
         if rows.empty:
             return f"{name}: this design cannot see it: {self.unseen[name]}"
-        level = MEASURES[name]["kind"] in ("level", "fact")
+        level = is_level(name)
         sizes = rows["effect"] if level else rows["effect"].abs()
         if sizes.isna().any():
             return f"{name}: not known: {rows[sizes.isna()].iloc[0]['reason']}"
@@ -204,6 +207,31 @@ class Audit:
         rule = f"{'must be' if must else 'fails at'} {sign} {limit:g}"
         found = words.size(rows.loc[worst])
         return f"{name} ({rows['question'][worst]}) is {found}: {rule}"
+
+    @property
+    def steady_limits(self) -> dict[str, float]:
+        """Measure → limit that an unchanged judge crosses in at most 5 % of audits."""
+        limits = self.rows.groupby("measure", sort=False)["steady_limit"]
+        of = {name: own.min() if is_level(name) else own.max() for name, own in limits}
+        return {name: float(limit) for name, limit in of.items() if limit == limit}
+
+    def false_alarms(self, fail_on: str) -> list[str]:
+        """Say how often each condition of a gate goes red although nothing changed.
+
+        Parameters
+        ----------
+        fail_on
+            As in `failures`.
+        """
+        limits = self.steady_limits
+        return [
+            f"{name}{sign}{limit:g}: an unchanged judge crosses it in "
+            f"{words.percent(false_alarms(rows, limit))} of the audits of other texts, "
+            f"and {limits[name]:.2f} in at most 5 %"
+            for name, sign, limit in thresholds(fail_on)
+            for rows in [self.rows[self.rows["measure"] == name]]
+            if name in limits and (sign[0] == "<") == is_level(name)
+        ]
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -348,6 +376,25 @@ def check_files(page: str | Path, inputs: Sequence[str | Path | None] = ()) -> N
         raise ValueError(f"{numbers} exists and was not written by an audit: {how}")
 
 
+def _numbers(content: Json) -> Iterator[tuple[str, Any]]:
+    """Everything in a stored audit that its page and its gate compute with, by name."""
+    for table in ("rows", "cells"):
+        for row in content[table]:
+            yield from ((f"{table}: {k}", row[k]) for k in row.keys() - _TEXTS)
+    yield from (("status", n) for n in content["status"].values())
+    yield from ((f"design: {k}", content["design"].get(k)) for k in _COUNTS)
+    yield from (("charts: ties", n) for n in content["charts"]["ties"].values())
+    yield "asked", content["asked"]
+
+
+_TEXTS = {
+    *("measure", "section", "question", "criterion", "unit", "verdict", "sentence"),
+    *("advice", "reason", "varied", "codes"),
+    *("dataset", "item_id", "cluster_id", "candidate"),
+}
+_COUNTS = ("n_items", "n_rated", "n_clusters", "effective_clusters", "span", "step")
+
+
 def _is_audit(file: Path) -> bool:
     """Whether a file begins as `Audit.to_json` does; any version."""
     with file.open("rb") as content:
@@ -371,12 +418,17 @@ def read_audit(path: str | Path) -> Audit:
         if stored.pop("checksum") != sha256_of(stored):
             raise ValueError("it was edited or damaged: its checksum does not match")
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
-    except (ValueError, KeyError, TypeError) as error:
+        for name, value in _numbers(content):
+            if value is not None and not isinstance(value, int | float):
+                raise ValueError(f"{name} is {value!r}, and not a number")
+        if strange := {row["measure"] for row in content["rows"]} - MEASURES.keys():
+            raise ValueError(f"it has rows of an unknown measure: {strange}")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: give the .json that an audit wrote ({error!r})"
         ) from error
     content["rows"] = [
-        {"criterion": "", "looks": 1}
+        {"criterion": "", "looks": 1, "steady_limit": np.nan}
         | row
         | {"codes": unstored(row.get("codes"), row["reason"])}
         for row in content["rows"]

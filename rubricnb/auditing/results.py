@@ -31,8 +31,10 @@ from rubricnb.auditing.record import Audit
 from rubricnb.auditing.rows import mean_row
 from rubricnb.auditing.terms import MEASURES
 from rubricnb.auditing.verdicts import with_verdicts
+from rubricnb.auditing.words import number, retest_of
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reads import Value, matched
+from rubricnb.core.estimates.reasons import Reason
 from rubricnb.core.support.naming import check_answered, truth_of
 from rubricnb.core.support.types import Records, Row
 from rubricnb.engines.doubts import server_doubts
@@ -107,6 +109,17 @@ def _rows(
         *on_each_criterion(discrimination_rows, single),
         *noise_rows(single),
     ]
+    retest = {row.get("criterion"): row for row in rows if "varied" in row}
+    for row in rows:
+        own = (
+            retest.get(row.get("criterion")) if row["measure"] == "agreement" else None
+        )
+        if own is not None:
+            numbers = {
+                "r": number(own["effect"]),
+                "retest": retest_of(own["varied"].split()),
+            }
+            row["codes"] += (Reason("own_reliability", **numbers),)
     why = {}
     for name, ask, parts in (
         ("halo", halo_rows, [single]),

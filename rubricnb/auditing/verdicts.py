@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.auditing import words
+from rubricnb.auditing.gate import steady_limits
 from rubricnb.auditing.rows import p_mostly_changed
 from rubricnb.auditing.terms import (
     ABSENT,
     ADVERSE,
     ALPHA,
+    BOUNDS,
     ENOUGH_PARSED,
     FAILS,
     FOUND,
@@ -40,7 +42,6 @@ from rubricnb.core.estimates.reasons import (
     Reasons,
     because_each,
     collect,
-    join,
     without,
 )
 from rubricnb.core.support.types import Row
@@ -71,6 +72,11 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     table["margin"] = table["unit"].map(MARGINS) * np.where(
         points, span / USUAL_SPAN, 1.0
     )
+    # A difference of two audits reaches twice as far.
+    most = table["unit"].map(BOUNDS).mask(points, span)
+    most *= 1 + table["section"].eq("against")
+    ends = ["low", "high"]
+    table[ends] = table[ends].clip(-most, most, axis=0)
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
     steady = table["looks"] * [_equivalent(row) for row in table.to_dict("records")]
     table["p_equivalent"] = np.minimum(1.0, steady)
@@ -95,6 +101,8 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     table.loc[table["verdict"] == UNCLEAR, "advice"] = words.MORE_TEXTS
     table.loc[lost, "advice"] = words.LOST_SCORES
     table.loc[table["verdict"] == REVERSED, "advice"] = words.TURN_SCALE
+    limits = [steady_limits(rows) for _, rows in table.groupby("measure")]
+    table["steady_limit"] = pd.concat(limits)
     return table.drop(columns=["constant", "p_steady", "scrambled"])
 
 
@@ -114,8 +122,7 @@ def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
 def _sentence(row: Row) -> str:
     """Say a row's result, and after it what it is not about."""
     lost = losses_of(row["codes"])
-    reasons = [code for code in row["codes"] if code not in lost]
-    sentence = words.sentence({**row, "reason": join(reasons)})
+    sentence = words.sentence({**row, "reason": words.beyond_losses(row)})
     return " ".join(
         [sentence, *(f"{c.sentence[0].upper()}{c.sentence[1:]}." for c in lost)]
     )

@@ -24,7 +24,8 @@ from rubricnb.auditing.terms import (
     UNCLEAR,
     WEAK,
 )
-from rubricnb.core.estimates.losses import MOST_LOST, share_lost
+from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
+from rubricnb.core.estimates.reasons import join
 from rubricnb.core.support.types import Records, Row
 
 TITLES = {
@@ -177,6 +178,12 @@ def _of_noise(row: Row) -> str:
         FOUND: f", more than {limit}",
         ABSENT: f", shown to be less than {limit}",
     }.get(row["verdict"], f"; {many} to say whether it is more than {limit}")
+
+
+def beyond_losses(row: Row) -> str:
+    """Say a row's reasons, but for those about lost answers."""
+    lost = losses_of(row["codes"])
+    return join(code for code in row["codes"] if code not in lost)
 
 
 def is_lost(row: Row) -> bool:

@@ -195,6 +195,10 @@ def audit(**given: Any) -> None:
         if options.json and done:
             typer.echo(done[-1].to_json())
         failures += done[-1].failures(options.fail_on) if done else []
+        for line in (
+            done[-1].false_alarms(options.fail_on) if options.fail_on and done else []
+        ):
+            typer.echo(line, err=options.json)
         if failures:
             typer.echo(f"failed: {'; '.join(failures)}", err=True)
             raise typer.Exit(3)

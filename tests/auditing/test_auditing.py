@@ -22,6 +22,7 @@ from rubricnb.auditing.drift import beside
 from rubricnb.auditing.halo import correlation_of_criteria, criteria_sums
 from rubricnb.auditing.html import page
 from rubricnb.auditing.looks import audit_cost
+from rubricnb.auditing.parts import sha256_of
 from rubricnb.auditing.plan import audit_requests
 from rubricnb.auditing.record import read_audit
 from rubricnb.auditing.results import findings
@@ -173,6 +174,50 @@ def test_the_page_is_the_same_from_its_numbers_alone(first, items, tmp_path):
     (tmp_path / "b.json").write_text("{}")
     with pytest.raises(ValueError, match=r"b.json: give the .json that an audit wrote"):
         read_audit(tmp_path / "b.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda c: c["rows"][1].update(effect="0.9"), "rows: effect is '0.9', and not"),
+        (lambda c: c["rows"][1].update(measure="charm"), "unknown measure: {'charm'}"),
+        (
+            lambda c: c["cells"][0].update(baseline=[3]),
+            "cells: baseline is [3], and not",
+        ),
+        (lambda c: c["design"].update(span="4"), "design: span is '4', and not"),
+        (lambda c: c["status"].update(ok="all"), "status is 'all', and not a number"),
+        (lambda c: c["charts"]["ties"].update(n={}), "charts: ties is {}, and not"),
+        (lambda c: c.update(asked="today"), "asked is 'today', and not a number"),
+        (lambda c: c.update(rows="none"), "give the .json that an audit wrote"),
+    ],
+)
+def test_a_number_that_was_made_a_text_and_signed_again_is_refused_by_name(
+    first, tmp_path, change, said
+):
+    content = json.loads(first[1].with_suffix(".json").read_text("utf-8"))
+    del content["checksum"]
+    change(content)
+    content["checksum"] = sha256_of(content)
+    (tmp_path / "b.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read_audit(tmp_path / "b.json")
+
+
+def test_the_page_and_the_numbers_have_limits_for_a_gate(first):
+    found, path = first
+    stored = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    limits = {r["measure"] for r in stored["rows"] if r["steady_limit"] is not None}
+    assert limits == set(found.steady_limits)
+    order = found.steady_limits["order"]
+    assert (
+        f"order>{order:.2f}"
+        in BeautifulSoup(path.read_text("utf-8"), "html.parser").text
+    )
+    [said] = found.false_alarms(f"order>{order}, parsed<0.5")
+    assert said.endswith("and " + f"{order:.2f} in at most 5 %")
+    share = int(re.search(r"crosses it in (\d+) %", said)[1])
+    assert 2 <= share <= 5
 
 
 def by_length(lost=()):
@@ -780,6 +825,7 @@ def criteria_of_raters(truth, scores, rng, noise=0.9):
                 "group_id": np.arange(len(truth)) // 2,
                 "criterion": f"c{c}",
                 "score": scores[:, c, read],
+                "read": read + 1,
                 "human": raters[:, c].mean(axis=1),
                 "human_ratings": [*map(tuple, raters[:, c])],
             }

@@ -375,6 +375,7 @@ SENTENCES: dict[str, str] = {
     "systems_close": (
         "in the ratings, neighbouring systems lie less than {points:g} points apart"
     ),
+    "own_reliability": "in a {retest}, its own r is {r}",
     "criteria_correlate": (
         "two criteria correlate by {judge:.2f} in its scores and by {people:.2f} in "
         "the ratings, both corrected for reliability ({judge_reliability:.2f} and "
