@@ -1,4 +1,4 @@
-"""Do intervals beside people's ratings hold, and does a test against raters keep to 5 %?"""
+"""Do intervals beside people's ratings hold, and tests against raters keep to 5 %?"""
 
 from __future__ import annotations
 

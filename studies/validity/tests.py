@@ -1,4 +1,4 @@
-"""How often does a test reject: where there is nothing, and where there is something?"""
+"""How often does a test reject: where nothing is planted, and where something is?"""
 
 from __future__ import annotations
 
