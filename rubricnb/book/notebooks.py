@@ -25,6 +25,7 @@ from rubricnb.files.outputs import check_outputs
 # parameters that name a file of one's own
 _PATH_PARAMETERS = ("path", "rubric", "bundle", "references")
 # a kernel that has not started by then hangs; a busy machine needs a minute
+Values = Mapping[str, Any]
 _START_SECONDS = 300
 
 
@@ -167,7 +168,7 @@ def check_given(cells: Sequence[str]) -> None:
 
 def execute(
     stem: str,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Values | None = None,
     output: Path | None = None,
     *,
     root: Path | None = None,
@@ -306,9 +307,7 @@ def _parameter(node: Any, line: str) -> Parameter:
     return Parameter(node.target.id, ast.unparse(node.annotation), default, comment)
 
 
-def check_values(
-    values: Mapping[str, Any], declared: Sequence[Parameter], where: str
-) -> None:
+def check_values(values: Values, declared: Sequence[Parameter], where: str) -> None:
     """Refuse a value whose name is not declared, or whose type is another one."""
     annotations = {parameter.name: parameter.annotation for parameter in declared}
     known_only("parameter", values, annotations, where)
@@ -339,7 +338,7 @@ def _fits(value: Any, annotation: str) -> bool:
     )
 
 
-def _check_output(target: Path, root: Path, values: Mapping[str, Any]) -> None:
+def _check_output(target: Path, root: Path, values: Values) -> None:
     """Refuse an output that is no notebook, or that is read."""
     way_out = "write to a different file that ends in .ipynb"
     if target.suffix != ".ipynb":
@@ -356,7 +355,7 @@ def _without_fields(target: Path) -> str:
     return str(target).replace("{", "{{").replace("}", "}}")
 
 
-def _with_absolute_paths(values: Mapping[str, Any]) -> dict[str, Any]:
+def _with_absolute_paths(values: Values) -> dict[str, Any]:
     """Make a path to own data absolute: the notebook runs in another folder."""
     return {
         name: str(Path(value).resolve())
@@ -366,7 +365,7 @@ def _with_absolute_paths(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def known_only(what: str, given: Mapping[str, Any], known: Any, where: object) -> None:
+def known_only(what: str, given: Values, known: Any, where: object) -> None:
     """Refuse an unknown name; the message lists the known ones."""
     for name in given:
         if name not in known:
@@ -439,7 +438,7 @@ def _kernel_transport() -> Any:
     )
 
 
-def _run_facts(stem: str, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def _run_facts(stem: str, values: Values, seconds: float) -> dict[str, Any]:
     """Return the facts of a run, for its record and the line under a page's title."""
     return {
         "stem": stem,

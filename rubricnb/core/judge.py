@@ -197,6 +197,7 @@ class Judge:
 
 
 JudgeLike: TypeAlias = Judge | Engine | str | Function
+Dollars: TypeAlias = tuple[float, float, float]
 """What every function takes as a judge: a spec, an engine,
 a function, or what `describe` gave.
 """
@@ -204,7 +205,7 @@ a function, or what `describe` gave.
 
 def describe(
     judge: JudgeLike,
-    price: tuple[float, float, float] | None = None,
+    price: Dollars | None = None,
     *,
     template: str | Path | None = None,
     parser: str | Parser | None = None,
@@ -249,7 +250,7 @@ def describe(
 
 @contextmanager
 def judging(
-    judge: JudgeLike, price: tuple[float, float, float] | None = None, **options: Any
+    judge: JudgeLike, price: Dollars | None = None, **options: Any
 ) -> Iterator[Judge]:
     """Describe a judge as `describe` does; at the end, close what was opened here."""
     found = describe(judge, price, **options)

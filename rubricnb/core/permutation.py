@@ -386,7 +386,7 @@ def decode(ordering: str) -> tuple[float, ...]:
 
 def ranks(orderings: ArrayLike) -> IntArray:
     """Return orderings of scores as orderings of options: 5-1-3 is 3-1-2."""
-    return np.asarray(np.argsort(np.argsort(orderings, axis=-1), axis=-1) + 1)
+    return np.argsort(np.argsort(orderings, axis=-1), axis=-1) + 1
 
 
 def levels_above(values: ArrayLike, scale: ArrayLike) -> FloatArray:

@@ -378,7 +378,7 @@ def correlation(sums: FloatArray) -> FloatArray:
     defined = (var_x > 1e-12 * xx / n) & (var_y > 1e-12 * yy / n) & (xx > 0) & (yy > 0)
     scale = np.sqrt(np.where(defined, var_x * var_y, 1.0))
     r = np.clip((xy / n - x * y / n**2) / scale, -1.0, 1.0)
-    return np.asarray(np.where(defined, r, np.nan))
+    return np.where(defined, r, np.nan)
 
 
 def bootstrap_weights(

@@ -182,7 +182,7 @@ def reads_left_out(lost: IntArray, got: IntArray, mean: FloatArray) -> Reasons:
 def shares_lost(side: Reads) -> FloatArray:
     """Return the share of each item's reads without a score; 1 if it was not asked."""
     lost, got = read_counts(side)
-    return np.asarray(1 - got / np.maximum(lost + got, 1))
+    return 1 - got / np.maximum(lost + got, 1)
 
 
 def read_counts(side: Reads) -> tuple[IntArray, IntArray]:

@@ -121,7 +121,7 @@ class Reads:
         if self.criteria is None:
             return self.order
         both = self.order * (self.criteria.max() + 1) + self.criteria
-        return np.asarray(np.where(self.order < 0, -1, both))
+        return np.where(self.order < 0, -1, both)
 
     @cached_property
     def items(self) -> pd.DataFrame:

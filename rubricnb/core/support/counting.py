@@ -56,8 +56,7 @@ def summed_from(values: ArrayLike, starts: ArrayLike, axis: int = 0) -> NDArray[
     >>> summed_from(np.array([1, 2, 3, 4]), np.array([0, 3])).tolist()
     [6, 4]
     """
-    found = np.add.reduceat(np.asarray(values), _index(starts), axis=axis)  # noqa: TID251
-    return np.asarray(found)
+    return np.add.reduceat(np.asarray(values), _index(starts), axis=axis)  # noqa: TID251
 
 
 def _index(numbers: ArrayLike) -> NDArray[np.intp]:
