@@ -12,11 +12,10 @@ from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.reads import By, Reads, Unanswerable
 from rubricnb.core.estimates.reasons import Reason, Reasons, Why, because, collect
-from rubricnb.core.support.types import Ends, Row
+from rubricnb.core.support.types import Ends, Records, Row
 from rubricnb.corrections.error_budget import (
     CALLS,
     Prices,
-    Records,
     budget_of_group,
     designs,
     left_out,
