@@ -216,6 +216,8 @@ class _Prose:
             return self._shown(
                 self.glued.get(argument.partition("::")[2] or argument, {}), argument
             )
+        if name == "csv-table":
+            return f"<p>{escape(options['file'])}</p>"
         if name == "math":
             return f"<pre>{escape(body)}</pre>"
         if name in ("code-block", "code", "literalinclude"):

@@ -243,6 +243,9 @@ class _Page:
         elif name == "dropdown":
             yield _Block(f"**{self.sentence(argument)}**")
             yield from self.blocks(body)
+        elif name == "csv-table":
+            path = _from_root("notebooks", options["file"])
+            yield _Block(f"[Table]({self.names.url}/{path})")
         elif name in ("admonition", "margin") or name.startswith("prf:"):
             yield from self._box(name, argument, options, body)
         elif name != "glue":  # an experiment of the book is shown below its cell

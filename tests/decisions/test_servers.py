@@ -28,6 +28,7 @@ from endpoint import completion, endpoint
 BIN = Path(__file__).parents[2] / ".venv-decisions" / "bin"
 ITEMS = rb.load("minibench")
 SPARROW = "sparrow-nano-general-v1.1"
+MICROLLM = "microllm-gear1-fast"
 POLYJEV = """models:
   chat:
     provider: openai
@@ -170,6 +171,48 @@ def test_a_deterministic_server_with_ties_changes_nothing(overlap):
     assert (orders.groupby("item_id", observed=True).score.nunique() == 1).all()
     twice = run(ITEMS, rb.fixed(5, 2), judge("mock-overlap", overlap))
     assert (twice.groupby("item_id", observed=True).score.nunique() == 1).all()
+
+
+@pytest.mark.parametrize("kind", ["score", "choice"])
+@pytest.mark.parametrize("name", [SPARROW, MICROLLM])
+def test_a_server_answers_as_it_was_recorded(name, kind, sparrow, microllm):
+    """The recordings of chapter 30, of which some texts are asked again."""
+    url = sparrow if name == SPARROW else microllm
+    engine = judge(name, url, kind=kind, check_model=False)
+    live = run(ITEMS.head(6), rb.balanced(5), engine).set_index("request_id")
+    known = rb.recorded(f"{name}-{kind}", "minibench", "decisions")
+    known = known.set_index("request_id").loc[live.index]
+    apart = live.expected_score - known.expected_score
+    assert apart.abs().max() < 0.001
+    assert (live.score == known.score).all()
+
+
+@pytest.mark.parametrize("name", [SPARROW, MICROLLM])
+def test_a_digit_in_the_text_can_pick_the_level_of_that_name(name, sparrow, microllm):
+    """Five levels with one text, named level 1 to level 5: chapter 30 names shares."""
+    url = sparrow if name == SPARROW else microllm
+    rubrics = ITEMS.rubrics.query("variant == 'standard'").set_index("rubric_id")
+    criteria, picked, moved = {}, [], []
+    for item in ITEMS.iloc[::3].itertuples():
+        own = rubrics.loc[item.rubric_id].set_index("score")
+        criteria = {f"level {k}": own.description[3] for k in range(1, 6)}
+        asked = {"type": "choice", "instructions": own.definition.iloc[0]}
+        found = []
+        for digit in ("", *(f" {k}" for k in range(1, 6))):
+            state = f"Instruction:\n{item.instruction}\n\nResponse:\n{item.response}"
+            body = {"model": name, "state": state + digit}
+            body["questions"] = {"q": asked | {"criteria": criteria}}
+            (answer,) = sent(url, body)[1]["answers"].values()
+            found.append([answer["probabilities"][level] for level in criteria])
+        picked.append([found[k].index(max(found[k])) == k - 1 for k in range(1, 6)])
+        moved += [
+            abs(a - b) for row in found[1:] for a, b in zip(row, found[0], strict=True)
+        ]
+    shares = [sum(own) / len(picked) for own in zip(*picked, strict=True)]
+    if name == SPARROW:
+        assert max(moved) <= 0.002
+    else:
+        assert 0.77 < min(shares) < max(shares) < 0.94
 
 
 def test_an_echoed_name_is_refused_where_the_server_names_its_model(overlap):

@@ -22,10 +22,12 @@ from studies import (
     first_answer,
     followed,
     forms,
+    full_size,
     labels,
     need_ten,
     noisy,
     one_read,
+    one_routine,
     probes,
     questionnaire,
     readouts,
@@ -264,6 +266,7 @@ COMPUTED = {
     "first answer": first_answer.compute,
     "readouts": readouts.compute,
     "followed": followed_once,
+    "one routine": lambda: {"one_routine": one_routine.routines()},
     "training on Qwen": partial(trained, *QWEN),
 }
 SLOW = {
@@ -277,6 +280,7 @@ SLOW = {
     "followed, all splits": followed_often,
     "need ten, simulated": simulated_pilots,
     "error budget": error_budget.compute,
+    "full size": full_size.compute,
     **{
         f"training on {' '.join(c)}": partial(trained, *c)
         for c in training.CELLS
@@ -319,10 +323,15 @@ TABLES = {
         )
     ],
     "chunks": ["chunks_ways", "chunks_gaps"],
+    "full size": [
+        f"full_size_{name}"
+        for name in ("05", "07", "08", "09", "10", "11", "A", "labels")
+    ],
     "first answer": [f"first_answer_{name}" for name in ("slots", "shares", "gaps")],
     "readouts": [
         f"readouts_{name}" for name in ("status", "pairs", "position", "missing")
     ],
+    "one routine": ["one_routine"],
     "followed": ["followed", "followed_ways", "followed_systems"],
     "forms": [
         f"forms_{name}"
