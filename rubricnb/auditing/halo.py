@@ -44,9 +44,9 @@ def halo_rows(answers: Answers) -> Records:
     sums = [criteria_sums(side[whole].to_numpy(), k) for side in (judge, people)]
     of_texts = np.stack(sums, axis=1)
     r, reliability = correlation_of_criteria(of_texts.sum(axis=0), k)
-    for unknown, why in zip(np.isnan(r), _UNRELIABLE, strict=True):
+    for unknown, advice in zip(np.isnan(r), _UNRELIABLE, strict=True):
         if unknown:
-            raise ValueError(why)
+            raise ValueError(advice)
     found = inference.jackknife(
         of_texts,
         pd.factorize(cluster)[0],
