@@ -254,7 +254,7 @@ def _with_references_by_score(items: pd.DataFrame, scales: Scales) -> pd.DataFra
         if set(named) != {column}:
             listed = ", ".join(dict.fromkeys(named))
             print(f"{scales.reading.who}: by scores, {column} = {listed}")
-        # A text under several criteria has as many rows of one index: masks, not labels.
+        # A text under several criteria has rows of one index: masks, not labels.
         names = pd.Series(named).to_numpy()[scales.which]
         for name in sorted(set(names)):
             written = (names == name) & (items[column] != "")
@@ -262,7 +262,8 @@ def _with_references_by_score(items: pd.DataFrame, scales: Scales) -> pd.DataFra
             if (known[written] != "").any():
                 raise ValueError(
                     f"{scales.reading.who}: the column {column!r} and another one both "
-                    f"hold the reference of score {name.removeprefix('reference_')}; leave out "
+                    f"hold the reference of score {name.removeprefix('reference_')}; "
+                    f"leave out "
                     "one of them"
                 )
             out[name] = known.mask(written, items[column])

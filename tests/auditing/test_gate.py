@@ -1,4 +1,4 @@
-"""A gate on an audit goes red in at most 5 % of audits of a judge that has not changed."""
+"""A gate goes red in at most 5 % of audits of a judge that has not changed."""
 
 import numpy as np
 import pandas as pd

@@ -266,15 +266,24 @@ def test_a_scale_with_gaps_has_its_own_options(own):
 
 
 def test_each_column_of_scores_is_a_criterion():
-    table = pd.DataFrame({"Item_ID": ["a", "b"], "tone": [1, 2], "accuracy": [3, 4.5],
-                          "human_tone": [1, 3], "note": ["x", "y"]})  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "Item_ID": ["a", "b"],
+            "tone": [1, 2],
+            "accuracy": [3, 4.5],
+            "human_tone": [1, 3],
+            "note": ["x", "y"],
+        }
+    )
     mine = rb.judgments(table, scale=(1, 5), scores=["tone", "accuracy"])
-    long = pd.DataFrame({"item_id": list("abab"), "criterion": ["tone"] * 2 + [(
-        "accuracy"
-    )] * 2,
-                         "score": [1, 2, 3, 4.5], (
-                             "human"
-                         ): [1, 3, None, None]})  # fmt: skip
+    long = pd.DataFrame(
+        {
+            "item_id": list("abab"),
+            "criterion": ["tone"] * 2 + ["accuracy"] * 2,
+            "score": [1, 2, 3, 4.5],
+            "human": [1, 3, None, None],
+        }
+    )
     wanted = rb.judgments(long, scale=(1, 5))
     for column in ("item_id", "criterion", "score", "request_id"):
         assert mine[column].tolist() == wanted[column].tolist()
@@ -377,36 +386,46 @@ def test_a_condition_that_some_rows_do_not_name_is_one(log):
 @pytest.mark.parametrize(
     ("change", "scale", "said"),
     [
-        (lambda log: log.drop(columns="score"), (0, 4), (
-            "lacks 'score'.*: columns=.'…': 'score'."
-        )),
-        (lambda log: log.drop(columns="item_id"), (0, 4), (
-            "lacks 'item_id'.*=.'…': 'item_id'."
-        )),
         (
-            lambda log: log.rename(columns={"score": "tone"}), (0, 4),
+            lambda log: log.drop(columns="score"),
+            (0, 4),
+            "lacks 'score'.*: columns=.'…': 'score'.",
+        ),
+        (
+            lambda log: log.drop(columns="item_id"),
+            (0, 4),
+            "lacks 'item_id'.*=.'…': 'item_id'.",
+        ),
+        (
+            lambda log: log.rename(columns={"score": "tone"}),
+            (0, 4),
             r"of one column a criterion: scores=\['…', '…'\]$",
         ),
-        (lambda log: log, None, r"need scale=\(lowest, highest\), or items with rubrics"),
+        (lambda log: log, None, r"need scale=\(lowest, highest\), or items"),
         (lambda log: log[:0], (0, 4), "the table is empty"),
-        (lambda log: log.assign(form="a", template="b"), (0, 4), (
-            "that could be 'template'"
-        )),
         (
-            lambda log: pd.concat([log, log], ignore_index=True), (0, 4),
+            lambda log: log.assign(form="a", template="b"),
+            (0, 4),
+            "that could be 'template'",
+        ),
+        (
+            lambda log: pd.concat([log, log], ignore_index=True),
+            (0, 4),
             r"rows 0, 1, 2 and 157 more, .* number repeated reads",
         ),
-        (lambda log: log[:2].assign(score=[True, False]), (0, 4), (
-            "row 0: 'True' is not a number"
-        )),
-        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), (
-            "'y' is not a number"
-        )),
-        (lambda log: log[:2].assign(score=[80.0, 95]), (0, 1), (
-            "'80' is off the scale 0..1"
-        )),
+        (
+            lambda log: log[:2].assign(score=[True, False]),
+            (0, 4),
+            "row 0: 'True' is not a number",
+        ),
+        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), "'y' is not a number"),
+        (
+            lambda log: log[:2].assign(score=[80.0, 95]),
+            (0, 1),
+            "'80' is off the scale 0..1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_table_without_what_is_needed_is_refused(log, change, scale, said):
     with pytest.raises(ValueError, match=said):
         rb.judgments(change(log), scale=scale)
