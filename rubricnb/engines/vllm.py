@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import math
 import os
 import re
@@ -24,6 +25,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -132,9 +134,6 @@ class VLLMJudge:
         self.slug = f"{slug(model.rstrip('/'))}-vllm{invariant}"
         precision = config.model_config.quantization or dtype
         mode = "batch-invariant" if self.deterministic else ""
-        weights_hash = f"weights sha256:{_sha256(weights)}"
-        parts = [precision, mode, reasoning_parser, weights_hash]
-        self.identity = f"vllm {release} {' '.join(filter(None, parts))}"
         self.concurrency = concurrency
         self._llm: Any = llm
         self._closed = self._said = False
@@ -145,6 +144,9 @@ class VLLMJudge:
         special = {str(token) for token in added if token.special}
         self.control_tokens = unknown({*special, *self._tokenizer.all_special_tokens})
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        digest = _identity_of(weights, self._vocabulary, self._tokenizer.chat_template)
+        parts = [precision, mode, reasoning_parser, f"weights sha256:{digest}"]
+        self.identity = f"vllm {release} {' '.join(filter(None, parts))}"
         self.thinks = bool(reasoning_parser)  # whether thinking is cut off its answers
         self._names = map(str, count())
         self.choice = cache(self._choice)
@@ -666,11 +668,29 @@ def _allow_small_blocks() -> None:
     )
 
 
-def _sha256(folder: Path) -> str:
-    """Hash all files of a checkpoint that change its answers."""
-    digest = hashlib.sha256()
-    for path in sorted({p for pattern in _FILES for p in folder.glob(pattern)}):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.name} {content}\n".encode())
-    return digest.hexdigest()
+def _identity_of(folder: Path, vocabulary: dict[str, int], template: Any = None) -> str:
+    """Hash a checkpoint's tensors, vocabulary and chat template by content.
+
+    Names of files, shards and stamps of converters do not count. A checkpoint that is
+    in ``checkpoints.csv`` keeps the identity of its recordings.
+    """
+    tensors = sorted(x for path in folder.glob("*.safetensors") for x in _tensors(path))
+    told = json.dumps([tensors, vocabulary, template], sort_keys=True)
+    content = hashlib.sha256(told.encode()).hexdigest()
+    table = files("rubricnb.engines").joinpath("checkpoints.csv").read_text("utf-8")
+    return dict(line.split(",")[:2] for line in table.splitlines()).get(
+        content, content
+    )
+
+
+def _tensors(path: Path) -> Iterator[str]:
+    """Yield each tensor's name, type, shape and hash."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        tensors = json.loads(file.read(size))
+        tensors.pop("__metadata__", None)
+        for name, tensor in tensors.items():
+            start, end = tensor["data_offsets"]
+            file.seek(8 + size + start)
+            digest = hashlib.sha256(file.read(end - start)).hexdigest()
+            yield f"{name} {tensor['dtype']} {tensor['shape']} {digest}"

@@ -3,9 +3,13 @@ tests/vllm has the engine itself.
 """
 
 import importlib.util
+import json
 from dataclasses import replace
+from importlib.resources import files
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import rubricnb as rb
@@ -34,15 +38,59 @@ def test_what_is_no_checkpoint_is_named_with_the_way_out(tmp_path, name):
         vllm._checkpoint(str(tmp_path / name), None)
 
 
-def test_a_checkpoint_is_hashed_by_the_files_that_change_answers(tmp_path):
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
-    assert vllm._checkpoint(str(tmp_path), None) == tmp_path
-    digest = vllm._sha256(tmp_path)
-    (tmp_path / "README.md").write_text("a word about it")
-    assert vllm._sha256(tmp_path) == digest
-    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
-    assert vllm._sha256(tmp_path) != digest
+def tensors(path, values, stamp="", first="a"):
+    """Write a safetensors file: a header, which has a stamp, and numbers."""
+    names = sorted(values, key=lambda name: name != first)
+    header, content = {"__metadata__": {"format": stamp}}, b""
+    for name in names:
+        start, content = len(content), content + np.float32(values[name]).tobytes()
+        header[name] = {
+            "dtype": "F32",
+            "shape": [len(values[name])],
+            "data_offsets": [start, len(content)],
+        }
+    head = json.dumps(header).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + content)
+
+
+VALUES, WORDS = {"a": [1, 2], "b": [3]}, {"x": 0, "y": 1}
+
+
+def test_a_checkpoint_is_known_by_its_tensors_and_its_tokenizer(tmp_path):
+    one, two, three = (tmp_path / name for name in "123")
+    for folder in (one, two, three):
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({"version": str(folder)}))
+    tensors(one / "model.safetensors", VALUES, "pt")
+    assert vllm._checkpoint(str(one), None) == one
+    tensors(two / "model.safetensors", VALUES, "another release", first="b")
+    for name, value in VALUES.items():
+        tensors(three / f"model-{name}.safetensors", {name: value})
+    same = {vllm._identity_of(x, WORDS, "{{ messages }}") for x in (one, two, three)}
+    assert len(same) == 1
+    turned = dict(reversed(WORDS.items()))
+    assert vllm._identity_of(one, turned, "{{ messages }}") in same
+    for other in (({"x": 1, "y": 0}, "{{ messages }}"), (WORDS, None)):
+        assert vllm._identity_of(one, *other) not in same
+    tensors(one / "model.safetensors", VALUES | {"b": [4]})
+    assert vllm._identity_of(one, WORDS, "{{ messages }}") not in same
+
+
+def test_a_checkpoint_keeps_the_identity_of_its_recordings(tmp_path, monkeypatch):
+    tensors(tmp_path / "model.safetensors", VALUES)
+    content = vllm._identity_of(tmp_path, WORDS)
+    (tmp_path / "checkpoints.csv").write_text(f"content,recorded\n{content},old,any\n")
+    monkeypatch.setattr(vllm, "files", lambda package: tmp_path)
+    assert vllm._identity_of(tmp_path, WORDS) == "old"
+    assert vllm._identity_of(tmp_path, WORDS, "{{ messages }}") != "old"
+
+
+def test_every_recorded_checkpoint_is_in_the_table():
+    table = pd.read_csv(files("rubricnb.engines").joinpath("checkpoints.csv"))
+    recorded = rb.judging.judges().identity.str.extract(r"^vllm .*sha256:(\w+)")[0]
+    assert set(recorded.dropna()) == set(table["recorded"])
+    assert table["content"].str.fullmatch("[0-9a-f]{64}").all()
+    assert table["content"].is_unique
 
 
 @pytest.fixture

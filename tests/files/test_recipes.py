@@ -20,6 +20,8 @@ WANTED = {  # rows, and how many of them have a score
     "logs/replies.eval": (32, 31),
     "results.json": (16, 13),
     "test_run.json": (8, 5),
+    "phoenix_frame.csv": (2, 1),
+    "report.json": (3, 3),
     "langfuse_scores.csv": (6, 5),
     "mlflow.csv": (4, 4),
     "ragas.csv": (3, 2),
@@ -52,6 +54,30 @@ FILES = {
     "s1,tone,1,EVAL,t1,o1\ns2,tone,0.5,EVAL,t1,o2\ns3,tone,0,EVAL,t2,o3\n",
     "phoenix.csv": "context.span_id,context.trace_id,name,label,score,explanation\n"
     "s1,t1,relevance,good,1,It fits.\ns1,t1,tone,bad,0,It shouts.\n",
+    "phoenix_frame.csv": ",input,output,kind_execution_details,kind_score\n"
+    "0,a,Hello.,\"{'status': 'COMPLETED'}\",\"{'name': 'kind', 'score': 0.8}\"\n"
+    "1,b,Hey.,\"{'status': 'FAILED'}\",\n",
+    "report.json": json.dumps(
+        {
+            "name": "mail",
+            "cases": [
+                {
+                    "name": "c1",
+                    "scores": {
+                        "tone": {
+                            "value": 0.0,
+                            "source": {"name": "Kind", "arguments": [9]},
+                        },
+                        "tone_2": {"value": 1.0, "source": {"name": "Kind"}},
+                    },
+                },
+                {
+                    "name": "c2",
+                    "scores": {"tone": {"value": 1.0, "source": {"name": "Kind"}}},
+                },
+            ],
+        }
+    ),
     "samples_qa.jsonl": '{"doc_id": 0, "filter": "strict", "exact_match": 1.0, '
     '"doc": {}}\n'
     '{"doc_id": 0, "filter": "flexible", "exact_match": 0.0, "doc": {}}\n',
