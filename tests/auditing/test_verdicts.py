@@ -252,19 +252,19 @@ BORDERS = {
     ),
     ("an effect", "not found"): ("order", {"low": -0.05, "high": 0.05, "p": 1.0}),
     ("an effect", "inconclusive"): ("order", {"effect": 0.09, **LARGE}),
-    ("a share of scores or texts", "found"): (
+    ("a share of scores, or halo", "found"): (
         "edits",
         {"effect": 0.5, "low": 0.26, "high": 0.7, "p_equivalent": 1.0},
     ),
-    ("a share of scores or texts", "not found"): (
+    ("a share of scores, or halo", "not found"): (
         "edits",
         {"effect": 0.1, "low": 0.05, "high": 0.2, "p_equivalent": 0.04},
     ),
-    ("a share of scores or texts", "inconclusive"): (
+    ("a share of scores, or halo", "inconclusive"): (
         "edits",
         {"effect": 0.3, "low": 0.24, "high": 0.4, "p_equivalent": 1.0},
     ),
-    ("a share of scores or texts", "measured"): ("reask", {}),
+    ("a share of scores, or halo", "measured"): ("reask", {}),
     ("the agreement of people", "measured"): ("ceiling", {"effect": 0.9}),
 }
 
