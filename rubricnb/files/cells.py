@@ -27,8 +27,7 @@ IntArray = NDArray[np.int64]
 EMPTY, MISSING, NUMBER, LABEL, SHARE, WORD, FAILED, UNREAD = range(len(KINDS))
 GAPS = ("nan", "na", "n/a", "none", "null", "<na>", "#n/a")
 _NUMBER = r"-?\d+(?:[.,]\d+)?"
-_COMMAS = r"-?\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)+"  # 3,5: one number or two
-_DECIMALS = ("0", "00", "5", "50", "25", "75")  # of ratings in halves and quarters
+_COMMAS = r"-?\d+(?:\.\d+)?(?:, ?\d+(?:\.\d+)?)+"  # 3,5: one number or two
 _MARKS = str.maketrans("，．／−–", ",./--")
 _YES = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
@@ -43,30 +42,58 @@ class Levels(NamedTuple):
     rubric: str = ""
     words: Mapping[str, float] = MappingProxyType({})
     """Words with which the tool that wrote the file names scores; labels go first."""
+    n: int = 0
+    """How many scores there are, 0 where it is not known."""
+
+
+def levels_of(labels: Mapping[str, float], rubric: str) -> Levels:
+    """Return the levels of a rubric from its labels.
+
+    Examples
+    --------
+    >>> levels_of({"poor": 1, "good": 4}, "tone").high
+    4
+    """
+    scores = sorted(set(labels.values()))
+    return Levels(scores[0], scores[-1], labels, rubric, n=len(scores))
+
+
+class Scales(NamedTuple):
+    """What each cell may be, and the reading that is asked where it is open."""
+
+    which: IntArray
+    """The number of each cell's levels."""
+    levels: Sequence[Levels]
+    reading: Reading
+
+    def of(self, rows: IntArray) -> Scales:
+        """Return the scales of other cells, which have those of these rows."""
+        return self._replace(which=self.which[rows])
+
+    @property
+    def ends(self) -> FloatArray:
+        """Each cell's lowest and highest score."""
+        return np.array([own[:2] for own in self.levels], np.float64)[self.which]
 
 
 class Understood(NamedTuple):
     """The number in each cell, and what kind of cell it is (`reading.KINDS`)."""
 
     value: FloatArray
-    kind: NDArray[np.int8]
+    kind: IntArray
 
 
-def understand(
-    cells: pd.Series, which: IntArray, levels: Sequence[Levels], reading: Reading
-) -> Understood:
+def understand(cells: pd.Series, scales: Scales) -> Understood:
     """Read scores or single ratings: numbers, labels, and ``4/5`` on a scale up to 5.
 
     Parameters
     ----------
     cells
         One number or word each.
-    which, levels
-        The number of each cell's levels, and those. A label that is a number counts as
-        its score (grades from 1, the best, to 6); numbers between such labels lie
-        between their scores.
-    reading
-        Says what separates the values of the file (after ``;`` a comma is a decimal
+    scales
+        Of each cell. A label that is a number counts as its score (grades from 1, the
+        best, to 6); numbers between such labels lie between their scores. The reading
+        says what separates the values of the file (after ``;`` a comma is a decimal
         one), and is asked what is open.
 
     Examples
@@ -74,60 +101,58 @@ def understand(
     >>> five, cells = Levels(1, 5, {"good": 4}), pd.Series(["2,5", "4/5", "Good", "nan"])
     >>> reading = Reading("a table")
     >>> reading.separator = ";"
-    >>> understand(cells, np.zeros(4, int), [five], reading).value.tolist()
+    >>> understand(cells, Scales(np.zeros(4, int), [five], reading)).value.tolist()
     None: 2 values are not plain numbers, such as '4/5', which is read as 4
     [2.5, 4.0, 4.0, nan]
     """
-    if pd.api.types.is_numeric_dtype(cells) and cells.dtype != bool:
-        value = cells.to_numpy(np.float64, na_value=np.nan, copy=True)
-        kind = np.where(np.isnan(value), EMPTY, NUMBER).astype(np.int8)
-        _read_numbers_as_labels(value, which, levels, reading, cells.name)
-        _name_lost_labels(cells, kind, levels, reading)
-        return Understood(value, kind)
-    code, texts = distinct(cells)
+    which, levels, reading = scales
+    code, found = distinct(cells)
     place, pairs = pd.factorize(code * len(levels) + which)
-    text, of_levels = pairs // len(levels), pairs % len(levels)
-    each = _each(texts.iloc[text], of_levels, levels, reading, cells.name)
-    value, kind = each.value[place], each.kind[place]
+    own = pairs % len(levels)
+    first = ~pd.Series(place).duplicated().to_numpy()
+    each = found.iloc[pairs // len(levels)].set_axis(cells.index[first])
+    if each.dtype == "str":
+        each = each.map(_in_object)
+    value = as_numbers(each).to_numpy(np.float64, copy=True)
+    scales = Scales(own, levels, reading)
+    value[are_lists(each, scales)] = np.nan
+    kind = np.where(np.isin(value, reading.failed), FAILED, NUMBER)
+    for row in np.flatnonzero(np.isnan(value)):
+        text = as_text(each.iloc[row]).strip()
+        kind[row], value[row] = _word(text, levels[own[row]])
+    value[kind == FAILED] = np.nan
+    _read_numbers_as_labels(value, kind, scales, cells.name)
+    value, kind = value[place], kind[place]
     if (others := np.isin(kind, (LABEL, SHARE, WORD))).any():
-        first = others.argmax()
+        row = others.argmax()
         reading.say(
             f"{cells.name}: {others.sum():,} values are not plain numbers, such as "
-            f"{as_text(cells.iloc[first])!r}, which is read as {value[first]:g}"
+            f"{as_text(cells.iloc[row])!r}, which is read as {value[row]:g}"
         )
-    _name_lost_labels(cells, kind, levels, reading)
+    lost = {word for one in levels for word in one.labels if word in GAPS}
+    if lost and not reading.separator and (kind == EMPTY).any():
+        reading.say(
+            f"{reading.who}: cells of {cells.name!r} are missing, and a level is "
+            f"called {min(lost)!r}: if that was written there, read the file with "
+            "pd.read_csv(…, keep_default_na=False)"
+        )
     return Understood(value, kind)
 
 
 def distinct(cells: pd.Series) -> tuple[IntArray, pd.Series]:
-    """Return the number of each cell's text, and the texts; a gap is an empty one."""
+    """Return the number of each cell's value, and the values in their order.
+
+    Numbers stay numbers; all else becomes text, and a gap an empty one.
+    """
+    if pd.api.types.is_numeric_dtype(cells) and cells.dtype != bool:
+        numbers = cells.to_numpy(np.float64, na_value=np.nan)
+        code, values = pd.factorize(numbers, use_na_sentinel=False)
+        return code, pd.Series(values, name=cells.name)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype("object")
-    texts = cells.map(as_text).astype("str") if cells.dtype != "str" else cells
-    code, found = pd.factorize(texts)
-    found = pd.Series([*found, ""], dtype="str")
-    return np.where(code < 0, len(found) - 1, code), found.str.strip()
-
-
-def _each(
-    texts: pd.Series,
-    which: IntArray,
-    levels: Sequence[Levels],
-    reading: Reading,
-    column: Any,
-) -> Understood:
-    """Understand distinct texts."""
-    value = as_numbers(texts).to_numpy(np.float64).copy()
-    commas = comma_in(texts, which, levels, reading, column)
-    value[commas.is_list] = np.nan
-    kind = np.full(len(value), NUMBER, np.int8)
-    for row in np.flatnonzero(np.isnan(value)):
-        kind[row], value[row] = _word(texts.iloc[row], levels[which[row]])
-    kind[np.isin(value, reading.failed)] = FAILED
-    value[kind == FAILED] = np.nan
-    numbers = np.where(kind == NUMBER, value, np.nan)
-    _read_numbers_as_labels(numbers, which, levels, reading, column)
-    return Understood(np.where(kind == NUMBER, numbers, value), kind)
+    texts = cells.fillna("") if cells.dtype == "str" else cells.map(as_text)
+    code, found = pd.factorize(texts.astype("str"))
+    return code, pd.Series(found, dtype="str", name=cells.name).str.strip()
 
 
 def _word(text: str, own: Levels) -> tuple[int, float]:
@@ -186,50 +211,28 @@ def is_missing(values: pd.Series) -> pd.Series:
     return values.isna() | words.isin(["", *GAPS])
 
 
-def _name_lost_labels(
-    cells: pd.Series,
-    kind: NDArray[np.int8],
-    levels: Sequence[Levels],
-    reading: Reading,
-) -> None:
-    """Say that gaps may have been labels that pandas takes for missing ones."""
-    words = {word for own in levels for word in own.labels if word in GAPS}
-    lost = int((kind == EMPTY).sum())
-    if words and lost and not reading.separator:
-        reading.say(
-            f"{reading.who}: {lost} cells of {cells.name!r} are missing, and a level "
-            f"is called {min(words)!r}: if that was written there, read the file with "
-            "pd.read_csv(…, keep_default_na=False)"
-        )
-
-
 def _read_numbers_as_labels(
-    value: FloatArray,
-    which: IntArray,
-    levels: Sequence[Levels],
-    reading: Reading,
-    column: Any,
+    value: FloatArray, kind: IntArray, scales: Scales, column: Any
 ) -> None:
     """Turn numbers into the scores of the labels that they are, where these differ."""
-    for number, own in enumerate(levels):
+    for number, own in enumerate(scales.levels):
         scores = numeric_labels(own.labels)
-        if all(label == score for label, score in scores.items()):
+        rows = np.flatnonzero((scales.which == number) & (kind == NUMBER))
+        if not len(rows) or all(label == score for label, score in scores.items()):
             continue
-        rows = np.flatnonzero((which == number) & ~np.isnan(value))
-        if not len(rows):
-            continue
-        given, points = value[rows], sorted(scores)
+        points = sorted(scores)
         tops = [scores[point] for point in points]
-        steps = np.sign(np.diff(tops))
-        if len(scores) == len(own.labels) and (steps == steps[0]).all():
-            read = np.interp(given, points, tops, np.nan, np.nan)  # a mean of grades
+        if len(scores) == len(own.labels) and tops in (
+            sorted(tops),
+            sorted(tops)[::-1],
+        ):
+            read = np.interp(value[rows], points, tops, np.nan, np.nan)  # means, too
         else:
-            read = np.array([scores.get(one, np.nan) for one in given])
-        # What is not between labels stays off every scale,
-        # so that it is counted or refused.
+            read = np.array([scores.get(one, np.nan) for one in value[rows]])
+        # What is no label stays off every scale, so that it is counted or refused.
         value[rows] = np.where(np.isnan(read), np.inf, read)
         listed = ", ".join(f"{point:g} = {scores[point]:g}" for point in points)
-        reading.say(
+        scales.reading.say(
             f"{column}: the numbers are labels of rubric {own.rubric!r}: {listed}"
         )
 
@@ -240,67 +243,51 @@ def numeric_labels(labels: Mapping[str, float]) -> dict[float, float]:
     return {n: s for n, s in zip(numbers, labels.values(), strict=True) if n == n}
 
 
-class Commas(NamedTuple):
-    """Which cells hold numbers with commas between them, and whether they are lists."""
-
-    has: NDArray[np.bool_]
-    is_list: NDArray[np.bool_]
-
-
-def comma_in(
-    texts: pd.Series,
-    which: IntArray,
-    levels: Sequence[Levels],
-    reading: Reading,
-    column: Any,
-    several: bool = False,
-) -> Commas:
+def are_lists(
+    texts: pd.Series, scales: Scales, several: bool = False
+) -> NDArray[np.bool_]:
     """Tell which texts hold several numbers between commas, not a decimal comma.
 
     `several` says that a cell of the column may hold the ratings of several people. A
     column is read in one way: as decimals if some cell cannot be a list (``0,5`` on a
     scale from 1), as lists if some cell cannot be a decimal (``3,4,4``). Where both are
-    possible, it is a question.
+    possible, it is a question, except for single numbers between semicolons.
 
     Examples
     --------
     >>> cells, five = pd.Series(["3,4,4", "3,4", "5"]), Levels(1, 5, {})
-    >>> comma_in(cells, np.zeros(3, int), [five], Reading("a table"), "h").is_list.tolist()
+    >>> are_lists(cells, Scales(np.zeros(3, int), [five], Reading("t"))).tolist()
     [True, True, False]
     """
-    plain = texts.map(_ascii).str.strip().str.replace(r"\s*,\s*", ",", regex=True)
+    which, levels, reading = scales
+    if pd.api.types.is_numeric_dtype(texts):
+        return np.zeros(len(texts), bool)
+    plain = texts.map(_ascii).str.replace(r"\s*,\s+", ", ", regex=True)
     has = plain.str.fullmatch(_COMMAS).to_numpy(bool)
-    none = np.zeros(len(has), bool)
-    if not has.any():
-        return Commas(has, none)
     rows = np.flatnonzero(has)
     both = [(plain.iloc[row], levels[which[row]]) for row in rows]
-    spaced = texts.iloc[rows].str.contains(r",\s").any()
-    is_list = spaced or not all(_may_be_decimal(*one) for one in both)
+    is_list = not all(_may_be_decimal(*one) for one in both)
     is_decimal = not all(_may_be_list(*one) for one in both)
-    if is_list != is_decimal:
-        return Commas(has, has if is_list else none)
-    if not is_list and reading.separator == "," and several:
-        return Commas(has, has)
-    in_halves = all(text.split(",")[-1] in _DECIMALS for text, _ in both)
-    if not is_list and reading.separator == ";" and (in_halves or not several):
-        return Commas(has, none)
+    if is_list != is_decimal or not len(rows):
+        return has & is_list
+    if reading.separator == ";" and not (several or is_list):
+        return has & False
     first = both[0][0]
     one, two = first.replace(",", ".", 1), first.replace(",", " and ")
     names = ", ".join(str(texts.index[row]) for row in rows[:3])
     meaning = reading.ask(
-        str(column),
+        str(texts.name),
         "comma",
-        f"{reading.who}: rows {names}, column {column!r}: {first!r} may be {one} or "
-        f"{two}: write a decimal with a point (3.5), and several ratings with spaces "
-        "between them (3 5), or say which",
+        f"{reading.who}: rows {names}, column {str(texts.name)!r}: {first!r} may be "
+        f"{one} or {two}: write a decimal with a point (3.5), and several ratings with "
+        "spaces between them (3 5), or say which",
         {"decimal": f"{first} is {one}", "list": f"{first} is {two}"},
     )
-    return Commas(has, has if meaning == "list" else none)
+    return has & (meaning == "list")
 
 
 def _may_be_decimal(text: str, own: Levels) -> bool:
-    if text.count(",") != 1 or "." in text:
+    if not re.fullmatch(r"-?\d+,\d+", text):
         return False
     return own.low <= float(text.replace(",", ".")) <= own.high
 
@@ -321,6 +308,29 @@ def literal(text: str) -> Any:
         return None
 
 
+def value_in(cell: Any) -> Any:
+    """Return the rating in an object that has one under a known name.
+
+    Examples
+    --------
+    >>> value_in({"user": "al", "value": 4}), value_in(3)
+    (4, 3)
+    """
+    if not isinstance(cell, Mapping):
+        return cell
+    known = {str(key).casefold(): value for key, value in cell.items()}
+    values = [known[key] for key in _RATING_KEYS if key in known]
+    return next((v for v in values if v is not None), None) if values else cell
+
+
+_RATING_KEYS = ("rating", "score", "value", "label", "response")
+
+
+def _in_object(text: str) -> str:
+    """Return the score in a text that is an object (Phoenix)."""
+    return as_text(value_in(literal(text) or text)) if text[:1] == "{" else text
+
+
 def names_people(column: str) -> bool:
     """Whether a column says who rated a row.
 
@@ -337,54 +347,36 @@ _PEOPLE = (
 )
 
 
-def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
-    """Read ids as text; numbers saved with a decimal (``7.0``) lose it, with a line.
+def clean_names(names: Sequence[object], column: str, what: str) -> list[str]:
+    """Read names as text, without the spaces around them, which would make two of one.
 
-    So do names their spaces at both ends, which would make two of one.
+    Ids that are all numbers lose the decimal that a spreadsheet gave them (``7.0``).
 
     Examples
     --------
-    >>> as_ids(["7.0", "8.0"], "item_id", "a table")
-    a table: the ids in 'item_id' look like decimal numbers: '7.0' is read as '7'
+    >>> clean_names(["7.0", "8.0"], "item_id", "a table")
+    a table: 2 names in 'item_id' are shortened: '7.0' is read as '7'
     ['7', '8']
     """
-    texts = without_spaces([as_text(name) for name in names], column, what)
-    if not all(map(_DECIMAL_ID.fullmatch, texts)):
-        return texts
-    changed = [text.removesuffix(".0") for text in texts if text.endswith(".0")]
-    for one in set(changed) & set(texts):
-        raise ValueError(
-            f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which are "
-            "the same number; write the id of an item in one way only"
-        )
-    if changed:
+    texts = [as_text(name) for name in names]
+    bare = [" ".join(name.split()) if name != name.strip() else name for name in texts]
+    if column.endswith("_id") and all(map(_DECIMAL_ID.fullmatch, bare)):
+        for one in {text.removesuffix(".0") for text in bare if "." in text} & {*bare}:
+            raise ValueError(
+                f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which "
+                "are the same number; write the id of an item in one way only"
+            )
+        bare = [text.removesuffix(".0") for text in bare]
+    changed = dict(pair for pair in zip(texts, bare, strict=True) if len({*pair}) > 1)
+    for old in [*changed][:1]:
         print(
-            f"{what}: the ids in {column!r} look like decimal numbers: "
-            f"'{changed[0]}.0' is read as {changed[0]!r}"
+            f"{what}: {len(changed)} names in {column!r} are shortened: {old!r} is "
+            f"read as {changed[old]!r}"
         )
-    return [text.removesuffix(".0") for text in texts]
+    return bare
 
 
 _DECIMAL_ID = re.compile(r"\d+(?:\.0)?")
-
-
-def without_spaces(names: Sequence[str], column: str, what: str) -> list[str]:
-    """Remove spaces around names; a line says so.
-
-    Examples
-    --------
-    >>> without_spaces(["a", "a "], "judge", "a table")
-    a table: 1 names in 'judge' lose the spaces around them, such as 'a '
-    ['a', 'a']
-    """
-    bare = [" ".join(name.split()) if name != name.strip() else name for name in names]
-    if changed := [name for name, own in zip(names, bare, strict=True) if name != own]:
-        number = len(set(changed))
-        print(
-            f"{what}: {number} names in {column!r} lose the spaces around them, such "
-            f"as {changed[0]!r}"
-        )
-    return bare
 
 
 def as_text(value: object) -> str:
@@ -394,7 +386,7 @@ def as_text(value: object) -> str:
     if isinstance(value, float):
         if value != value:
             return ""
-        return str(int(value)) if value.is_integer() else repr(value)
+        return str(int(value)) if value.is_integer() else repr(float(value))
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple | dict):

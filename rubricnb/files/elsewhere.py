@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from numbers import Real
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rubricnb.core.frames import (
     CONDITIONS,
@@ -20,44 +20,47 @@ from rubricnb.core.frames import (
     Judgments,
     places,
     refuse,
-    scales_of,
     score_dtype,
 )
 from rubricnb.core.parsing import labels_found, parser_of
 from rubricnb.core.permutation import balanced, decode, fixed, ranks, williams
 from rubricnb.core.rubrics import label_scores
-from rubricnb.core.support.counting import binned
 from rubricnb.core.support.hashing import hash64, mix64
 from rubricnb.core.thoughts import without_thoughts
 from rubricnb.files.cells import (
     EMPTY,
     FAILED,
     GAPS,
+    FloatArray,
+    IntArray,
     Levels,
-    as_ids,
+    Scales,
     as_numbers,
     as_text,
+    clean_names,
     distinct,
     is_missing,
-    literal,
-    numeric_labels,
+    levels_of,
     understand,
-    without_spaces,
 )
 from rubricnb.files.own import read_texts
 from rubricnb.files.people import columns_of_people, join_columns, read_ratings
 from rubricnb.files.reading import Decisions, Reading
-from rubricnb.files.repeats import cells_of, number_reads, without_copies_by_raters
-from rubricnb.files.tables import are_gaps, name_columns, require, table_of
+from rubricnb.files.repeats import cells_of, join_raters, number_reads
+from rubricnb.files.tables import (
+    are_gaps,
+    name_columns,
+    require,
+    table_of,
+    without_summary,
+)
 
 Scale = tuple[float, float]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 _RENAMED = {"form": "template", "read": "replicate"}
 _NUMBERS = (
-    *("temperature", "expected_score", "label_mass", r"probability_\d+"),
-    *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
+    r"temperature|expected_score|label_mass|probability_\d+|prompt_tokens"
+    "|cached_tokens|completion_tokens|seconds"
 )
 _TEXTS = (
     "dataset",
@@ -68,28 +71,10 @@ _TEXTS = (
     "group_id",
     "candidate",
 )
-_LEVEL = r"-?\d+(?:\.\d+)?"
-# what the columns of conditions may hold in a table of others, in lower case
-_CONDITION_VALUES = {
-    "labels": "numeric|letter|roman|unknown",
-    "layout": "rubric-(?:last|first)|unknown",
-    "reference_score": f"auto|none|unknown|{_LEVEL}",
-    "exemplar": f"none|unknown|{_LEVEL}",
-    "variant": "standard|paraphrased|unknown",
-    "readout": "auto|feedback|score|logprobs|json|unknown",
-    "prompt_format": "chat|plain|unknown",
-    "temperature": r"[01](?:[.,]\d+)?|2(?:[.,]0+)?|nan",
-    "effort": "default|none|minimal|low|medium|x?high|max|unknown",
-    "thinking": "default|on|off|unknown",
-    "source": "recorded|live|simulated",
-    "design": r"[a-z][\w-]*",
-    "seed": r"-?\d+(?:\.0)?",
-    "max_tokens": r"\d+(?:\.0)?",
-    "n_options": r"\d+(?:\.0)?",
-    "criterion_ordering": r"[^-\s][^-]*(?:-[^-]+)+",
-}
+_LEVELS = ("ordering", "reference_score", "exemplar")
 _OF_ITEM = ("cluster_id", "group_id", "candidate", "human")
 _WITHIN = ("judge", *CONDITIONS)
+_TOLD = [c for c in (*CONDITIONS, "source") if c not in ("template", "temperature")]
 _DESIGNS = {"fixed": fixed, "balanced": balanced, "williams": williams}
 _NOT_KNOWN: dict[str, Any] = {
     **dict.fromkeys(_WITHIN, "unknown"),
@@ -127,7 +112,8 @@ def judgments(
         ``candidate``. Read where present:
 
         * ``judge``, ``dataset``, ``criterion``; ``form`` (of the prompt; it becomes
-          ``template``), ``temperature`` and any other condition column of judgments;
+          ``template``), ``temperature``; any other condition column of judgments, if
+          `columns` names it (``{"labels": "labels"}``);
           ``expected_score``, and ``probability_1``, … of the option at position k;
         * ``read``: number or any label of a repeated read; it becomes ``replicate``,
           which counts the reads of a prompt from 1, without it in the order of the
@@ -277,14 +263,9 @@ def read_scores(
     **how: Any,
 ) -> Reading:
     """Read a table of scores; return what it means (see `judgments`)."""
-    reading = Reading("judgments", decide)
-    result = None
-    try:
-        result = _understood(reading, table, items, scale, **how)
-    except ValueError:
-        if not reading.questions:  # they come first
-            raise
-    return reading.close(result)
+    return Reading("judgments", decide).read(
+        lambda reading: _understood(reading, table, items, scale, **how)
+    )
 
 
 def _understood(
@@ -303,207 +284,61 @@ def _understood(
             f"returns them, not {type(items).__name__}"
         )
     raw, what, reading.separator = table_of(table)
-    own_scale, words = raw.attrs.get("scale"), raw.attrs.get("words") or {}
+    tool_scale, words = raw.attrs.get("scale"), raw.attrs.get("words") or {}
     reading.failed = tuple(np.atleast_1d([] if failed is None else failed).tolist())
-    scale = own_scale if scale is None and items is None else scale
+    scale = tool_scale if scale is None and items is None else scale
+    raw = without_summary(raw, reading)
     frame = name_columns(raw, what, columns, _RENAMED, reading)
-    frame = _melted(_with_people(frame, scores, what), scores, what)
-    frame, rated, item = _matched(_columns(frame, what), items)
-    frame["replicate"] = number_reads(
-        frame, rated["item_id"].iloc[item].set_axis(frame.index)
-    )
-    which, ends = _scales(rated, scale, items)
-    low, high = np.array([(own[0], own[-1]) for own in ends])[which].T
-    _refuse_other_scale(own_scale if scale is None else None, low, high, what)
-    reading.document["table"]["scale"] = ", ".join(
-        sorted({f"{own[0]:g}..{own[-1]:g}" for own in ends})
-    )
+    frame = join_columns(frame, columns_of_people(frame, scores), what)
+    frame = _typed(_melted(frame, scores, what), what, [*(columns or {}).values()])
+    frame, rated, item = _matched(join_raters(frame, what), items)
+    item_id = rated["item_id"].iloc[item].set_axis(frame.index)
+    frame["replicate"] = number_reads(frame, item_id, reading)
     rubrics = getattr(items, "rubrics", None)
     # Scores on another scale than the rubric's,
     # or from an export of this package, are no labels.
     is_own = {"request_id", "ordering", "position"} <= set(frame)
-    by_word = is_own or (rubrics is not None and scale is not None)
-    number, levels = _levels(rated, which, ends, rubrics, words, by_word)
+    by_value = is_own or (rubrics is not None and scale is not None)
+    scales = _scales(rated, scale, rubrics, words, by_value, reading)
+    reading.document["table"]["scale"] = ", ".join(
+        sorted({f"{own.low:g}..{own.high:g}" for own in scales.levels})
+    )
     if parser is not None:
         frame["score"] = _parsed_scores(frame, parser)
-    _read_scores(frame, item, number, levels, reading)
-    rated = _with_ratings(rated, items, (number, levels), reading)
+    of_rows = scales.of(item)
+    _read_scores(frame, of_rows, tool_scale if scale is None else None)
+    rated = _with_ratings(rated, items, scales)
     if rubrics is not None:
-        _read_levels(frame, number[item], levels)
+        for name in frame.columns.intersection(_LEVELS):
+            _name_by_scores(frame, name, of_rows)
     if "expected_score" in frame:
-        means = understand(frame["expected_score"], number[item], levels, reading)
-        frame["expected_score"] = means.value
-    counts = [
-        len(own) if scale is None or np.ptp(own) == len(own) - 1 else 0 for own in ends
-    ]
-    _read_orderings(frame, low[item], high[item], np.array(counts)[which[item]])
+        frame["expected_score"] = understand(frame["expected_score"], of_rows).value
+    _read_orderings(frame, of_rows)
     _fill(frame, rated, item)
     frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
     unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
     kinds = frame["ordering"].cat.codes.to_numpy(np.int64) * 2**15
-    frame["ordering_index"] = (places(unit, kinds + frame["replicate"]) + 1).astype(
-        np.int16
-    )
+    index = places(unit, kinds + frame["replicate"].to_numpy()) + 1
+    frame["ordering_index"] = index.astype(np.int16)
     frame["request_id"] = _ids(frame)
     order = [c.name for c in JUDGMENTS if c.name in frame]
-    rest = [
-        c
-        for c in frame
-        if c not in order and c not in ("text_id", "human", "human_ratings")
-    ]
-    out = Judgments(frame[[*order, *rest]])
+    known = {*order, "text_id", "human", "human_ratings"}
+    out = Judgments(frame[[*order, *(c for c in frame if c not in known)]])
     out.rated = rated
     out.attrs["reading"] = reading.lines
     return out
-
-
-def _with_people(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFrame:
-    """Join columns such as ``human_1``, which hold one person's ratings each."""
-    found = columns_of_people(frame, scores)
-    for people in found.values():
-        print(f"{what}: {', '.join(people)} are read as the ratings of one person each")
-    return join_columns(frame, found)
-
-
-def _levels(
-    rated: Items,
-    which: IntArray,
-    ends: Sequence[FloatArray],
-    rubrics: pd.DataFrame | None,
-    words: Mapping[str, float],
-    by_word: bool,
-) -> tuple[IntArray, list[Levels]]:
-    """Return the number of each item's levels, and those."""
-    rubric, names = np.zeros(len(rated), np.int64), pd.Index([""])
-    labels: Mapping[str, Mapping[str, float]] = {"": {}}
-    if rubrics is not None:
-        rubric, names = pd.factorize(rated["rubric_id"].astype("str"))
-        labels = label_scores(rubrics)
-    number, pairs = pd.factorize(which * len(names) + rubric)
-    levels = []
-    for pair in pairs:
-        scale, name = ends[pair // len(names)], names[pair % len(names)]
-        own = labels[name]
-        if by_word:
-            numbers = set(numeric_labels(own))
-            own = {
-                w: s
-                for w, s in own.items()
-                if not numeric_labels({w: s}).keys() & numbers
-            }
-        levels.append(Levels(float(scale[0]), float(scale[-1]), own, name, words))
-    return number, levels
-
-
-def _refuse_other_scale(
-    own: tuple[float, float] | None, low: FloatArray, high: FloatArray, what: str
-) -> None:
-    """Refuse scores whose log has another scale than the rubrics of the items."""
-    if own is not None and (is_other := (low != own[0]) | (high != own[1])).any():
-        first, last = low[is_other][0], high[is_other][0]
-        raise ValueError(
-            f"the scores of {what} are shares from {own[0]:g} to {own[1]:g}, and the "
-            f"rubric's levels are {first:g}..{last:g}: {_rescale(first, last)}"
-        )
-
-
-def _rescale(low: float, high: float) -> str:
-    """Say how shares become scores of a scale."""
-    return (
-        "give scale=(0, 1), which compares ranks but not levels, or rescale the scores "
-        f"before (share * {high - low:g} + {low:g} for {low:g} to {high:g}, or share * "
-        f"{high:g} if the tool divides by {high:g})"
-    )
-
-
-def _with_ratings(
-    rated: Items,
-    items: pd.DataFrame | None,
-    scales: tuple[IntArray, list[Levels]],
-    reading: Reading,
-) -> Items:
-    """Read the ratings that came with the table; loaded items' are known already."""
-    rubrics = getattr(items, "rubrics", None)
-    read_already = () if rubrics is None or items is None else items.columns
-    raw = [
-        c
-        for c in ("human", "human_ratings", "gold")
-        if c in rated and c not in read_already
-    ]
-    if not raw:
-        return rated
-    which, levels = scales
-    if rubrics is not None:
-        which, ends = scales_of(rated)
-        which, levels = _levels(rated, which, ends, rubrics, {}, False)
-    rated = _without_foreign_ratings(rated, which, levels)
-    cells = pd.DataFrame(rated[raw]).set_axis(rated["item_id"])
-    read = read_ratings(cells, which, levels, reading)
-    out = rated.drop(columns=raw)
-    for name in read:
-        out[name] = read[name].to_numpy()
-    return out
-
-
-def _without_foreign_ratings(
-    rated: Items, which: IntArray, levels: Sequence[Levels]
-) -> Items:
-    """Leave a criterion unrated if its scale lacks a text's one rating for all.
-
-    A log may give a text one rating and several scores on different scales: the rating
-    is on the scale of one of them.
-    """
-    if (
-        not {"human", "text_id", "criterion"} <= set(rated)
-        or len({own[:2] for own in levels}) < 2
-    ):
-        return rated
-    low, high = np.array([own[:2] for own in levels])[which].T
-    numbers = as_numbers(rated["human"])
-    if (numbers.groupby(rated["text_id"].to_numpy()).nunique() > 1).any():
-        return rated  # every criterion has ratings of its own
-    is_off = ((numbers < low) | (numbers > high)).to_numpy()
-    criterion = rated["criterion"].astype("str").to_numpy()
-    foreign = np.unique(criterion[is_off])
-    if not 0 < len(foreign) < len(np.unique(criterion)):
-        return rated
-    print(
-        "judgments: 'human' is one rating a text, and some ratings are outside the "
-        f"scale of {', '.join(map(repr, foreign))}: left unrated there"
-    )
-    out = rated.copy()
-    out["human"] = rated["human"].mask(np.isin(criterion, foreign))
-    return out
-
-
-def _parsed_scores(frame: pd.DataFrame, parser: Any) -> pd.Series:
-    """Return what a parser finds in each answer, by the row's criterion if several."""
-    how = parser_of(parser)
-    names = (
-        frame["criterion"].astype("str") if "criterion" in frame else [""] * len(frame)
-    )
-    texts = frame["score"].map(as_text)
-    found = []
-    for text, name in zip(texts, names, strict=True):
-        labels = labels_found(how, without_thoughts(text), "") if text else {}
-        found.append(labels.get(name.casefold(), labels.get("")))
-    return pd.Series(found, frame.index, dtype="object", name="score")
 
 
 def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFrame:
     """Give each criterion's score a row, where a column holds a criterion's scores."""
     names = list(scores)
     require(frame, names, what)
-    held = next((c for c in ("score", "scores") if c in frame), "") if not names else ""
-    if (
-        held
-        and len(frame)
-        and frame[held].map(lambda cell: isinstance(cell, Mapping)).all()
-    ):
-        parts = pd.DataFrame(frame[held].tolist(), frame.index)
-        if "score" not in parts:  # a record holds {criterion: score}
-            names = [str(name) for name in parts]
-            frame = frame.drop(columns=held).join(parts.set_axis(names, axis=1))
+    held = next((c for c in ("score", "scores") if c in frame), "")
+    cells = frame[held] if held and not names else pd.Series(dtype="float64")
+    if cells.dtype == object and len(cells) and cells.map(_is_record).all():
+        parts = pd.DataFrame(cells.tolist(), frame.index)
+        names = [str(name) for name in parts]
+        frame = frame.drop(columns=held).join(parts.set_axis(names, axis=1))
     if not names:
         return frame
     if both := {"score", "criterion"} & set(frame):
@@ -511,15 +346,14 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
             f"{what} has the column {min(both)!r}, and scores= names columns of scores "
             "as well: leave out one of them"
         )
-    own_ratings = {f"human_{name}" for name in names} & set(frame)
-    if len(names) > 1 and "human" in frame and not own_ratings:
+    if len(names) > 1 and "human" in frame:
         print(
             f"judgments: {', '.join(names)} are read as criteria, and 'human' rates "
             "them all. If they are judges: table.melt([…], var_name='judge', "
             "value_name='score')"
         )
-    other_columns = [c for c in frame if c not in names]
-    long = frame.melt(other_columns, names, "criterion", "score", ignore_index=False)
+    rest = [c for c in frame if c not in names]
+    long = frame.melt(rest, names, "criterion", "score", ignore_index=False)
     for name in names:
         if f"human_{name}" in frame:
             of_name = long["criterion"] == name
@@ -527,7 +361,12 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
     return long
 
 
-def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+def _is_record(cell: Any) -> bool:
+    """Whether a cell holds ``{criterion: score}``."""
+    return isinstance(cell, Mapping) and "score" not in cell
+
+
+def _typed(frame: pd.DataFrame, what: str, named: Collection[str]) -> pd.DataFrame:
     """Read numbers as float64, names as categories, and orderings as codes."""
     if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
@@ -542,87 +381,63 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         raise ValueError("there are no judgments: the table is empty")
     blank = {c: gaps for c in frame if (gaps := are_gaps(frame[c])).any()}
     frame = frame.assign(**{c: frame[c].mask(gaps) for c, gaps in blank.items()})
-    frame = _with_known_conditions(pd.DataFrame(frame), what)
-    for name in frame.columns[frame.columns.str.fullmatch("|".join(_NUMBERS))]:
+    frame = _with_known_conditions(frame, what, named)
+    for name in frame.columns[frame.columns.str.fullmatch(_NUMBERS)]:
         frame[name] = as_numbers(frame[name])
     for name in frame.columns.intersection([*_TEXTS, *_WITHIN]):
         if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
-    ordering = frame.get("ordering", pd.Series(None, frame.index, dtype="object"))
-    if ordering.dtype == object:  # lists, which cannot be counted
-        ordering = ordering.map(_listed, na_action="ignore")
-    distinct = pd.Categorical(ordering).map(as_text, na_action="ignore")
-    frame["ordering"] = pd.Categorical(distinct.astype("object"))
-    return without_copies_by_raters(frame, what)
+    given = frame.get("ordering", pd.Series(None, frame.index, dtype="object"))
+    given = given.astype("object").map(_joined("-"), na_action="ignore")
+    frame["ordering"] = pd.Categorical(given.astype("object"))
+    return frame
 
 
-_FILL = (
-    "if cells of the sheet are merged, fill them down, so that every row has its own"
-)
-_ONE_ROW = (
-    "; if the rows are ratings by several people, write one row a text, with their "
-    "ratings in human_ratings (3 4 4)"
-)
-
-
-def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Rename columns that only have the name of a condition; a line says so."""
-    names = {}
-    for name, pattern in _CONDITION_VALUES.items():
-        if name not in frame:
-            continue
-        written = frame[name].astype("object").dropna().map(as_text).drop_duplicates()
-        if not len(written):
-            continue
-        values = written.astype("str").str.strip().str.casefold()
-        strange = values[~values.str.fullmatch(pattern)]
-        if len(strange):
-            names[name] = (
-                f"holds {strange.iloc[0][:40]!r}, and no value of this condition"
-            )
-    for name in frame.columns[frame.columns.str.fullmatch("|".join(_NUMBERS))]:
-        strange = as_numbers(frame[name]).isna() & ~is_missing(frame[name])
-        if strange.any() and not name.startswith("prob"):
-            first = as_text(frame[name][strange].iloc[0])
-            names[name] = f"holds {first[:40]!r}, and no number"
-    if _is_a_prompt_each(frame):
-        names["template"] = "holds another text for every item"
+def _with_known_conditions(
+    frame: pd.DataFrame, what: str, named: Collection[str]
+) -> pd.DataFrame:
+    """Rename columns that may only have a name of ours; a line says so."""
+    is_own = {"request_id", "ordering"} <= set(frame)
+    names = [c for c in _TOLD if c in frame and c not in named and not is_own]
+    for name in frame.columns[frame.columns.str.fullmatch(_NUMBERS)]:
+        if (as_numbers(frame[name]).isna() & ~is_missing(frame[name])).any():
+            names.append(name)
     if "position" in frame and "ordering" not in frame:
-        names["position"] = "tells nothing without the column 'ordering'"
-    for name, why in names.items():
-        print(f"{what}: the column {name!r} {why}: it is kept as 'own_{name}'")
+        names.append("position")
+    by = "item_id" if "item_id" in frame else "text_id"
+    if "template" in frame:  # may be the prompt itself, another one for every item
+        pairs = frame[[by, "template"]].dropna().astype("str").drop_duplicates()
+        if len(pairs) > 1 and pairs["template"].is_unique and pairs[by].is_unique:
+            names.append("template")
+    for name in names:
+        print(
+            f"{what}: the column {name!r} is kept as 'own_{name}'; if it is the "
+            f"condition of that name: columns={{{name!r}: {name!r}}}"
+        )
     return frame.rename(columns={name: f"own_{name}" for name in names})
 
 
-def _is_a_prompt_each(frame: pd.DataFrame) -> bool:
-    """Whether no two items share a form of the prompt: it is filled-in text then."""
-    by = next((c for c in ("item_id", "text_id") if c in frame), None)
-    if by is None or "template" not in frame:
-        return False
-    item, form = (pd.factorize(frame[c].astype("str"))[0] for c in (by, "template"))
-    pairs = pd.DataFrame({"item": item, "form": form})[form >= 0].drop_duplicates()
-    return pairs["item"].nunique() > 1 and not pairs["form"].duplicated().any()
-
-
-def _listed(ordering: Any) -> Any:
-    return "-".join(map(as_text, ordering)) if isinstance(ordering, list) else ordering
+def _joined(mark: str) -> Callable[[Any], str]:
+    """Return what writes a cell as text, and a list with this mark between."""
+    return lambda v: mark.join(map(as_text, v)) if isinstance(v, list) else as_text(v)
 
 
 def _names(values: pd.Series) -> pd.Series:
     if values.dtype == object:  # FastChat names a judge by a list
-        values = values.map(
-            lambda v: "/".join(map(str, v)) if isinstance(v, list) else as_text(v),
-            na_action="ignore",
-        )
+        values = values.map(_joined("/"), na_action="ignore")
     code, found = pd.factorize(values)
-    texts = [as_text(name) for name in found]
-    clean = as_ids if str(values.name).endswith("_id") else without_spaces
-    texts = clean(texts, str(values.name), "judgments")
-    if len(set(texts)) < len(texts):
-        codes, texts = pd.factorize(np.array(texts, dtype=object))
-        code = np.append(codes, -1)[code]
-    names = pd.Categorical.from_codes(code, pd.Index(texts, dtype="str"))
+    texts = clean_names(list(found), str(values.name), "judgments")
+    again, texts = pd.factorize(np.array(texts, dtype=object))
+    names = pd.Categorical.from_codes(
+        np.append(again, -1)[code], pd.Index(texts, dtype="str")
+    )
     return pd.Series(names, values.index, name=values.name)
+
+
+_FILL = (
+    "is missing; if cells of the sheet are merged, fill them down, so that every row "
+    "has its own"
+)
 
 
 def _matched(
@@ -630,417 +445,371 @@ def _matched(
 ) -> tuple[pd.DataFrame, Items, IntArray]:
     """Match rows with items: return matched rows, items, and each row's index."""
     by = "item_id" if "item_id" in frame else "text_id"
-    keys = [
-        c
-        for c in ("dataset", by, "criterion")
-        if c in frame and (items is None or c in items)
-    ]
+    keys = [c for c in ("dataset", by, "criterion") if c in frame]
+    keys = [c for c in keys if items is None or c in items]
     for name in frame.columns.intersection([*keys, "cluster_id"]):
-        _refuse(frame[name], frame[name].isna(), f"is missing; {_FILL}")
+        refuse("judgments", frame[name], frame[name].isna(), _FILL)
     item = frame.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
     first = np.unique(item, return_index=True)[1]
-    own = frame[[c for c in (*_TEXTS, "human", "human_ratings") if c in frame]].iloc[
-        first
-    ]
     for name in frame.columns.intersection(_OF_ITEM):
         cells = frame[name].map(as_text) if frame[name].dtype == object else frame[name]
         code = pd.factorize(cells)[0]
-        why = f"is not what an earlier row of this {by} says"
-        why += _ONE_ROW if name == "human" else ""
-        _refuse(frame[name], code != code[first][item], why)
+        why = (
+            f"is not what an earlier row of this {by} says; ratings by several people "
+            "are one row a text, in human_ratings (3 4 4)"
+        )
+        refuse("judgments", frame[name], code != code[first][item], why)
+    own = frame[[c for c in (*_TEXTS, "human", "human_ratings") if c in frame]]
+    own = own.iloc[first].astype({c: "str" for c in _TEXTS if c in own})
     if items is None:
-        return frame, _own_items(own, by), item
-    return _among(frame, own, item, items, keys)
+        return frame, _own_items(own.reset_index(drop=True), by), item
+    wanted = pd.MultiIndex.from_frame(own[keys])
+    place = _places_among(items, keys, wanted)
+    has_item = place >= 0
+    of_row = has_item[item]
+    if not has_item.all():
+        lost = "; ".join(", ".join(key) for key in wanted[~has_item])
+        print(
+            f"judgments: {(~of_row).sum():,} of {len(frame):,} rows have no item and "
+            f"are dropped: {shorten(lost, 60, placeholder=' …')}"
+        )
+    rated = Items(items.iloc[place[has_item]].reset_index(drop=True))
+    if hasattr(items, "rubrics"):
+        rated.rubrics = items.rubrics
+    for name in own.columns.difference(rated.columns):
+        rated[name] = own[name].to_numpy()[has_item]
+    number = np.cumsum(has_item) - 1
+    return frame[of_row].copy(), _with_defaults(rated, by), number[item[of_row]]
+
+
+def _with_defaults(items: pd.DataFrame, by: str) -> Items:
+    """Fill in what a table of items may lack."""
+    out = Items(items)
+    defaults = {"dataset": "own", "criterion": "overall", "text_id": items[by]}
+    for name in [name for name in defaults if name not in items]:
+        out[name] = defaults[name]
+    if "cluster_id" not in items:
+        out["cluster_id"] = items.get("group_id", out["text_id"])
+    return out
 
 
 def _own_items(own: pd.DataFrame, by: str) -> Items:
-    items = own.astype({c: "str" for c in _TEXTS if c in own}).reset_index(drop=True)
-    for name, value in (
-        ("dataset", "own"),
-        ("criterion", "overall"),
-        ("text_id", own.get(by)),
-    ):
-        if name not in items:
-            items[name] = (
-                value if isinstance(value, str) else value.astype("str").to_numpy()
-            )
+    items = _with_defaults(own, by)
     several = items.groupby(["dataset", by])["criterion"].transform("size") > 1
     if by == "text_id" or several.any():
         ending = np.where(several | (by == "text_id"), "/" + items["criterion"], "")
         items["item_id"] = items[by] + ending
-    if "cluster_id" not in items:
-        items["cluster_id"] = items.get("group_id", items["text_id"])
-    return Items(items)
+    return items
 
 
-def _among(
-    frame: pd.DataFrame,
-    own: pd.DataFrame,
-    item: IntArray,
-    items: pd.DataFrame,
-    keys: list[str],
-) -> tuple[pd.DataFrame, Items, IntArray]:
-    wanted = pd.MultiIndex.from_frame(own[keys].astype("str"))
-    item_keys = max(_item_keys(items, keys), key=lambda known: known.isin(wanted).any())
-    place = np.flatnonzero(item_keys.isin(wanted))
+def _places_among(
+    items: pd.DataFrame, keys: list[str], wanted: pd.MultiIndex
+) -> IntArray:
+    """Return the row of each wanted item, or -1: by id or by text, as more are found.
+
+    An id may lack the ``dataset/`` that `load` puts before it.
+    """
+    by = next(k for k in keys if k.endswith("_id"))
+    names = items[keys].astype("str")
+    found = []
+    for column in [by, *items.columns.intersection(["text_id"])]:
+        full = items[column].map(as_text)
+        sets = items.get("dataset", full).astype("str")
+        pairs = zip(full, sets, strict=True)
+        bare = [name.removeprefix(f"{dataset}/") for name, dataset in pairs]
+        found += [names.assign(**{by: full}), names.assign(**{by: bare})]
+    indexes = [pd.MultiIndex.from_frame(frame) for frame in found]
+    known = max(indexes, key=lambda index: index.isin(wanted).any())
+    place = np.flatnonzero(known.isin(wanted))
     if len(place) == 0:
         raise ValueError(
-            f"none of the {len(own)} judged items (the first: {', '.join(wanted[0])}) "
-            f"is among the items (the first: {', '.join(item_keys[0])}), matched on "
-            f"{', '.join(keys)}; pass the items that were judged"
+            f"none of the {len(wanted)} judged items (the first: "
+            f"{', '.join(wanted[0])}) is among the items (the first: "
+            f"{', '.join(known[0])}), matched on {', '.join(keys)}; pass the items "
+            "that were judged"
         )
-    item_keys = item_keys[place]
-    if (twice := item_keys.duplicated()).any():
+    if (twice := known[place].duplicated()).any():
         raise ValueError(
             f"items: {twice.sum()} appear twice under {', '.join(keys)} (the first: "
-            f"{', '.join(item_keys[twice][0])}); drop them, or name dataset and "
-            f"criterion "
-            "in both tables"
+            f"{', '.join(known[place][twice][0])}); drop them, or name dataset and "
+            "criterion in both tables"
         )
-    nearest = item_keys.get_indexer(wanted)
-    has_item = nearest >= 0
-    if not has_item.all():
-        lost = [", ".join(key) for key in wanted[~has_item][:3]]
-        print(
-            f"judgments: {int((~has_item[item]).sum()):,} of {len(frame):,} rows have "
-            f"no "
-            "item and are dropped: "
-            f"{'; '.join(lost)}{' …' if (~has_item).sum() > 3 else ''}"
-        )
-    rated = items.iloc[place[nearest[has_item]]].reset_index(drop=True)
-    rated = rated if isinstance(rated, Items) else Items(rated)
-    for name in own.columns.difference(rated.columns):
-        rated[name] = own[name].to_numpy()[has_item]
-    for name, other in (
-        ("dataset", "own"),
-        ("criterion", "overall"),
-        ("cluster_id", "item_id"),
-    ):
-        if name not in rated:
-            rated[name] = rated.get(other, other)
-    row_has_item = has_item[item]
-    return (
-        frame[row_has_item].copy(),
-        rated,
-        (np.cumsum(has_item) - 1)[item[row_has_item]],
-    )
-
-
-def _item_keys(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
-    """The items' keys: by id or by text, each with the dataset in front and without."""
-    names = items[keys].astype("str")
-    by = next(k for k in keys if k.endswith("_id"))
-    for column in dict.fromkeys((by, "text_id" if "text_id" in items else by)):
-        names[by] = items[column].map(as_text)
-        yield pd.MultiIndex.from_frame(names)
-        if "dataset" in items:
-            pairs = zip(items["dataset"].astype("str"), names[by], strict=True)
-            names[by] = [name.removeprefix(f"{dataset}/") for dataset, name in pairs]
-            yield pd.MultiIndex.from_frame(names)
+    return np.append(place, -1)[known[place].get_indexer(wanted)]
 
 
 def _scales(
-    rated: Items, scale: Scale | Mapping[str, Scale] | None, items: pd.DataFrame | None
-) -> tuple[IntArray, list[FloatArray]]:
-    """Each item's scale, and the scales: their scores, or the ends of a range."""
-    if scale is not None and not _is_scale(scale):
-        raise ValueError(
-            f"scale is {scale!r}; give (lowest, highest), such as (1, 5), or a "
-            "dictionary with one for each criterion"
-        )
-    if scale is None:
-        if getattr(items, "rubrics", None) is None:
-            raise ValueError(
-                "judgments need scale=(lowest, highest), or items with rubrics "
-                "(--scale 0 3)"
-            )
-        return scales_of(rated)
-    criteria = rated["criterion"].astype("str")
-    if not isinstance(scale, Mapping):
-        scale = dict.fromkeys(criteria, scale)
-    for criterion in criteria.unique():
-        pair = scale.get(criterion, ())
-        if len(pair) != 2 or not -np.inf < pair[0] < pair[1] < np.inf:
-            raise ValueError(
-                f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, "
-                "highest), such as (1, 5), or a dictionary with one for each criterion"
-            )
-    which, pairs = pd.factorize(
-        criteria.map({c: tuple(pair) for c, pair in scale.items()})
-    )
-    return which, [
-        np.arange(low, high + 1.0) if (high - low) % 1 == 0 else np.array([low, high])
-        for low, high in pairs
-    ]
-
-
-def _is_scale(scale: Any) -> bool:
-    pairs = scale.values() if isinstance(scale, Mapping) else [scale]
-    return all(
-        isinstance(pair, list | tuple | np.ndarray)
-        and all(isinstance(end, Real) for end in pair)
-        for pair in pairs
-    )
-
-
-def _read_scores(
-    frame: pd.DataFrame,
-    item: IntArray,
-    number: IntArray,
-    levels: Sequence[Levels],
+    rated: Items,
+    scale: Scale | Mapping[str, Scale] | None,
+    rubrics: pd.DataFrame | None,
+    words: Mapping[str, float],
+    by_value: bool,
     reading: Reading,
-) -> None:
-    """Set status and score; a score counts if it is a finite number on its scale."""
-    written = frame["score"]
-    if written.dtype == object or (
-        written.dtype == "str" and written.str.startswith("{").any()
-    ):
-        written = written.astype("object").map(_in_object)
-    score, kind = understand(written, number[item], levels, reading)
-    is_marked = (kind == FAILED) | np.isin(score, reading.failed)
-    low, high = np.array([own[:2] for own in levels])[number[item]].T
-    is_none = np.isnan(score)
-    _refuse_shares(frame["score"], np.where(is_marked, np.nan, score), low, high)
-    is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
-    is_unread = is_none & (kind != EMPTY) & ~is_marked
-    reading.note("score", np.where(is_marked, FAILED, kind), frame["score"])
-    span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
-    reasons = [
-        f"marked {', '.join(f'{mark:g}' for mark in reading.failed)}",
-        f"off the scale {span}",
-        "not a number",
-    ]
-    why = np.select([is_marked, is_off, is_unread], reasons, "").astype(object)
-    # unparsed, out_of_range, ok
-    codes = np.select([is_none | is_marked, is_off], [1, 2], 0)
-    given = _given_status(frame)
-    if (failure := _failures(frame, score, low, reading)) is not None:
-        rows = failure != ""
-        given = np.full(len(frame), -1) if given is None else given
-        given[rows & (given < 1)] = STATUSES.index("error")
-    if given is not None:
-        codes, why[given > 0] = np.where(given > 0, given, codes), ""
-        if blanked := int((~is_none & (given > 0)).sum()):
-            print(
-                f"judgments: {blanked:,} scores are removed, as their status is not ok"
-            )
-    elif n_empty := int((is_none & ~is_unread & ~is_marked).sum()):
-        print(
-            f"judgments: {n_empty:,} of {len(frame):,} scores are unparsed (the cell "
-            "is empty)"
+) -> Scales:
+    """Return the scale of each item."""
+    if scale is None and rubrics is None:
+        raise ValueError(
+            "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 "
+            "3)"
         )
-    ok, lost = codes == 0, why != ""
-    if lost.any() and not ok.any() and not is_missing(written).all():
-        _refuse(frame["score"], lost, f"is {why[lost][0]}, as all others; {_ALL_LOST}")
-    _name_lost_criteria(frame, ok, lost, reading)
-    for reason in pd.unique(why[lost]):
-        rows = np.flatnonzero(why == reason)
+    keys = pd.DataFrame({"criterion": rated["criterion"].astype("str"), "rubric": ""})
+    labels: Mapping[str, Mapping[str, float]] = {}
+    if rubrics is not None:
+        keys["rubric"] = rated["rubric_id"].astype("str")
+        labels = label_scores(rubrics)
+    number = keys.groupby(["criterion", "rubric"], sort=False).ngroup().to_numpy()
+    levels = []
+    for criterion, rubric in keys.drop_duplicates().itertuples(index=False):
+        own = labels.get(rubric, {})
+        if scale is None:
+            of_pair = levels_of(own, rubric)
+        else:
+            low, high, n = _ends(scale, criterion)
+            of_pair = Levels(low, high, own, rubric, n=n)
+        if by_value:
+            is_plain = as_numbers(pd.Series([*own], dtype="object")).notna()
+            plain = {w for w, is_number in zip(own, is_plain, strict=True) if is_number}
+            own = {word: score for word, score in own.items() if word not in plain}
+        levels.append(of_pair._replace(labels=own, words=words))
+    return Scales(number, levels, reading)
+
+
+def _ends(
+    scale: Scale | Mapping[str, Scale], criterion: str
+) -> tuple[float, float, int]:
+    """Return a criterion's lowest and highest score, and how many there are, or 0."""
+    pair = scale.get(criterion, ()) if isinstance(scale, Mapping) else scale
+    try:
+        low, high = map(float, () if isinstance(pair, str) else pair)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(
+            f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), "
+            "such as (1, 5), or a dictionary with one for each criterion"
+        )
+    return low, high, 0 if (high - low) % 1 else int(high - low) + 1
+
+
+def _parsed_scores(frame: pd.DataFrame, parser: Any) -> pd.Series:
+    """Return what a parser finds in each answer, by the row's criterion if several."""
+    how = parser_of(parser)
+    names = frame.get("criterion", pd.Series("", frame.index)).astype("str")
+    found = []
+    for text, name in zip(frame["score"].map(as_text), names, strict=True):
+        labels = labels_found(how, without_thoughts(text), "") if text else {}
+        found.append(labels.get(name.casefold(), labels.get("")))
+    return pd.Series(found, frame.index, dtype="object", name="score")
+
+
+def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) -> None:
+    """Set status and score; a score counts if it is a finite number on its scale."""
+    cells = frame["score"]
+    reading = scales.reading
+    score, kind = understand(cells, scales)
+    reading.note("score", kind, cells)
+    _ask_about_shares(score, scales, tool_scale)
+    low, high = scales.ends.T
+    is_none = np.isnan(score)
+    is_off = ~is_none & ~((score >= low) & (score <= high))
+    marks = ", ".join(f"{mark:g}" for mark in reading.failed)
+    reasons = {
+        "the cell is empty": kind == EMPTY,
+        f"marked {marks}": kind == FAILED,
+        "not a number": is_none,
+        f"off the scale {low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}": is_off,
+    }
+    why = np.select([*reasons.values()], [*reasons], "").astype(object)
+    given = _given_status(frame)
+    failure = _failures(frame, score, low, reading)
+    given[(failure != "") & (given < 1)] = STATUSES.index("error")
+    is_told = given > 0
+    codes = np.select([is_told, is_none, is_off], [given, 1, 2], 0)
+    why[is_told] = failure[is_told]
+    if blanked := int((is_told & ~is_none).sum()):
+        print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
+    is_lost = ~is_told & (codes > 0)
+    written = pd.Series(why, frame.index).where(is_lost & (kind != EMPTY), "")
+    _ask_what_is_lost(frame, codes == 0, written, reading)
+    for reason in pd.unique(why[is_lost]):
+        rows = np.flatnonzero(is_lost & (why == reason))
         print(
             f"judgments: {len(rows):,} of {len(frame):,} scores are "
             f"{STATUSES[codes[rows[0]]]} ({reason}), the first in row "
-            f"{frame.index[rows[0]]}: {as_text(frame['score'].iloc[rows[0]])}"
+            f"{frame.index[rows[0]]}: {as_text(cells.iloc[rows[0]])}"
         )
-    if failure is not None:
-        why = np.where(failure != "", failure, why)
     if (why != "").any():
-        noted = (
-            frame.get("reason", pd.Series("", frame.index)).astype("object").fillna("")
-        )
-        frame["reason"] = noted.where(noted != "", why)
+        noted = frame.get("reason", pd.Series("", frame.index)).astype("object")
+        frame["reason"] = noted.fillna("").where(lambda known: known != "", why)
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
-    scores = pd.Series(np.where(ok, score, np.nan), frame.index)
+    scores = pd.Series(np.where(codes == 0, score, np.nan), frame.index)
     frame["score"] = scores.astype(score_dtype(scores, "Int8"))
 
 
-_ALL_LOST = (
-    "pass the right scale=, items whose rubric has such labels, or another score "
-    "column; write yes as 1; of answers such as 'Score: 4': parser='Score: (\\d)'"
-)
-_FAILURES = re.compile(
-    "(is_|has_|judge_|grader_|pars(e|ing)_|evaluation_)?"
-    "(errors?|exception|failures?)|na",
-    re.IGNORECASE,
+_FAILURES = (
+    "(?i)(is_|has_|judge_|grader_|pars(e|ing)_|evaluation_)?"
+    "(errors?|exception|failures?)|na"
 )
 _NO_FAILURE = ("", *GAPS, "false", "0", "no", "ok", "[]", "{}")
 
 
-def _in_object(cell: Any) -> Any:
-    """Return the score in a cell that is an object, or its text (Phoenix)."""
-    if isinstance(cell, str) and cell[:1] == "{":
-        cell = literal(cell)
-    if isinstance(cell, Mapping) and {"score", "label"} & set(cell):
-        score = cell.get("score")
-        return cell.get("label") if score is None else score
-    return cell
-
-
-def _given_status(frame: pd.DataFrame) -> IntArray | None:
+def _given_status(frame: pd.DataFrame) -> IntArray:
+    """Return the number of each row's status, -1 where none is given."""
     if "status" not in frame:
-        return None
+        return np.full(len(frame), -1)
     given = pd.Index(STATUSES).get_indexer(frame["status"])
-    _refuse(
-        frame["status"],
-        frame["status"].notna() & (given < 0),
+    strange = frame["status"].notna() & (given < 0)
+    why = (
         f"is not one of {', '.join(STATUSES)}; if it means something else: "
-        "columns={'status': 'other'}",
+        "columns={'status': 'other'}"
     )
-    return given
+    refuse("judgments", frame["status"], strange, why)
+    return given.astype(np.int64)
 
 
 def _failures(
     frame: pd.DataFrame, score: FloatArray, low: FloatArray, reading: Reading
-) -> NDArray[np.object_] | None:
-    """Return what a column says about failures, "" where there was none.
+) -> NDArray[np.object_]:
+    """Return what columns say about failures, "" where there was none.
 
     A harness may write the lowest score beside one; beside other scores it is a
     question whether the column is about failures of the judge.
     """
-    found = None
-    for column in (c for c in frame if _FAILURES.fullmatch(str(c))):
-        code, texts = distinct(frame[column])
+    found = np.full(len(frame), "", object)
+    for column in frame.columns[frame.columns.str.fullmatch(_FAILURES)]:
+        code, values = distinct(frame[column])
+        texts = values.map(as_text).astype("str")
         is_failure = ~texts.str.casefold().isin(_NO_FAILURE).to_numpy()
         numbers = as_numbers(texts[is_failure])
-        if not is_failure.any() or (numbers.notna() & (numbers != 1)).any():
-            continue  # a measure of errors
         rows = is_failure[code]
+        if not rows.any() or (numbers.notna() & (numbers != 1)).any():
+            continue  # a measure of errors
         beside = rows & (score > low)
+        row = beside.argmax()
+        meaning = "failed"
         if beside.any():
-            row = beside.argmax()
-            said = as_text(frame[column].iloc[row])[:40]
             meaning = reading.ask(
-                str(column),
+                column,
                 "rows",
-                f"judgments: row {frame.index[row]}, column {column!r}: {said!r} "
-                f"stands "
-                f"beside the score {score[row]:g}",
+                f"judgments: row {frame.index[row]}, column {column!r}: "
+                f"{texts[code[row]][:40]!r} stands beside the score {score[row]:g}",
                 {
                     "failed": "these rows have no score",
                     "scored": "they have the score that is written",
                 },
             )
-            if meaning == "scored":
-                continue
-        reading.say(
-            f"judgments: {rows.sum():,} rows say in {str(column)!r} that they failed: "
-            "they are errors, and have no score"
-        )
-        found = np.full(len(frame), "", object) if found is None else found
-        words = texts.str.slice(0, 200).to_numpy(object)
-        found = np.where(rows & (found == ""), words[code], found)
+        if meaning == "failed":
+            reading.say(
+                f"judgments: {rows.sum():,} rows say in {column!r} that they failed: "
+                "they are errors, and have no score"
+            )
+            said = texts.str.slice(0, 200).to_numpy(object)[code]
+            found = np.where(rows & (found == ""), said, found)
     return found
 
 
-def _name_lost_criteria(
-    frame: pd.DataFrame,
-    ok: NDArray[np.bool_],
-    lost: NDArray[np.bool_],
-    reading: Reading,
+def _ask_what_is_lost(
+    frame: pd.DataFrame, ok: NDArray[np.bool_], why: pd.Series, reading: Reading
 ) -> None:
-    """Ask about a criterion, or a judge, that has lost all of its scores."""
+    """Ask about a criterion, a judge, or a table, none of whose scores counts.
+
+    `why` says so of each row, and is empty where nothing was written.
+    """
     names = [c for c in ("criterion", "judge") if c in frame]
-    if not names or not lost.any():
-        return
-    group = cells_of(frame[names])
-    n_ok, n_lost = binned(group, weights=ok), binned(group, weights=lost)
-    for one in np.flatnonzero((n_ok == 0) & (n_lost > 0)):
-        rows = np.flatnonzero((group == one) & lost)
-        first = as_text(frame["score"].iloc[rows[0]])
-        whose = ", ".join(str(frame[c].iloc[rows[0]]) for c in names)
+    group = pd.Series(cells_of(frame[names]) if names else 0, frame.index)
+    is_whole = ~group.isin(group[ok]) & (why != "")
+    for at in np.flatnonzero(is_whole & ~group.where(is_whole).duplicated()):
+        row = frame.iloc[at]
+        whose = ", ".join(str(row[c]) for c in names) or "score"
         reading.ask(
             whose,
             "scores",
-            f"judgments: none of the {len(rows):,} scores of {whose} is a number on "
-            f"its scale, the first in row {frame.index[rows[0]]}: {first!r}; give its "
-            "scale, or a rubric with such labels, or say that they are lost",
-            {"lost": "all of them are unparsed"},
+            f"judgments: none of the scores of {whose} counts: row {row.name}: "
+            f"{as_text(row['score'])!r} is {why.iloc[at]}; pass the right scale=, "
+            "items whose rubric has such labels, or another score column; write yes as "
+            "1; of answers such as 'Score: 4': parser='Score: (\\d)'; or say that they "
+            "are lost",
+            {"lost": "they stay without a score"},
         )
 
 
-def _refuse_shares(
-    written: pd.Series, score: FloatArray, low: FloatArray, high: FloatArray
+def _ask_about_shares(
+    score: FloatArray, scales: Scales, tool_scale: Scale | None
 ) -> None:
-    """Refuse scores that are shares of 1 where the scale begins at 1, or say so.
+    """Ask about scores that may be shares of 1: the best one would be the worst."""
+    ends = scales.ends
+    low = ends[np.isfinite(score), 0]
+    given = score[np.isfinite(score)]
+    is_share = (given >= 0) & (given <= 1) & (low >= 1)
+    is_other = tool_scale is not None and (ends != tool_scale).any()
+    if is_other or ((given < 1).any() and is_share.all()):
+        first, last = ends[0]
+        scales.reading.ask(
+            "score",
+            "scale",
+            f"judgments: the levels are {first:g}..{last:g}, and every score lies "
+            "between 0 and 1, as shares do: give scale=(0, 1), which compares ranks "
+            "but not levels, or rescale the scores before (share * "
+            f"{last - first:g} + {first:g}, or share * {last:g} if the tool divides by "
+            f"{last:g}), or say that they are as they should be",
+            {"levels": "they are levels of the scale"},
+        )
 
-    A share of 1 is the best score, and would be read as the worst.
-    """
-    there = np.isfinite(score)
-    is_share = (score >= 0) & (score <= 1)
-    wide = (high > 1) & ((high - low) >= 2)
-    if (
-        not there.any()
-        or not (is_share & wide)[there].all()
-        or (score[there] == 1).all()
-    ):
-        return
-    if not (low[there] >= 1).all():
-        if (score[there] % 1 != 0).any() and (score[there].max() > 0.5):
+
+def _with_ratings(
+    rated: Items,
+    items: pd.DataFrame | None,
+    scales: Scales,
+) -> Items:
+    """Read the ratings that came with the table; loaded items' are known already."""
+    rubrics = getattr(items, "rubrics", None)
+    known = () if rubrics is None or items is None else items.columns
+    names = [c for c in ("human", "human_ratings") if c in rated and c not in known]
+    if not names:
+        return rated
+    if rubrics is not None:
+        scales = _scales(rated, None, rubrics, {}, False, scales.reading)
+    cells = pd.DataFrame(rated[names]).set_axis(rated["item_id"])
+    read = read_ratings(cells, scales)
+    out = rated.drop(columns=names)
+    for name in read:
+        out[name] = read[name].to_numpy()
+    return out
+
+
+def _name_by_scores(frame: pd.DataFrame, name: str, scales: Scales) -> None:
+    """Name levels by their scores where a column names them by labels (``B-A-C``)."""
+    levels = scales.levels
+    code, texts = distinct(frame[name])
+    place, pairs = pd.factorize(code * len(levels) + scales.which)
+    names = []
+    for pair in pairs:
+        text, own = texts[pair // len(levels)], levels[pair % len(levels)]
+        scores = [own.labels.get(part.strip().casefold()) for part in text.split("-")]
+        names.append(text if None in scores else "-".join(map(as_text, scores)))
+        if len(names) == 1 and names[0] != text:
             print(
-                "judgments: every score lies between 0 and 1, on a scale up to "
-                f"{high.max():g}: if they are shares, give scale=(0, 1)"
+                f"judgments: {name!r} names the levels of rubric {own.rubric!r} by "
+                f"their labels: {text} is {names[0]} in scores"
             )
-        return
-    if not ((score[there] % 1 != 0) | (score[there] == 0)).any():
-        return
-    _refuse(
-        written,
-        there & (score < 1),
-        f"is off the scale {low[there][0]:g}..{high[there][0]:g}, and every score lies "
-        f"between 0 and 1, as shares do: {_rescale(low[there][0], high[there][0])}",
-    )
+    named = pd.Series(names, dtype="object").replace("", None)
+    frame[name] = pd.Categorical(named.to_numpy()[place])
 
 
-def _read_levels(
-    frame: pd.DataFrame, which: IntArray, levels: Sequence[Levels]
-) -> None:
-    """Name levels by their scores in conditions' columns that name them by labels."""
-    for name in frame.columns.intersection(["ordering", "reference_score", "exemplar"]):
-        code, texts = distinct(frame[name])
-        place, pairs = pd.factorize(code * len(levels) + which)
-        both = [(texts[p // len(levels)], levels[p % len(levels)]) for p in pairs]
-        scores = [_by_scores(text, own.labels) for text, own in both]
-        changed = [
-            (text, own.rubric, score)
-            for (text, own), score in zip(both, scores, strict=True)
-            if text != score
-        ]
-        if not changed:
-            continue
-        text, rubric, score = changed[0]
-        named = pd.Series(scores, dtype="object").where(pd.Series(scores) != "", None)
-        frame[name] = pd.Categorical(named.to_numpy()[place])
-        print(
-            f"judgments: {name!r} names the levels of rubric {rubric!r} by their "
-            f"labels: {text} is {score} in scores"
-        )
-
-
-def _by_scores(levels: str, labels: Mapping[str, float]) -> str:
-    """Return levels such as ``B-A-C`` by their scores; unchanged if one is unknown."""
-    parts = [labels.get(part.strip().casefold()) for part in levels.split("-")]
-    return levels if None in parts else "-".join(map(as_text, parts))
-
-
-def _read_orderings(
-    frame: pd.DataFrame, low: FloatArray, high: FloatArray, options: IntArray
-) -> None:
+def _read_orderings(frame: pd.DataFrame, scales: Scales) -> None:
     """Set position and number of options."""
     orders = [_decoded(code) for code in frame["ordering"].cat.categories]
-    wide = np.full((len(orders) + 1, max(map(len, orders), default=1)), np.nan)
-    for row, scores in enumerate(orders):
-        wide[row, : len(scores)] = scores
+    wide = np.array([*zip_longest(*orders, (np.nan,), fillvalue=np.nan)], float).T
     shown = wide[frame["ordering"].cat.codes]  # a missing one has code -1: the last row
-    bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(
-        axis=1
-    )
-    _refuse(
-        frame["ordering"], bad, "does not list the scores in an order, such as 2-3-1"
-    )
+    low, high = (end[:, None] for end in scales.ends.T)
+    on_scale = (shown >= low) & (shown <= high) | np.isnan(shown)
+    why = "does not list the scores in an order, such as 2-3-1"
+    refuse("judgments", frame["ordering"], ~on_scale.all(axis=1), why)
     at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
-    frame["position"] = pd.array(
-        np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan), "Int8"
-    )
+    place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)
+    frame["position"] = pd.array(place, "Int8")
     counts = (~np.isnan(shown)).sum(axis=1)
-    counts = np.where(counts > 0, counts, options)
+    n_levels = np.array([own.n for own in scales.levels])[scales.which]
+    counts = np.where(counts > 0, counts, n_levels)
     frame["n_options"] = counts.astype(np.int8 if counts.max() < 128 else np.int32)
 
 
@@ -1056,49 +825,31 @@ def _decoded(code: str) -> tuple[float, ...]:
 def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
     for name, value in _NOT_KNOWN.items():
         if name not in frame:
-            text = isinstance(value, str)
-            frame[name] = pd.Categorical([value]).take(item * 0) if text else value
-    for name in _TEXTS:
-        if name in rated:
-            frame[name] = pd.Categorical(rated[name]).take(item)
+            is_text = isinstance(value, str)
+            frame[name] = pd.Categorical([value]).take(item * 0) if is_text else value
+    for name in rated.columns.intersection(_TEXTS):
+        frame[name] = pd.Categorical(rated[name]).take(item)
     frame["temperature"] = frame["temperature"].astype(np.float32)
 
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     """Infer each judge's and condition's design from its commonest set of orderings."""
     design = np.full(len(frame), "fixed", dtype=object)
-    rows = np.flatnonzero(frame["ordering"].notna())
-    if len(rows) == 0:
+    shown = frame["ordering"].notna().to_numpy()
+    if not shown.any():
         return design
-    arm, order = (
-        cells_of(frame[[*_WITHIN]].iloc[rows]),
-        frame["ordering"].cat.codes.to_numpy()[rows],
-    )
-    shown = pd.DataFrame(
-        {"arm": arm, "item": item[rows], "order": order}
-    ).drop_duplicates()
-    # A set is told by the sum of 64-bit hashes of its orderings,
-    # as there may be millions.
-    shown["set"] = mix64(shown["order"].to_numpy(np.uint64))
-    sets = shown.groupby(["arm", "item"], as_index=False)["set"].sum()
-    sets = sets.groupby(["arm", "set"], as_index=False, sort=False)["item"].agg(
-        ["size", "first"]
-    )
-    sets["share"] = sets["size"] / sets.groupby("arm")["size"].transform("sum")
-    usual = sets.sort_values("size", ascending=False, kind="stable").drop_duplicates(
-        "arm"
-    )
-    usual = usual.rename(columns={"first": "item"})[["arm", "item", "share"]]
-    names = frame["ordering"].cat.categories
-    design_of = {
-        number: _design(names[of_arm["order"]], of_arm["share"].iloc[0])
-        for number, of_arm in shown.merge(usual, on=["arm", "item"]).groupby("arm")
-    }
-    design[rows] = pd.Series(design_of).sort_index().to_numpy()[arm]
+    arm = cells_of(frame[[*_WITHIN]])
+    keys = pd.DataFrame({"arm": arm, "item": item, "order": frame["ordering"].array})
+    keys = keys[shown].drop_duplicates().astype({"order": "object"})
+    sets = keys.groupby(["arm", "item"])["order"].agg(frozenset)
+    for one, own in sets.groupby(level="arm"):
+        counts = own.value_counts()
+        usual = _design(counts.index[0], counts.iloc[0] / counts.sum())
+        design[shown & (arm == one)] = usual
     return design
 
 
-def _design(codes: Sequence[str], share: float) -> str:
+def _design(codes: Iterable[str], share: float) -> str:
     """The design of a set of orderings that this share of the items was shown."""
     orders = {tuple(ranks(decode(code)).tolist()) for code in codes}
     if share >= 0.5:
@@ -1124,7 +875,3 @@ def _ids(frame: pd.DataFrame) -> NDArray[np.uint64]:
         codes, values = pd.factorize(frame[name])
         hashes.append(np.append(hash64(values), np.uint64(0))[codes])
     return mix64(*hashes)
-
-
-def _refuse(values: pd.Series, bad: ArrayLike, why: str) -> None:
-    refuse("judgments", values, bad, why)

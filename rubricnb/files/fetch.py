@@ -24,8 +24,10 @@ _MIRROR_HELP = (
     "(github/OWNER/REPOSITORY/COMMIT/PATH)"
 )
 
-_UNKEPT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR)
-_UNKEPT += (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_UNKEPT = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+)
 
 
 def pinned(folder: str, ending: str = "") -> dict[str, Path]:

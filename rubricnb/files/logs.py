@@ -43,24 +43,30 @@ class Log(NamedTuple):
 
 def log_of(document: Any, name: str) -> Log:
     """Return the rows of a log; or those of a JSON list of rows."""
-    if isinstance(document, list) and all(isinstance(row, dict) for row in document):
-        return _log_in_lines(document)
-    if not isinstance(document, dict):
-        raise ValueError(f"{name} does not hold JSON objects: {{column: value, …}}, …")
-    document = document.get("testRunData") or document
-    runs = document.get("results")
-    cases = [*_list(document, "testCases"), *_list(document, "conversationalTestCases")]
-    if "eval" in document:
-        log = Log(list(_inspect(document)), None, _LETTERS)
-    elif isinstance(runs, dict) and isinstance(runs.get("results"), list):
-        log = Log(list(_promptfoo(runs["results"])), (0.0, 1.0))
-    elif isinstance(document.get("testCases"), list):
-        log = Log(list(_deepeval(cases)), (0.0, 1.0))
-    else:
-        raise ValueError(
-            f"{name} is neither a list of rows nor a log of inspect_ai, promptfoo or "
-            f"DeepEval; it has: {', '.join(list(document)[:8])}"
-        )
+    match document:
+        case {"eval": dict()}:
+            log = Log(list(_inspect(document)), None, _LETTERS)
+        case {"results": {"results": list(results)}}:
+            log = Log(list(_promptfoo(results)), (0.0, 1.0))
+        case [{"gradingResult": dict()}, *_]:
+            return Log(list(_promptfoo(document)), (0.0, 1.0))
+        case {"testRunData": dict(run)}:
+            return log_of(run, name)
+        case {"testCases": list()}:
+            log = Log(list(_deepeval(document)), (0.0, 1.0))
+        case [{"report": dict(), "item_idx": _}, *_]:
+            return Log(list(_autorubric(document)))
+        case list() if all(isinstance(row, dict) for row in document):
+            return Log(document)
+        case dict():
+            raise ValueError(
+                f"{name} is neither a list of rows nor a log of inspect_ai, promptfoo "
+                f"or DeepEval; it has: {', '.join(list(document)[:8])}"
+            )
+        case _:
+            raise ValueError(
+                f"{name} does not hold JSON objects only: {{column: value, …}}, …"
+            )
     if not log.rows:
         raise ValueError(
             f"{name} is a log without scores: give one that was written after the "
@@ -69,43 +75,34 @@ def log_of(document: Any, name: str) -> Log:
     return log
 
 
-def _log_in_lines(rows: list[Row]) -> Log:
-    """Return the rows of a log written line by line; or the rows as they are."""
-    first = rows[0] if rows else {}
-    if isinstance(first.get("gradingResult"), dict):
-        return Log(list(_promptfoo(rows)), (0.0, 1.0))
-    if isinstance(first.get("report"), dict) and "item_idx" in first:
-        return Log(list(_autorubric(rows)))
-    return Log(rows)
-
-
-def _list(document: Row, name: str) -> list[Row]:
-    return document.get(name) or []
-
-
 def _inspect(log: Row) -> Iterator[Row]:
     about, samples = log["eval"], log.get("samples") or []
     scorers = dict(_numbered(about.get("scorers") or []))
     criteria = _criteria(scorers, samples)
     names = Counter(name for own in criteria.values() for name in own)
-    grader = (about.get("model_roles") or {}).get("grader") or {}
+    grader = (about.get("model_roles") or {}).get("grader")
     for sample in samples:
         known: Row = {"text_id": sample["id"], "candidate": about["model"]}
         known |= {"read": sample["epoch"], "dataset": about["task"]}
         given, failure = sample.get("scores") or {}, sample.get("error") or {}
         for scorer, own in criteria.items():
             options = scorers.get(scorer, {}).get("options") or {}
-            model = options.get("model") or grader
-            judge = model.get("model") if isinstance(model, dict) else model
+            judge = _named(options.get("model") or grader, "model")
             value = given.get(scorer, {}).get("value")
-            # An error ends a sample; the scorers before it have given their scores.
-            lost = {"error": failure.get("message", "error")} if failure else {}
             for name in own:
                 score = value.get(name) if isinstance(value, dict) else value
                 criterion = name if names[name] == 1 else f"{scorer}/{name}"
-                row: Row = {"criterion": criterion, "judge": judge or "unknown"}
-                row |= {"score": score} | (lost if score is None else {})
+                row: Row = {"criterion": criterion, "judge": judge, "score": score}
+                # An error ends a sample; scorers before it have given their scores.
+                if score is None and failure:
+                    row["error"] = failure.get("message", "error")
                 yield known | row | _facts(sample.get("metadata"), criterion)
+
+
+def _named(by: Any, *keys: str) -> str:
+    """Return what a judge or a provider is called: a log may have an object."""
+    names = [by, *(by.get(key) for key in keys)] if isinstance(by, dict) else [by]
+    return next((name for name in names if name and isinstance(name, str)), "unknown")
 
 
 def _numbered(scorers: list[Row]) -> Iterator[tuple[str, Row]]:
@@ -122,15 +119,12 @@ def _criteria(scorers: Row, samples: list[Row]) -> dict[str, list[str]]:
     keys: dict[str, dict[str, None]] = {name: {} for name in scorers}
     for sample in samples:
         for scorer, score in (sample.get("scores") or {}).items():
-            value = score.get("value")
-            if value is not None:
+            if (value := score.get("value")) is not None:
                 names = value if isinstance(value, dict) else [scorer]
                 keys.setdefault(scorer, {}).update(dict.fromkeys(names))
-    for name, own in keys.items():
-        metrics = scorers.get(name, {}).get("metrics")
-        named = metrics if isinstance(metrics, dict) else [name]
-        own.update(dict.fromkeys(() if own else named))
-    return {name: [*own] for name, own in keys.items()}
+    metrics = {name: scorer.get("metrics") for name, scorer in scorers.items()}
+    named = {k: v if isinstance(v, dict) else [k] for k, v in metrics.items()}
+    return {name: [*(own or named[name])] for name, own in keys.items()}
 
 
 def _promptfoo(results: list[Row]) -> Iterator[Row]:
@@ -141,19 +135,16 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
         # --repeat gives a test another number;
         # an equal answer is the same text, read again.
         number = tests.setdefault(json.dumps([given, case]), result.get("testIdx", 0))
-        candidate = _provider(result.get("provider"))
+        candidate = _named(result.get("provider"), "label", "id")
         if prompt := result.get("promptIdx"):
             candidate = f"{candidate}, prompt {prompt}"
         earlier = answers.setdefault(f"{number}/{candidate}", [])
         earlier.append(answer := (result.get("response") or {}).get("output"))
         repeat = earlier.index(answer)
         test = f"test {number}" + (f", repeat {repeat}" if repeat else "")
-        known: Row = {
-            "text_id": f"{test}/{candidate}",
-            "group_id": test,
-            "candidate": candidate,
-        }
-        known |= {"cluster_id": f"test {number}", "read": earlier.count(answer)}
+        known: Row = {"text_id": f"{test}/{candidate}", "cluster_id": f"test {number}"}
+        known |= {"group_id": test, "candidate": candidate}
+        known["read"] = earlier.count(answer)
         named: dict[str, str] = {}
         for part in (result.get("gradingResult") or {}).get("componentResults") or []:
             asked, about = part.get("assertion"), part.get("metadata") or {}
@@ -165,20 +156,13 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
                 name = f"{name}: {value}"[:60]
             is_graded = _GRADED.search(kind)
             usual = (case.get("options") or {}).get("provider") if is_graded else None
-            failed = part.get("reason") or "error" if about.get("graderError") else None
-            row: Row = {"criterion": name, "score": part.get("score"), "error": failed}
+            row: Row = {"criterion": name, "score": part.get("score")}
+            row["judge"] = _named(asked.get("provider") or usual, "label", "id")
+            if about.get("graderError"):
+                row["error"] = part.get("reason") or "error"
             if is_graded and part.get("reason") == _NO_VERDICT:
                 row["score"] = None
-            row["judge"] = _provider(asked.get("provider") or usual)
-            facts = _facts(given | (case.get("metadata") or {}), name)
-            yield known | row | facts
-
-
-def _provider(by: Any) -> str:
-    """Return what a provider is called: its label, where it has one."""
-    if isinstance(by, dict):
-        by = by.get("label") or by.get("id")
-    return by if isinstance(by, str) else "unknown"
+            yield known | row | _facts(given | (case.get("metadata") or {}), name)
 
 
 def _metric(asked: Row, given: Row) -> str:
@@ -191,7 +175,9 @@ def _metric(asked: Row, given: Row) -> str:
     return f"not {name}" if name and str(asked.get("type")).startswith("not-") else name
 
 
-def _deepeval(cases: list[Row]) -> Iterator[Row]:
+def _deepeval(run: Row) -> Iterator[Row]:
+    kinds = ("testCases", "conversationalTestCases")
+    cases = [case for kind in kinds for case in run.get(kind) or []]
     names = [case.get("name") or f"case {number}" for number, case in enumerate(cases)]
     often = Counter(names)
     for number, (case, name) in enumerate(zip(cases, names, strict=True)):
@@ -218,17 +204,30 @@ def _autorubric(items: list[Row]) -> Iterator[Row]:
                     row["score"] = {"MET": 1, "UNMET": 0}.get(str(vote.get("verdict")))
                 elif not verdict.get("na"):
                     row["score"] = verdict.get("value")
+                shown = [options[k] for k in vote.get("shuffle_order") or []]
+                if shown:  # an option such as "Cannot assess" is no level
+                    row["ordering"] = [o["value"] for o in shown if not o.get("na")]
                 yield known | row
 
 
 def parsed(text: str, path: Path, line: int = 1) -> Any:
     """Parse one JSON document that begins at this line; nothing if it is blank."""
     try:
-        return json.loads(text) if text.strip() else None
+        found = json.loads(text) if text.strip() else None
     except (json.JSONDecodeError, RecursionError) as error:
         at = line + getattr(error, "lineno", 1) - 1
         said = getattr(error, "msg", "it is nested too deeply")
         raise ValueError(f"{path.name}: line {at} is not JSON: {said}") from error
+    is_escaped = "\\ud" in text.lower()
+    if is_escaped and (half := _HALVES.search(json.dumps(found, ensure_ascii=False))):
+        raise ValueError(
+            f"{path.name}: line {line}: {half[0]!r} is half a character (an emoji cut "
+            "in two); write the whole character, or delete it"
+        )
+    return found
+
+
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def _facts(metadata: Row | None, criterion: str) -> Row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -14,21 +13,21 @@ from rubricnb.core.rubrics import label_scores
 from rubricnb.core.support.spelling import nearest
 from rubricnb.core.validate import check_items, check_known, check_text
 from rubricnb.files.cells import (
-    Levels,
-    as_ids,
+    Scales,
     as_text,
+    clean_names,
+    levels_of,
     names_people,
-    without_spaces,
 )
 from rubricnb.files.people import (
     columns_of_people,
-    in_rows,
     join_columns,
+    join_rows,
     read_ratings,
 )
 from rubricnb.files.reading import Decisions, Reading
 from rubricnb.files.rubrics import read_rubrics
-from rubricnb.files.tables import name_columns, require, table_of
+from rubricnb.files.tables import name_columns, require, table_of, without_summary
 
 _NAMES = [
     "text_id",
@@ -121,42 +120,28 @@ def read_texts(
     decide: Decisions = (),
 ) -> Reading:
     """Read a table of texts; return what it means (see `load_csv`)."""
-    reading = Reading(
-        Path(path).name if isinstance(path, str | Path) else "the table", decide
+    what = Path(path).name if isinstance(path, str | Path) else "the table"
+    return Reading(what, decide).read(
+        lambda reading: _read(reading, path, rubric, columns)
     )
-    result = None
-    try:
-        result = _read(reading, path, rubric, columns)
-    except ValueError:
-        if not reading.questions:  # they come first
-            raise
-    return reading.close(result)
 
 
 def _read(
     reading: Reading, path: Any, rubric: Any, columns: Mapping[str, str] | None
 ) -> Items:
-    rubrics = read_rubrics(rubric)
-    table, file, reading.separator = table_of(path)
-    table = _texts_of(table, reading, columns)
+    rubrics, file = read_rubrics(rubric), reading.who
+    table, _, reading.separator = table_of(path)
+    table = without_summary(table, reading)
+    table = _texts_of(name_columns(table, file, columns, reading=reading), file)
     criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
-    people = columns_of_people(table, criteria)
-    for columns_ in people.values():
-        print(
-            f"{file}: {', '.join(columns_)} are read as the ratings of one person each"
-        )
-    table = _with_one_row_a_text(join_columns(table, people), file)
-    _name_raters(table, file)
+    table = join_columns(table, columns_of_people(table, criteria), file)
+    table = _with_one_row_a_text(table, file)
     items = _by_criterion(table, rubrics, file)
-    labels = label_scores(rubrics)
-    ends = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
     which, names = pd.factorize(items["rubric_id"].astype("str"))
-    levels = [
-        Levels(float(ends["min"][name]), float(ends["max"][name]), labels[name], name)
-        for name in names
-    ]
-    items = _with_references_by_score(items, labels, file)
-    items = read_ratings(items, which, levels, reading)
+    labels = label_scores(rubrics)
+    levels = [levels_of(labels[name], name) for name in names]
+    scales = Scales(which, levels, reading)
+    items = read_ratings(_with_references_by_score(items, scales), scales)
     per_criterion = "criterion" in table or "rubric_id" in table
     stem = Path(path).stem if isinstance(path, str | Path) else "own"
     return check_items(
@@ -164,43 +149,24 @@ def _read(
     )
 
 
-def _texts_of(
-    table: pd.DataFrame, reading: Reading, columns: Mapping[str, str] | None
-) -> pd.DataFrame:
-    """Name the columns, make every cell but ratings a text, and check those."""
-    file = reading.who
-    table = name_columns(table, file, columns, reading=reading)
-    table = table.assign(
-        **{
-            c: table[c].fillna("")
-            if table[c].dtype == "str"
-            else [*map(as_text, table[c])]
-            for c in table
-            if not str(c).startswith(("human", "gold"))
-        }
-    )
+def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
+    """Make every cell but ratings a text, and check those."""
+    plain = [c for c in table if not str(c).startswith(("human", "gold"))]
+    table = table.assign(**{c: table[c].map(as_text).astype("str") for c in plain})
     require(table, ["instruction", "response"], file)
-    blank = table["instruction"].str.strip() == ""
+    blank, silent = (table[c].str.strip() == "" for c in ("instruction", "response"))
     refuse(file, table["instruction"], blank, _NO_INSTRUCTION)
-    silent = table["response"].str.strip() == ""
-    if silent.mean() > 0.5:
-        refuse(file, table["response"], silent, _NO_RESPONSE)
+    refuse(file, table["response"], silent & (silent.mean() > 0.5), _NO_RESPONSE)
     if silent.any():
-        rows = ", ".join(map(str, table.index[silent][:5])) + (
-            " …" if silent.sum() > 5 else ""
-        )
         print(
             f"{file}: {silent.sum()} of {len(table)} rows have no response and are "
-            f"left out (row {rows}); the page on audits says how to ask a judge about "
-            "empty texts"
+            f"left out (row {', '.join(map(str, table.index[silent]))[:60]}); the page "
+            "on audits says how to ask a judge about empty texts"
         )
     table = table[~silent].copy()
     for column in table.columns.intersection(_NAMES, sort=False):
         check_text(table[column], file)
-        if column.endswith("_id") and column != "rubric_id":
-            table[column] = as_ids(table[column], column, file)
-        else:
-            table[column] = without_spaces(table[column], column, file)
+        table[column] = clean_names(table[column], column, file)
     return table
 
 
@@ -218,40 +184,29 @@ def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
     """Join the ratings of rows that repeat a text; a line says so."""
     texts = {c: table[c].str.split().str.join(" ") for c in ("instruction", "response")}
     names = table.columns.intersection(_NAMES, sort=False)
-    keys = pd.DataFrame({**texts, **{c: table[c] for c in names}})
+    keys = table[names].assign(**texts)
     text = keys.groupby([*keys], sort=False).ngroup().to_numpy()
     ratings = [c for c in table if c == "human" or c.startswith("human_")]
     people = [c for c in table if names_people(c) and c not in ratings]
-    n_texts = int(text.max()) + 1
+    n_texts = len(
+        keys.drop(columns=["item_id", "text_id"], errors="ignore").drop_duplicates()
+    )
     if n_texts == len(table):
-        by_text = keys.drop(columns=["item_id", "text_id"], errors="ignore")
-        if names.isin(["item_id", "text_id"]).any() and by_text.duplicated().any():
-            print(
-                f"{file}: {by_text.duplicated().sum()} rows repeat an earlier text "
-                "under another id, and are judged again; if they are ratings of one "
-                "text, give them one text_id"
-            )
         return table
-    if not ratings and not people:
+    if text.max() + 1 == len(table) or not (ratings or people):
         print(
             f"{file}: {len(table)} rows hold {n_texts} texts, and each row is judged; "
-            "delete the copies, or tell them apart in a column text_id"
+            "delete the copies; if they are ratings of one text, give them one text_id"
         )
         return table
-    groups = table.groupby(text, sort=False)
-    one = groups.head(1).copy()
-    names = table[people[0]].tolist() if people else None
-    for column in ratings:
-        cells = table[column].tolist()
-        if column == "human" and "human_ratings" in table:
-            one[column] = groups[column].first()  # a mean that each row repeats
-        else:
-            one[column] = pd.Series(in_rows(text, cells, names), one.index)
-    others = [c for c in table if c not in ratings and groups[c].nunique().max() > 1]
-    differ = [c for c in others if c not in ("instruction", "response")]
+    if "human" in ratings and "human_ratings" in ratings:
+        ratings.remove("human")  # a mean that each row repeats
+    one = join_rows(table, text, ratings, next(iter(people), None))
+    own = table.drop(columns=["instruction", "response", *ratings])
+    differ = [c for c in own if own.groupby(text)[c].nunique().max() > 1]
     print(
-        f"{file}: {len(table)} rows hold {n_texts} texts: the ratings of repeated rows "
-        "are joined" + (f", which differ in {', '.join(differ)}" if differ else "")
+        f"{file}: {len(table)} rows hold {len(one)} texts: the ratings of repeated "
+        "rows are joined" + (f"; they differ in {', '.join(differ)}" if differ else "")
     )
     return one.drop(columns=differ)
 
@@ -297,60 +252,30 @@ def _by_criterion(
     return rows.drop(columns=ratings)
 
 
-def _with_references_by_score(
-    items: pd.DataFrame, labels: Mapping[str, Mapping[str, float]], file: str
-) -> pd.DataFrame:
+def _with_references_by_score(items: pd.DataFrame, scales: Scales) -> pd.DataFrame:
     """Name the columns ``reference_LABEL`` by the level's score in each rubric."""
-    columns = [c for c in items if re.fullmatch(r"reference_.+", str(c))]
-    rubric = items["rubric_id"].astype("str")
-    renamed: dict[str, str] = {}
+    columns = [c for c in items if str(c).startswith("reference_")]
     out = items.drop(columns=columns)
     for column in columns:
         label = column.removeprefix("reference_").casefold()
-        by_score = {
-            r: _reference_name(own.get(label), column) for r, own in labels.items()
-        }
-        # A text under several criteria has rows of one index: masks, not labels.
-        names = rubric.map(by_score)
-        for name in sorted(names.unique()):
-            if name not in out:
-                out[name] = ""
+        scores = [own.labels.get(label) for own in scales.levels]
+        named = [column if s is None else f"reference_{as_text(s)}" for s in scores]
+        if set(named) != {column}:
+            listed = ", ".join(dict.fromkeys(named))
+            print(f"{scales.reading.who}: by scores, {column} = {listed}")
+        # A text under several criteria has as many rows of one index: masks, not labels.
+        names = pd.Series(named).to_numpy()[scales.which]
+        for name in sorted(set(names)):
             written = (names == name) & (items[column] != "")
-            if (out.loc[written, name] != "").any():
+            known = out.get(name, pd.Series("", out.index))
+            if (known[written] != "").any():
                 raise ValueError(
-                    f"{file}: the column {column!r} and another one both hold the "
-                    f"reference of score {name.removeprefix('reference_')}; leave out "
+                    f"{scales.reading.who}: the column {column!r} and another one both "
+                    f"hold the reference of score {name.removeprefix('reference_')}; leave out "
                     "one of them"
                 )
-            out.loc[written, name] = items.loc[written, column]
-            if name != column:
-                renamed[column] = str(name)
-    if renamed:
-        listed = ", ".join(f"{old} = {new}" for old, new in renamed.items())
-        print(
-            f"{file}: references are named by the labels of levels; by their scores: "
-            f"{listed}"
-        )
+            out[name] = known.mask(written, items[column])
     return out
-
-
-def _reference_name(score: float | None, column: str) -> str:
-    return column if score is None else f"reference_{as_text(score)}"
-
-
-def _name_raters(table: pd.DataFrame, file: str) -> None:
-    """Say which columns look like one rater's ratings, if none is a rating."""
-    names = [
-        c
-        for c in table
-        if re.fullmatch(r"(?i)(rater|annotator|expert|rating)s?[ _-]?\w+", c)
-    ]
-    if len(names) > 1 and not any(c.startswith("human") for c in table):
-        said = ", ".join(f"{name!r}: 'human_ratings'" for name in names)
-        print(
-            f"{file}: no ratings are read; if these columns are ratings: "
-            f"columns={{{said}}}"
-        )
 
 
 def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.DataFrame:

@@ -6,7 +6,7 @@ while one is open, no number is computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,35 +116,32 @@ class Reading:
         return given
 
     def note(
-        self,
-        column: str,
-        kind: NDArray[np.integer[Any]],
-        cells: pd.Series,
+        self, column: str, kind: NDArray[np.integer[Any]], cells: pd.Series
     ) -> None:
         """Note the classes of a column's values, with counts and first examples."""
-        classes: dict[str, dict[str, Any]] = {}
-        for code in np.unique(kind):
-            rows = np.flatnonzero(kind == code)
-            name = KINDS[code]
-            classes[name] = {"count": len(rows)}
-            if name != "empty":
-                classes[name]["first"] = str(cells.iloc[rows[0]])[:60]
-            if name in ("missing", "label", "word", "failed", "not understood"):
-                words = cells.iloc[rows].astype("str").unique()[: _MOST_WORDS + 1]
-                if len(words) <= _MOST_WORDS:
-                    classes[name]["words"] = sorted(word[:60] for word in words)
         column = self.original.get(column, column)
-        own = self.document["columns"].setdefault(column, {"role": column})
-        own["values"] = classes
+        classes: dict[str, dict[str, Any]] = {}
+        for code, own in cells.reset_index(drop=True).groupby(kind):
+            name = KINDS[code]
+            classes[name] = {"count": len(own), "first": str(own.iloc[0])[:60]}
+            if name not in ("empty", "number", "share"):
+                words = own.astype("str").str.slice(0, 60).unique()
+                few = sorted(words) if len(words) <= _MOST_WORDS else []
+                classes[name]["words"] = few
+        self.document["columns"].setdefault(column, {"role": column})["values"] = (
+            classes
+        )
 
-    def close(self, result: Any) -> Reading:
-        """Keep what was read; raise if a question is open, or if it is another file."""
-        self._result = result
-        if self.decided:
-            decisions: dict[str, dict[str, str]] = {}
-            for (column, key), value in self.decided.items():
-                decisions.setdefault(column, {})[key] = value
-            self.document["decisions"] = decisions
+    def read(self, how: Callable[[Reading], Any]) -> Reading:
+        """Keep what is read, unless a question is open: those come first."""
+        try:
+            self._result = how(self)
+        except ValueError:
+            if not self.questions:
+                raise
+        for (column, key), value in self.decided.items():
+            known = self.document.setdefault("decisions", {})
+            known.setdefault(column, {})[key] = value
         return self
 
     def result(self) -> Any:
@@ -165,7 +162,7 @@ class Reading:
                 f"rb.reading(…, decide=[{line!r}]), which rb.judgments and rb.load "
                 "take as their table)"
             )
-        if self.saved is not None and (other := self.differences(self.saved)):
+        if self.saved is not None and (other := self._differences(self.saved)):
             raise ValueError(
                 f"{self.who}: the file no longer fits the reading that was given: "
                 f"{'; '.join(other)}. Look at the file, then save its reading again "
@@ -173,52 +170,32 @@ class Reading:
             )
         return self._result
 
-    def differences(self, saved: Mapping[str, Any]) -> list[str]:
+    def _differences(self, saved: Mapping[str, Any]) -> list[str]:
         """Say what this file has, and the one of another reading had not."""
-        found = []
-        old, new = saved["columns"], self.document["columns"]
-        found += [f"the column {c!r} is new" for c in new if c not in old]
-        found += [f"the column {c!r} is gone" for c in old if c not in new]
-        for key in ("separator", "scale"):
-            one, two = saved["table"].get(key), self.document["table"].get(key)
-            found += [f"{key} was {one}, is {two}"] if one != two else []
-        for column in (c for c in new if c in old):
-            if (one := old[column]["role"]) != (two := new[column]["role"]):
-                found.append(f"{column!r} was {one}, is {two}")
-            before, after = (v[column].get("values", {}) for v in (old, new))
-            for kind, own in after.items():
-                if kind not in before:
-                    if kind != "empty":
-                        found.append(f"{column!r} has {own['first']!r} ({kind})")
-                elif "words" in before[kind]:
-                    words = set(own.get("words", [])) - set(before[kind]["words"])
-                    found += [f"{column!r} has {w!r} ({kind})" for w in sorted(words)]
-        return found
+        old, new = _facts(saved), _facts(self.document)
+        changed = {k: v for k, v in new.items() if old.get(k, v) != v}
+        return [
+            *(f"{fact} is new" for fact in new if fact not in old),
+            *(f"{fact} was {old[fact]}, is {value}" for fact, value in changed.items()),
+            *(f"{c} is gone" for c in old if c not in new and c.startswith("the col")),
+        ]
 
     @property
     def lines(self) -> list[str]:
         """Three lines: the rows, the roles of the columns, the classes of values."""
         table, columns = self.document["table"], self.document["columns"]
         roles: dict[str, list[str]] = {}
+        counts = []
         for name, own in columns.items():
             roles.setdefault(str(own["role"]), []).append(name)
-        own = roles.pop("own", [])
-        said = [
-            role if names == [role] else f"{role} = {', '.join(names)}"
-            for role, names in roles.items()
-        ]
-        scale = table.get("scale")
-        counts = []
-        for name, column in columns.items():
-            listed = [
-                f"{v['count']:,} {k}" for k, v in column.get("values", {}).items()
-            ]
-            counts += [f"{name}: {', '.join(listed)}"] if listed else []
+            values = own.get("values", {}).items()
+            listed = ", ".join(f"{v['count']:,} {kind}" for kind, v in values)
+            counts += [f"{name}: {listed}"] if listed else []
+        said = [f"{role} = {', '.join(names)}" for role, names in roles.items()]
+        scale = f", scale {table['scale']}" if "scale" in table else ""
         return [
-            f"{table.get('name')}: {table.get('rows', 0):,} rows"
-            + (f", scale {scale}" if scale else ""),
-            f"columns: {'; '.join(said)}"
-            + (f"; kept: {', '.join(own)}" if own else ""),
+            f"{table.get('name')}: {table.get('rows', 0):,} rows{scale}",
+            f"columns: {'; '.join(said)}",
             f"values: {'; '.join(counts)}",
         ]
 
@@ -232,6 +209,21 @@ class Reading:
     def save(self, path: str | Path) -> None:
         """Write the reading as YAML."""
         Path(path).write_text(str(self), encoding="utf-8")
+
+
+def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what must stay in a file that a reading was saved for."""
+    table = document["table"]
+    facts = {key: table[key] for key in ("separator", "scale") if key in table}
+    for column, own in document["columns"].items():
+        facts[f"the column {column!r}"] = own["role"]
+        for kind, values in own.get("values", {}).items():
+            words = values.get("words")
+            if kind != "empty" and not words:
+                facts[f"{kind} in {column!r}"] = words
+            for word in words or []:
+                facts[f"{word!r} ({kind}) in {column!r}"] = kind
+    return facts
 
 
 Decisions = str | Path | Sequence[str]

@@ -107,41 +107,31 @@ def _of_content(rubrics: Any, file: str) -> pd.DataFrame:
 
 
 def _of_table(path: Path) -> pd.DataFrame:
+    """Read rubrics from a CSV, in which cells may be merged over some levels."""
     table = read_table(path, [], [])
     require(table, _PARTS, path.name)
-    filled = _filled_down(table)
+    merged = ("criterion", "rubric_id", "definition", "variant")
+    names = [c for c in merged if c in table]
+    full = table.mask(table.apply(lambda column: column.str.strip() == ""))
+    filled = table.assign(**{c: full[c].ffill().fillna("") for c in names})
     if not filled.equals(table):
         print(
             f"{path.name}: empty cells of criterion and definition are those of the "
             "row above"
         )
-    table = filled
+    if "weight" in table:
+        weights = full["weight"].groupby(
+            [filled[c] for c in names if c != "definition"]
+        )
+        filled["weight"] = weights.transform("first").fillna("")
     for column in _PARTS:
-        check_text(table[column], path.name)
-    defaults = {"rubric_id": table["criterion"], "variant": "standard"}
-    table = table.assign(**{k: v for k, v in defaults.items() if k not in table})
-    return _with_scores(table, path.name)
+        check_text(filled[column], path.name)
+    defaults = {"rubric_id": filled["criterion"], "variant": "standard"}
+    missing = {k: v for k, v in defaults.items() if k not in filled}
+    return _with_scores(filled.assign(**missing), path.name)
 
 
 _PARTS = ["criterion", "definition", "score", "description"]
-
-
-def _filled_down(table: pd.DataFrame) -> pd.DataFrame:
-    """Fill cells that were merged over the levels of a criterion."""
-    out = table.copy()
-    named = [
-        c for c in ("criterion", "rubric_id", "definition", "variant") if c in table
-    ]
-    for column in named:
-        out[column] = out[column].mask(out[column].str.strip() == "").ffill().fillna("")
-    if "weight" in table:
-        same = out.groupby([c for c in named if c != "definition"], sort=False)[
-            "weight"
-        ]
-        out["weight"] = same.transform(
-            lambda own: own.mask(own == "").ffill().fillna("")
-        )
-    return out
 
 
 def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from rubricnb.core.support.shown import shown
 from rubricnb.core.support.spelling import one_of
 from rubricnb.core.validate import check_text
 from rubricnb.files.cells import as_numbers, as_text
-from rubricnb.files.logs import Log, log_of, parsed, unpacked
+from rubricnb.files.logs import log_of, parsed, unpacked
 from rubricnb.files.people import join_columns
 from rubricnb.files.reading import ROLES, Reading
 
@@ -43,38 +42,16 @@ _ENCODINGS = [
     "gb18030",
     "big5",
 ]
-# Words in place of a name in a row below a table that sums up the others.
-_SUMMARIES = frozenset(
-    [
-        "points possible",
-        "overall average",
-        "grand total",
-        "sd",
-        "standard deviation",
-        "std",
-        "average",
-        "avg",
-        "mean",
-        "total",
-        "sum",
-        "median",
-        "mittelwert",
-        "durchschnitt",
-        "summe",
-        "gesamt",
-        "moyenne",
-        "somme",
-        "promedio",
-        "media",
-        "suma",
-    ]
+_NO_TEXT = (
+    "(?i)points possible|overall average|grand total|sd|std|standard deviation|average"
+    "|avg|mean|total|sum|median|mittelwert|durchschnitt|summe|gesamt|moyenne|somme"
+    '|promedio|media|suma|.*"ImportId".*'
 )
-_MOST_POINTS = "Points Possible"  # a row of Canvas below its header
+"""Words in place of a name in a row that sums up the others; a header of Qualtrics."""
 _SEPARATORS, _LOOKED_AT = ",;\t", 50  # rows that show how a file separates its values
 # share of zero bytes from which a text is UTF-16: of English it has half
 _ZEROS_OF_UTF_16 = 0.1
 _MOST_COLUMNS, _MOST_CELLS, _MOST_BYTES = 5_000, 50_000_000, 2 * 2**30  # of a table
-_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def read_table(
@@ -156,33 +133,25 @@ def name_columns(
     [{'score': 4, 'human_ratings': {'r1': 3, 'r2': 5}}]
     """
     spelled = {str(name).strip().casefold(): name for name in table}
-    decided = {} if reading is None else reading.roles(table)
+    reading = reading or Reading(what)
+    decided = reading.roles(table)
     columns = {
         name if name in table else spelled.get(name.strip().casefold(), name): new
         for name, new in {**(columns or {}), **decided}.items()
     }
-    ours = [name for name in columns if name not in table and columns[name] in table]
-    if ours:
-        raise ValueError(
-            f"columns= names the table's column first: {what} has "
-            f"{columns[ours[0]]!r}, so write columns={{{columns[ours[0]]!r}: "
-            f"{ours[0]!r}}}"
-        )
     for name in columns:
         one_of("column", name, table)
     names = [columns[c] if c in columns else _folded(str(c)) for c in table]
     names = [(renamed or {}).get(name, name) for name in names]
-    if reading is not None:
-        reading.begin(table, what, names)
+    reading.begin(table, what, names)
     raters = [
         c for c, name in zip(table, names, strict=True) if name == "human_ratings"
     ]
     if len(raters) > 1:
-        table = join_columns(table, {"human_ratings": raters})
+        table = join_columns(table, {"human_ratings": raters}, what)
         names = [*(name for name in names if name != "human_ratings"), "human_ratings"]
-    often = Counter(names)
-    for name in names:
-        if often[name] > 1:
+    for name, often in Counter(names).items():
+        if often > 1:
             two = [str(c) for c, own in zip(table, names, strict=True) if own == name]
             raise ValueError(
                 f"{what} has two columns that could be {name!r}: "
@@ -221,60 +190,53 @@ def read_rows(path: Path) -> pd.DataFrame:
 
     ``attrs["separator"]`` says what separates its values.
     """
-    log = Log([])
+    about: dict[str, Any] = {}
     with reading(path):
         match path.suffix.lower():
             case ".csv" | ".tsv" | ".txt":
-                table = _read_csv(path)
+                table, about = _read_csv(path)
+            case ".parquet":
+                table = _read_parquet(path)
             case ".jsonl" | ".json" | ".eval":
                 log = log_of(_document(path), path.name)
                 _check_columns(path, max(map(len, log.rows), default=0))
-                refuse_half_characters(log.rows, path)
                 table = pd.DataFrame(log.rows)
-            case ".parquet":
-                table = _read_parquet(path)
+                about = {"scale": log.scale, "words": dict(log.words)}
             case suffix:
                 raise ValueError(
                     f"{path.name or path}: a table is a .csv, .tsv, .txt, .json, "
                     f".jsonl or .parquet, not {suffix or 'a file without an ending'}; "
                     "save a sheet as CSV UTF-8"
                 )
-        separator = table.attrs.get("separator", ",")
-        table = as_rows(table, path.name)
-        table.attrs = {
-            "separator": separator,
-            "scale": log.scale,
-            "words": dict(log.words),
-        }
-    return table
+        table.index = pd.RangeIndex(1, len(table) + 1)
+        names = [shown(str(name).strip()) for name in table.columns]
+        table = table.set_axis(names, axis=1)
+        gaps = pd.DataFrame({k: are_gaps(table.iloc[:, k]) for k in range(len(names))})
+        is_unnamed = (table.columns == "") & gaps.all().to_numpy()
+        rows = table.loc[~gaps.all(axis=1), ~is_unnamed]
+        if len(rows) == 0:
+            raise ValueError(
+                f"{path.name} has no rows below its header ({', '.join(names)})"
+            )
+        if (rows.columns == "").sum() > 1:
+            raise ValueError(
+                f"{path.name}: several columns have no name: give every column a name "
+                "of its own; if the names are in a later row, delete the rows above it"
+            )
+    rows.attrs = {"separator": ","} | about
+    return rows
 
 
 def _document(path: Path) -> Any:
-    if path.suffix.lower() == ".eval":
-        return unpacked(path)
-    if path.suffix.lower() == ".json":
-        return parsed(read_text(path), path)
-    return _records(path)
-
-
-def as_rows(table: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Number the rows from 1, and leave out blank rows and unnamed columns."""
-    names = [shown(str(name).strip()) for name in table.columns]
-    table = table.set_axis(names, axis=1)
-    table.index = pd.RangeIndex(1, len(table) + 1)
-    is_blank = np.ones(len(table), bool)
-    unnamed = []
-    for place, name in enumerate(names):
-        gaps = are_gaps(table.iloc[:, place]).to_numpy()
-        is_blank &= gaps
-        unnamed.append(name == "" and bool(gaps.all()))
-    if is_blank.any() or any(unnamed):
-        table = table.loc[~is_blank, ~np.array(unnamed, bool)]
-    if len(table) == 0:
-        raise ValueError(
-            f"{what} has no rows below its header ({', '.join(table.columns)})"
-        )
-    return without_other_rows(table, what)
+    match path.suffix.lower():
+        case ".eval":
+            return unpacked(path)
+        case ".json":
+            return parsed(read_text(path), path)
+    # Not splitlines(): texts hold other separators than "\n".
+    lines = enumerate(read_text(path).split("\n"), 1)
+    read = (parsed(line, path, number) for number, line in lines)
+    return [row for row in read if row is not None]
 
 
 def are_gaps(cells: pd.Series) -> pd.Series:
@@ -306,80 +268,49 @@ def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
         table = read_rows(path)
         return table, path.name, str(table.attrs["separator"])
     frame = source.to_pandas() if hasattr(source, "to_pandas") else source
-    if isinstance(frame, Mapping) or (
-        isinstance(frame, list | tuple)
-        and all(isinstance(row, Mapping) for row in frame)
-    ):
+    listed = frame if isinstance(frame, list | tuple) else [frame]
+    if all(isinstance(row, Mapping) for row in listed):
         frame = pd.DataFrame(frame)
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(
             f"a table is a file, a DataFrame or a list of rows ({{column: value, …}}), "
             f"not {type(source).__name__}"
         )
-    frame = frame.rename(columns=lambda name: shown(str(name)))
-    return without_other_rows(frame, "the table"), "the table", ""
+    return frame.rename(columns=lambda name: shown(str(name))), "the table", ""
 
 
-def without_other_rows(table: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Leave out rows that belong to no table: further headers, averages at the end."""
-    return _without_summary(_without_headers(table, what), what)
+def without_summary(table: pd.DataFrame, reading: Reading) -> pd.DataFrame:
+    """Ask about rows at both ends that are no texts: further headers, averages.
 
-
-def _without_headers(table: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Leave out the two further header rows of a Qualtrics export; a line says so."""
-    first = table.iloc[:2].map(
-        lambda cell: isinstance(cell, str) and '"ImportId"' in cell
-    )
-    ids = np.flatnonzero(first.any(axis=1))
-    if not len(ids):
+    Examples
+    --------
+    >>> table = pd.DataFrame({"item_id": ["a", "b", "Mean"], "score": [1, 3, 2]})
+    >>> reading = Reading("t", ["rows summary: left out"])
+    >>> without_summary(table, reading).item_id.tolist()
+    ['a', 'b']
+    """
+    rows = range(len(table))
+    at = sorted({*rows[:2], *rows[-3:]})
+    ends = table.iloc[at].map(lambda cell: as_text(cell).strip().rstrip(":. "))
+    found = ends.apply(lambda column: column.str.fullmatch(_NO_TEXT)).any(axis=1)
+    none = {row for row, is_none in zip(at, found, strict=True) if is_none}
+    if not none:
         return table
-    headers = table.index[: ids[0] + 1]
-    print(
-        f"{what}: rows {', '.join(map(str, headers))} are further headers (of "
-        "Qualtrics) and are left out"
+    first = ", ".join(ends.iloc[at.index(max(none))])[:60]
+    if "ImportId" in first:  # a second header of Qualtrics, below the first one
+        none |= {0}
+    names = ", ".join(str(table.index[row]) for row in sorted(none))
+    meaning = reading.ask(
+        "rows",
+        "summary",
+        f"{reading.who}: rows {names} may be no texts ({first})",
+        {
+            "left out": "they are headers, or sum up the others",
+            "texts": "they are texts",
+        },
     )
-    rest = table.drop(index=headers)
-    if not len(rest):
-        raise ValueError(
-            f"{what} has no rows below its header ({', '.join(table.columns)})"
-        )
-    return rest
-
-
-def _without_summary(table: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Leave out rows at the end that sum up the others; a line says so."""
-    if len(table) > 2 and _summary_word(table.iloc[0]) == _MOST_POINTS:
-        row = table.index[0]
-        print(f"{what}: row {row} ({_MOST_POINTS!r}) is no text and is left out")
-        table = table.iloc[1:]
-    while len(table) > 2 and (word := _summary_word(table.iloc[-1])):
-        columns = [
-            as_numbers(table[c]) for c in table if not table[c].map(np.ndim).any()
-        ]
-        same = [
-            any(
-                abs(column.iloc[-1] - f(column.iloc[:-1])) <= 0.051
-                for f in (np.mean, np.sum)
-            )
-            for column in columns
-            if column.notna().iloc[-1] and column.iloc[:-1].notna().any()
-        ]
-        filled = sum(as_text(cell).strip() != "" for cell in table.iloc[-1])
-        row = table.index[-1]
-        if not (all(same) if same else filled == 1):
-            print(
-                f"{what}: row {row} is called {word!r}: if it sums up the others, "
-                "delete it, since it is read as a text of its own"
-            )
-            break
-        print(f"{what}: row {row} ({word!r}) sums up the others and is left out")
-        table = table.iloc[:-1]
-    return table
-
-
-def _summary_word(row: pd.Series) -> str:
-    words = [as_text(cell).strip() for cell in row]
-    return next((w for w in words if w.casefold().rstrip(":. ") in _SUMMARIES), "")
+    left_out = np.isin(rows, [*none])
+    return table[~left_out] if meaning == "left out" else table
 
 
 @contextmanager
@@ -404,13 +335,7 @@ def read_text(path: Path) -> str:
     raw = path.read_bytes()
     with suppress(UnicodeError):
         text = raw.decode("utf-8-sig")
-        if not (zeros := text.count("\0")):
-            return text
-        if zeros < _ZEROS_OF_UTF_16 * len(text):
-            print(
-                f"{path.name}: characters that are zero bytes, {zeros:,} of them, are "
-                "left out"
-            )
+        if text.count("\0") < _ZEROS_OF_UTF_16 * len(text) or not text:
             return text.replace("\0", "")
     found = [*from_bytes(raw, cp_isolation=_ENCODINGS)]
     likely = [guess for guess in found if guess.chaos <= found[0].chaos + 0.05]
@@ -432,74 +357,34 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     """Read JSON lines, a JSON list, or Parquet."""
     if path.suffix.lower() == ".parquet":
         return read_rows(path).to_dict("records")
-    rows = _records(path)
-    refuse_half_characters(rows, path)
-    return rows
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    text, whole = read_text(path), path.suffix.lower() == ".json"
-    # Not splitlines(): texts hold other separators than "\n".
-    lines = enumerate([text] if whole else text.split("\n"), 1)
-    read = [parsed(line, path, number) for number, line in lines]
-    rows = read[0] if whole else [row for row in read if row is not None]
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(
-            f"{path.name} does not hold JSON objects only: {{column: value, …}}, …"
-        )
-    return rows
-
-
-def refuse_half_characters(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Raise a ValueError that names the row and the column of an emoji cut in two."""
-    if not _HALVES.search(json.dumps(rows, ensure_ascii=False)):
-        return
-    for number, row in enumerate(rows, 1):
-        for column, part in row.items():
-            if half := _HALVES.search(json.dumps([column, part], ensure_ascii=False)):
-                raise ValueError(
-                    f"{path.name}: row {number}, column {column!r}: {half[0]!r} is "
-                    "half a character (an emoji cut in two); write the whole "
-                    "character, or delete it"
-                )
+    return log_of(_document(path), path.name).rows
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file, once its head and texts say that it fits into memory.
+    """Read a Parquet file, once its head and its values say that it fits into memory.
 
-    A few kilobytes of it may stand for gigabytes: texts are repeated by number.
+    A few kilobytes of it may stand for gigabytes: texts are repeated by number. So its
+    values are counted part by part before they are kept.
     """
-    parquet, compute, types = (
-        extra(f"pyarrow.{name}", "parquet", path.name, "save it as CSV, or ")
-        for name in ("parquet", "compute", "types")
-    )
-
+    parquet = extra("pyarrow.parquet", "parquet", path.name, "save it as CSV, or ")
     with parquet.ParquetFile(path) as file:
-        head, schema = file.metadata, file.schema_arrow
+        head = file.metadata
         groups = [head.row_group(number) for number in range(head.num_row_groups)]
-        size = sum(group.total_byte_size for group in groups)
-        parts = (group.column(k) for group in groups for k in range(group.num_columns))
+        parts = [group.column(k) for group in groups for k in range(group.num_columns)]
         cells = sum(part.num_values for part in parts)  # those in lists, too
-    _check_columns(path, head.num_columns)
-    if cells > _MOST_CELLS:
-        raise ValueError(_too_large(path, f"{cells:,} values", f"{_MOST_CELLS:,}"))
-    texts = [field.name for field in schema if types.is_string(field.type)]
-    if size <= _MOST_BYTES:
-        table = parquet.read_table(path, read_dictionary=texts)
-        for column in table.columns:  # a text takes its length for each row that has it
-            for chunk in column.chunks if types.is_dictionary(column.type) else ():
-                if not types.is_string(column.type.value_type):
-                    continue
-                lengths = compute.take(
-                    compute.binary_length(chunk.dictionary), chunk.indices
-                )
-                size += compute.sum(lengths).as_py() or 0
-    if size > _MOST_BYTES:
-        raise ValueError(
-            _too_large(
-                path, f"{size / 2**30:,.1f} GiB of values", f"{_MOST_BYTES / 2**30:g}"
-            )
-        )
+        _check_columns(path, head.num_columns)
+        if cells > _MOST_CELLS:
+            raise ValueError(_too_large(path, f"{cells:,} values", f"{_MOST_CELLS:,}"))
+        # no text is longer than the part that it is in
+        longest = max((part.total_uncompressed_size for part in parts), default=1)
+        size = 0
+        for batch in file.iter_batches(int(np.clip(2**28 // longest, 16, 4096))):
+            for column in batch.columns:
+                is_category = hasattr(column, "dictionary_decode")
+                size += (column.dictionary_decode() if is_category else column).nbytes
+            if size > _MOST_BYTES:
+                most = f"{_MOST_BYTES / 2**30:g} GiB of values"
+                raise ValueError(_too_large(path, "too many texts", most))
     return pd.read_parquet(path)
 
 
@@ -516,23 +401,19 @@ def _too_large(path: Path, has: str, most: str) -> str:
     )
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     """Read a CSV, all of it as text: someone may have written "NA", "None" or "007"."""
     text = read_text(path)
-    told, separator = 0, ""
     # a line for Excel
-    if found := re.match(r'"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE):
-        told, separator = found.end(), found[1]
-    text = text[told:]
-    separator = separator or _separator(text)
+    found = re.match(r'"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE)
+    text = text[found.end() :] if found else text
+    separator = found[1] if found else _separator(text)
     header = [name.strip() for name in next(_cells(text, separator), [])]
     if not header:
         raise ValueError(f"{path.name} is empty; its first line must name the columns")
     _check_columns(path, len(header))
-    _refuse_merged_header(header, text, separator, path.name)
-    often = Counter(header)
-    for name in filter(None, header):
-        if often[name] > 1:
+    for name, often in Counter(filter(None, header)).items():
+        if often > 1:
             raise ValueError(
                 f"{path.name} has two columns {name!r}; rename or delete one"
             )
@@ -540,13 +421,9 @@ def _read_csv(path: Path) -> pd.DataFrame:
         f"put a text that holds {separator!r} between double quotes, and close every "
         "quote"
     )
+    how: dict[str, Any] = {"sep": separator, "dtype": "str", "keep_default_na": False}
     try:
-        table = pd.read_csv(
-            io.StringIO(text, newline=""),
-            sep=separator,
-            dtype="str",
-            keep_default_na=False,
-        )
+        table = pd.read_csv(io.StringIO(text, newline=""), **how)
     except pd.errors.ParserError as error:
         raise ValueError(
             f"{path.name} is not a CSV with a header: {error}; {advice}"
@@ -557,9 +434,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
             f"{path.name}: every row has more values than the header has columns "
             f"({', '.join(header)}); name all columns, and {advice}"
         )
-    table = table.set_axis(header, axis=1)
-    table.attrs["separator"] = separator
-    return table
+    return table.set_axis(header, axis=1), {"separator": separator}
 
 
 def _cells(text: str, separator: str) -> Iterator[list[str]]:
@@ -579,24 +454,3 @@ def _separator(text: str) -> str:
         return (sum(len(row) == len(rows[0]) for row in rows) / len(rows), len(rows[0]))
 
     return max(_SEPARATORS, key=fit)
-
-
-def _refuse_merged_header(
-    header: list[str], text: str, separator: str, file: str
-) -> None:
-    """Refuse a first row whose cells were merged over the names in the second one."""
-    second = [name.strip() for name in next(islice(_cells(text, separator), 1, 2), [])]
-    blank = [
-        name for name, below in zip(header, second, strict=False) if not name and below
-    ]
-    known = {_folded(name) for name in second} & ROLES
-    if (
-        blank
-        and len(set(filter(None, second))) > len(set(filter(None, header)))
-        and (known or all(not re.search(r"\d", name) for name in second))
-    ):
-        raise ValueError(
-            f"{file}: {len(blank)} columns have no name, and the names seem to be in "
-            f"row 2 ({', '.join(second[:6])}): delete the first row, and give every "
-            "column a name of its own (rater 1 under two headings: 'clarity rater 1')"
-        )

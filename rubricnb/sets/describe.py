@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rubricnb.core.support.counting import binned
 from rubricnb.core.support.folders import results_folder
 
 _COUNTED = {
@@ -55,19 +55,9 @@ def describe(items: pd.DataFrame) -> pd.DataFrame:
     >>> about[["items", "texts", "clusters", "criteria"]].astype(int).tolist()
     [180, 60, 12, 3]
     """
-    rated = next(
-        (c for c in ("human", "gold") if c in items and items[c].notna().any()), ""
-    )
-    share = (
-        _cluster_share(items[items[rated].notna()], rated) if rated else float("nan")
-    )
-    rows = [
-        ("", *row)
-        for row in (*_counts(items), *_lengths(items), ("cluster_share", share))
-    ]
-    out = pd.DataFrame(
-        [*rows, *_ratings(items)], columns=["criterion", "quantity", "value"]
-    )
+    rows = [("", *row) for row in (*_counts(items), *_lengths(items))]
+    rows += [("", "cluster_share", _cluster_share(items)), *_ratings(items)]
+    out = pd.DataFrame(rows, columns=["criterion", "quantity", "value"])
     out.insert(0, "dataset", str(items["dataset"].iloc[0]))
     return out.astype({"value": "float64"})
 
@@ -96,20 +86,17 @@ def described(name: str | None = None) -> pd.DataFrame:
     >>> described("hanna").query("quantity == 'clusters'").value.item()
     96.0
     """
-    paths = {
-        path.stem: path
-        for path in sorted((results_folder() / "datasets").glob("*.csv"))
-    }
-    if not paths or name not in (None, *paths):
+    folder = results_folder() / "datasets"
+    known = {path.stem: path for path in sorted(folder.glob("*.csv"))}
+    chosen = [name] if name in known else [*known] if name is None else []
+    if not chosen:
         raise FileNotFoundError(
             f"no recorded description of {name!r}; there are: "
-            f"{', '.join(paths) or 'none'}; make one with "
+            f"{', '.join(known) or 'none'}; make one with "
             f"rubricnb.sets.describe(rubricnb.load({name!r}))"
         )
-    chosen = paths.values() if name is None else [paths[name]]
-    frames = [
-        pd.read_csv(path, keep_default_na=False, na_values="nan") for path in chosen
-    ]
+    how: dict[str, Any] = {"keep_default_na": False, "na_values": "nan"}
+    frames = [pd.read_csv(known[one], **how) for one in chosen]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -118,30 +105,26 @@ def _counts(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
     for name, column in _COUNTED.items():
         yield name, items[column].nunique() if column in items else 0
     rubrics = getattr(items, "rubrics", None)
+    n_rubrics = 0
     if rubrics is not None:
-        standard = rubrics[rubrics["variant"] == "standard"].sort_values(
-            ["rubric_id", "score"]
+        standard = rubrics[rubrics["variant"] == "standard"].sort_values("score")
+        texts = standard["definition"].astype("str") + "\n" + standard["description"]
+        n_rubrics = (
+            texts.groupby(standard["rubric_id"].astype("str")).agg(tuple).nunique()
         )
-        texts = standard.groupby("rubric_id", observed=True).agg(
-            {"definition": "first", "description": tuple}
-        )
-    yield "rubrics", 0 if rubrics is None else len(texts.drop_duplicates())
+    yield "rubrics", n_rubrics
     for column in ("reference", "human", "gold"):
-        yield (
-            f"with_{column}",
-            int(items[column].notna().sum()) if column in items else 0,
-        )
+        yield f"with_{column}", items[column].count() if column in items else 0
     yield "raters", _raters(items)
 
 
 def _raters(items: pd.DataFrame) -> float:
-    if "human_ratings" in items and items["human_ratings"].notna().any():
-        numbers = items["human_ratings"].dropna().map(len).unique()
+    means = items.get("human", pd.Series(dtype="float64")).dropna()
+    ratings = items.get("human_ratings", pd.Series(dtype="object")).dropna()
+    if len(ratings):
+        numbers = ratings.map(len).unique()
         return float(numbers[0]) if len(numbers) == 1 else float("nan")
-    if "human" not in items or items["human"].notna().sum() == 0:
-        return 0.0
-    means = items["human"].dropna().to_numpy(dtype=np.float64)
-    for k in range(1, _MOST_RATERS + 1):
+    for k in range(1, _MOST_RATERS + 1) if len(means) else [0]:
         if np.allclose(means * k, np.round(means * k), atol=0.01 * k):
             return float(k)
     return float("nan")
@@ -150,45 +133,41 @@ def _raters(items: pd.DataFrame) -> float:
 def _lengths(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
     texts = items.drop_duplicates("text_id")
     for column in ("instruction", "response"):
-        words = (
-            texts[column].astype("str").str.split().str.len().to_numpy(dtype=np.float64)
-        )
+        words = texts[column].astype("str").str.split().str.len()
         for q in _QUANTILES:
-            yield f"{column}_words_{q}", float(np.percentile(words, q))
+            yield f"{column}_words_{q}", words.quantile(q / 100)
 
 
-def _cluster_share(items: pd.DataFrame, rated: str) -> float:
+def _cluster_share(items: pd.DataFrame) -> float:
     """Intraclass correlation within criteria, from mean squares of clusters."""
-    of_criterion = items.groupby("criterion", observed=True)[rated]
-    value = (items[rated] - of_criterion.transform("mean")).to_numpy(dtype=np.float64)
-    code, names = pd.factorize(items["cluster_id"])
-    size = binned(code)
-    k, total = len(names), len(value)
+    names = [c for c in ("human", "gold") if c in items and items[c].notna().any()]
+    if not names:
+        return float("nan")
+    rated = items[items[names[0]].notna()]
+    of_criterion = rated.groupby("criterion", observed=True)[names[0]]
+    value = (rated[names[0]] - of_criterion.transform("mean")).astype("float64")
+    of_cluster = value.groupby(rated["cluster_id"].to_numpy())
+    size, mean = of_cluster.size(), of_cluster.mean()
+    k, total = len(size), len(value)
     if k < 2 or total == k:
         return float("nan")
-    mean = binned(code, weights=value) / size
-    between = float((size * (mean - value.mean()) ** 2).sum()) / (k - 1)
-    within = float(((value - mean[code]) ** 2).sum()) / (total - k)
-    typical = (total - float((size**2).sum()) / total) / (k - 1)
-    variance = (between - within) / typical
-    if variance + within == 0:
-        return float("nan")
-    return max(variance, 0.0) / (max(variance, 0.0) + within)
+    between = (size * (mean - value.mean()) ** 2).sum() / (k - 1)
+    within = ((value - of_cluster.transform("mean")) ** 2).sum() / (total - k)
+    typical = (total - (size**2).sum() / total) / (k - 1)
+    variance = max((between - within) / typical, 0.0)
+    return float(variance / (variance + within)) if variance + within else float("nan")
 
 
 def _ratings(items: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
-    for column in ("human", "gold"):
-        if column not in items or items[column].isna().all():
-            continue
-        top = int(np.ceil(items[column].max()))
-        if (rubrics := getattr(items, "rubrics", None)) is not None:
-            top = max(top, int(rubrics["score"].max()))
-        for criterion, part in items.groupby("criterion", observed=True, sort=False):
-            value = part[column].dropna().to_numpy(dtype=np.float64)
-            yield str(criterion), f"{column}_mean", float(value.mean())
-            yield str(criterion), f"{column}_sd", float(value.std())
-            level = np.clip(np.floor(value + 0.5).astype(int), 1, top)
-            for score, count in enumerate(
-                binned(level, minlength=top + 1)[1:], start=1
-            ):
-                yield str(criterion), f"{column}_{score}", int(count)
+    rubrics = getattr(items, "rubrics", pd.DataFrame({"score": [0]}))
+    for column in items.columns.intersection(["human", "gold"]):
+        top = np.ceil(max(items[column].max(), rubrics["score"].max()))
+        rated = items.dropna(subset=column)
+        for criterion, part in rated.groupby("criterion", observed=True, sort=False):
+            value = part[column].astype("float64")
+            yield str(criterion), f"{column}_mean", value.mean()
+            yield str(criterion), f"{column}_sd", value.std(ddof=0)
+            level = np.floor(value + 0.5).clip(1, top).astype(int)
+            counts = level.value_counts().reindex(range(1, int(top) + 1), fill_value=0)
+            for score, count in counts.items():
+                yield str(criterion), f"{column}_{score}", count

@@ -29,9 +29,7 @@ def test_a_zero_byte_in_a_utf_8_file_does_not_make_it_another_encoding(
     assert read_table(file, ["text"], ["score"]).values.tolist() == [
         ["Grüße 字 🦀", 4.0]
     ]
-    assert capsys.readouterr().out == (
-        f"a.{ending}: characters that are zero bytes, 1 of them, are left out\n"
-    )
+    assert "read as" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])

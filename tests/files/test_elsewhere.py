@@ -176,7 +176,7 @@ def test_sets_that_share_ids_are_joined_by_the_set():
 def test_rows_without_an_item_are_dropped_and_counted(log, capsys):
     items = log.drop_duplicates("item_id").iloc[:30][["item_id", "cluster_id", "human"]]
     mine = rb.judgments(log, items, scale=(0, 4))
-    said = "20 of 80 rows have no item and are dropped: t30; t31; t32 …"
+    said = "20 of 80 rows have no item and are dropped: t30; t31; t32"
     assert said in capsys.readouterr().out
     assert len(mine) == 60
     assert mine.rated.item_id.tolist() == items.item_id.tolist()
@@ -244,7 +244,7 @@ def test_scores_and_ratings_may_be_labels_of_the_rubric(own, capsys):
         pytest.approx((0, np.nan), nan_ok=True),
     ]
     out = capsys.readouterr().out
-    assert "the ids in 'text_id' look like decimal numbers: '7.0' is read as '7'" in out
+    assert "2 names in 'text_id' are shortened: '7.0' is read as '7'" in out
     assert (
         "score: 2 values are not plain numbers, such as 'Yes', which is read as 1"
         in out
@@ -314,13 +314,17 @@ def test_reads_may_have_any_labels(labels, numbers, capsys):
 
 def test_repeats_without_a_number_are_numbered_unless_two_rows_are_equal(log, capsys):
     table = log.drop(columns="read").assign(note=range(80))
-    mine = rb.judgments(table, scale=(0, 4))
+    with pytest.raises(ValueError, match=r"(?s)differ in 'note'.*rows repeat: reads"):
+        rb.judgments(table, scale=(0, 4))
+    known = rb.reading(table, scale=(0, 4), decide=["rows repeat: reads"])
+    mine = rb.judgments(known)
     assert mine["replicate"].tolist() == [1, 2] * 40
     assert "are numbered from 1, by their 'read' or by row" in capsys.readouterr().out
+    copied = pd.concat([table, table[:1]], ignore_index=True)
     with pytest.raises(
         ValueError, match=r"rows 0, 80, .*'t00' is judged twice .* drop the copies"
     ):
-        rb.judgments(pd.concat([table, table[:1]], ignore_index=True), scale=(0, 4))
+        rb.reading(copied, scale=(0, 4), decide=["rows repeat: reads"])
 
 
 def test_judgments_are_taken_as_they_are(log):
@@ -413,21 +417,15 @@ def test_a_condition_that_some_rows_do_not_name_is_one(log):
             (0, 4),
             r"rows 0, 1, 2 and 157 more, .* number repeated reads",
         ),
-        (
-            lambda log: log[:2].assign(score=[True, False]),
-            (0, 4),
-            "rows 0, 1, .*: True is not a n",
-        ),
-        (
-            lambda log: log[:2].assign(score=["y", "n"]),
-            (0, 1),
-            "'y' is not a number, as all",
-        ),
-        (
-            lambda log: log[:2].assign(score=[80.0, 95]),
-            (0, 1),
-            "80.0 is off the scale 0..1",
-        ),
+        (lambda log: log[:2].assign(score=[True, False]), (0, 4), (
+            "row 0: 'True' is not a number"
+        )),
+        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), (
+            "'y' is not a number"
+        )),
+        (lambda log: log[:2].assign(score=[80.0, 95]), (0, 1), (
+            "'80' is off the scale 0..1"
+        )),
     ],
 )
 def test_a_table_without_what_is_needed_is_refused(log, change, scale, said):

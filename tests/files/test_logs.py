@@ -2,6 +2,7 @@
 and one as promptfoo documents it.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,10 @@ LEVELS = {
 
 @pytest.mark.parametrize("kind", ["eval", "json"])
 def test_a_log_of_inspect_ai_has_a_row_for_every_scorer_and_epoch(kind):
-    mine = rb.judgments(LOGS / f"inspect_replies.{kind}", scale=LEVELS)
+    file, asked = LOGS / f"inspect_replies.{kind}", "human outside: foreign"
+    with pytest.raises(ValueError, match=f"(?s)2 is outside 0..1.*{asked}"):
+        rb.judgments(file, scale=LEVELS)
+    mine = rb.judgments(rb.reading(file, scale=LEVELS, decide=[asked]))
     assert len(mine) == 4 * 2 * 4
     one = mine[mine.criterion == "rubric"].set_index(["item_id", "replicate"])
     assert one.score.fillna(-1).tolist() == [0, 1, 2, 3, 1, 2, 3, -1]
@@ -154,3 +158,24 @@ def test_scores_of_deepeval_above_one_are_counted_and_the_rest_is_read(capsys):
         LOGS / "deepeval_above_one.json", scale={"Tone": (-1, 2), "Helpful": (0, 1)}
     )
     assert own.status.value_counts()["out_of_range"] == 0
+
+
+def test_the_order_that_autorubric_showed_is_an_ordering_of_the_levels(tmp_path):
+    """In the shape that autorubric 1.6.1 writes, with its added fourth option."""
+    levels = [("rude", 0.0), ("curt", 0.5), ("kind", 1.0), ("Cannot assess", 0.0)]
+    options = [
+        {"label": label, "value": value, "na": label == "Cannot assess"}
+        for label, value in levels
+    ]
+    lines = []
+    for item, (order, chosen) in enumerate([([2, 3, 0, 1], 2), ([1, 0, 3, 2], 3)]):
+        vote = {"judge_id": "mine", "shuffle_order": order}
+        vote |= {"value": options[chosen]["value"], "na": options[chosen]["na"]}
+        asked = {"name": "tone", "options": options, "votes": [vote]}
+        lines.append(json.dumps({"item_idx": item, "report": {"report": [asked]}}))
+    file = tmp_path / "items.jsonl"
+    file.write_text("\n".join(lines))
+    mine = rb.judgments(file, scale=(0, 1))
+    assert mine.ordering.tolist() == ["1-0-0.5", "0.5-0-1"]
+    assert mine.score.fillna(-1).tolist() == [1, -1]
+    assert mine.position.fillna(-1).tolist() == [1, -1]

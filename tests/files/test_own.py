@@ -185,7 +185,7 @@ HEAD = "instruction,response"
         ),
         (
             f"{HEAD},human_tone\na,x,3\nb,y,4\n",
-            "row 2, column 'human': '4' is outside 1..3",
+            "rows 2, column 'human': 4 is outside 1..3",
         ),
         (f"{HEAD},criterion\na,x,tone\nb,y,wit\n", "'wit' has no rubric. There are"),
         (

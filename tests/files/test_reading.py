@@ -75,7 +75,7 @@ def test_each_way_out_of_a_question_works_when_it_is_followed(
         (lambda text: text.replace(",human", ",mark"), "the column 'human' is gone"),
         (lambda text: text.replace("n/a", "unsure"), "'unsure'"),
         (lambda text: text.replace(",", ";"), "separator was ,, is ;"),
-        (lambda text: text + "c,5,none\n", "'human' has 'none'"),
+        (lambda text: text + "c,5,none\n", "'none' (missing) in 'human'"),
     ],
 )
 def test_a_file_that_no_longer_fits_its_reading_is_refused_with_the_difference(

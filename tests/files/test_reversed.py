@@ -125,6 +125,7 @@ def test_a_log_names_levels_by_grades():
             expected_score=GRADE + 0.0,
         ),
         load(human=GRADE),
+        columns={c: c for c in ("reference_score", "exemplar")},
     )
     assert mine.score.tolist() == VALUE.tolist()
     assert mine.expected_score.tolist() == VALUE.tolist()
@@ -138,7 +139,9 @@ def test_a_log_names_levels_by_grades():
 
 def test_conditions_that_name_no_level_stay():
     mine = rb.judgments(
-        log(reference_score="none", exemplar="unknown"), load(human=GRADE)
+        log(reference_score="none", exemplar="unknown"),
+        load(human=GRADE),
+        columns={c: c for c in ("reference_score", "exemplar")},
     )
     assert set(mine.reference_score) == {"none"}
     assert set(mine.exemplar) == {"unknown"}

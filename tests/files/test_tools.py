@@ -302,7 +302,7 @@ def duckdb_words(folder, capsys):
     frame = pd.DataFrame({"item_id": list("abc"), "score": [True, False, True]})
     assert scores(rb.judgments(frame, scale=(0, 1))) == [1, 0, 1]
     assert "True" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="True is not a number"):
+    with pytest.raises(ValueError, match="'True' is not a number"):
         rb.judgments(frame, scale=(1, 5))
 
 
