@@ -331,6 +331,35 @@ def _in_object(text: str) -> str:
     return as_text(value_in(literal(text) or text)) if text[:1] == "{" else text
 
 
+def codes_of(values: pd.Series) -> IntArray:
+    """Number the values of a column; a gap is a value, too.
+
+    Examples
+    --------
+    >>> codes_of(pd.Series([[1], None, [1]])).tolist()
+    [0, 1, 0]
+    """
+    try:
+        codes = pd.factorize(values, use_na_sentinel=False)[0]
+    except (TypeError, ValueError):  # lists, dictionaries, arrays
+        codes = pd.factorize(values.map(as_text))[0]
+    return np.asarray(codes, dtype=np.int64)
+
+
+def varies(cells: IntArray, values: pd.Series) -> bool:
+    """Whether a column has several values within some cell.
+
+    Examples
+    --------
+    >>> varies(np.array([0, 0, 1]), pd.Series([2, 3, 2]))
+    True
+    """
+    code = codes_of(values)
+    first = np.empty(int(cells.max(initial=0)) + 1, dtype=np.int64)
+    first[cells] = code  # of each cell, the code of some row
+    return bool((first[cells] != code).any())
+
+
 def names_people(column: str) -> bool:
     """Whether a column says who rated a row.
 

@@ -291,7 +291,10 @@ def _understood(
     frame = name_columns(raw, what, columns, _RENAMED, reading)
     frame = join_columns(frame, columns_of_people(frame, scores), what)
     frame = _typed(_melted(frame, scores, what), what, [*(columns or {}).values()])
-    frame, rated, item = _matched(join_raters(frame, what), items)
+    frame = join_raters(frame, what)
+    if items is None:
+        frame = _with_shared_criterion(frame, reading)
+    frame, rated, item = _matched(frame, items)
     item_id = rated["item_id"].iloc[item].set_axis(frame.index)
     frame["replicate"] = number_reads(frame, item_id, reading)
     rubrics = getattr(items, "rubrics", None)
@@ -415,6 +418,35 @@ def _with_known_conditions(
             f"condition of that name: columns={{{name!r}: {name!r}}}"
         )
     return frame.rename(columns={name: f"own_{name}" for name in names})
+
+
+def _with_shared_criterion(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
+    """Ask about criteria of one text each, which cannot be measured one by one."""
+    by = "item_id" if "item_id" in frame else "text_id"
+    names = [by, *frame.columns.intersection(["criterion"])]
+    pairs = frame[names].drop_duplicates()
+    if (
+        len(names) < 2
+        or pairs[by].nunique() < 2
+        or pairs["criterion"].duplicated().any()
+    ):
+        return frame
+    meaning = reading.ask(
+        "criterion",
+        "rows",
+        f"judgments: each of the {len(pairs):,} criteria has one text, so that nothing "
+        "can be said of a single one",
+        {
+            "together": "they are read as one criterion, and a text is a cluster",
+            "apart": "each is a criterion of its own",
+        },
+    )
+    if meaning == "apart":
+        return frame
+    text = frame[by].astype("str")
+    item = text + "/" + frame["criterion"].astype("str")
+    named = {"text_id": text.astype("category"), "item_id": item.astype("category")}
+    return frame.assign(**named).rename(columns={"criterion": "own_criterion"})
 
 
 def _joined(mark: str) -> Callable[[Any], str]:
@@ -612,13 +644,11 @@ def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) 
     is_none = np.isnan(score)
     is_off = ~is_none & ~((score >= low) & (score <= high))
     marks = ", ".join(f"{mark:g}" for mark in reading.failed)
-    reasons = {
-        "the cell is empty": kind == EMPTY,
-        f"marked {marks}": kind == FAILED,
-        "not a number": is_none,
-        f"off the scale {low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}": is_off,
-    }
-    why = np.select([*reasons.values()], [*reasons], "").astype(object)
+    span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
+    reasons = ["", "the cell is empty", f"marked {marks}", "not a number"]
+    kinds = [kind == EMPTY, kind == FAILED, is_none, is_off]
+    which = np.select(kinds, [1, 2, 3, 4], 0)
+    why = np.array([*reasons, f"off the scale {span}"], object)[which]
     given = _given_status(frame)
     failure = _failures(frame, score, low, reading)
     given[(failure != "") & (given < 1)] = STATUSES.index("error")

@@ -17,7 +17,6 @@ from rubricnb.files.cells import (
     as_text,
     clean_names,
     levels_of,
-    names_people,
 )
 from rubricnb.files.people import (
     columns_of_people,
@@ -187,13 +186,12 @@ def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
     keys = table[names].assign(**texts)
     text = keys.groupby([*keys], sort=False).ngroup().to_numpy()
     ratings = [c for c in table if c == "human" or c.startswith("human_")]
-    people = [c for c in table if names_people(c) and c not in ratings]
     n_texts = len(
         keys.drop(columns=["item_id", "text_id"], errors="ignore").drop_duplicates()
     )
     if n_texts == len(table):
         return table
-    if text.max() + 1 == len(table) or not (ratings or people):
+    if text.max() + 1 == len(table) or not ratings:
         print(
             f"{file}: {len(table)} rows hold {n_texts} texts, and each row is judged; "
             "delete the copies; if they are ratings of one text, give them one text_id"
@@ -201,14 +199,7 @@ def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
         return table
     if "human" in ratings and "human_ratings" in ratings:
         ratings.remove("human")  # a mean that each row repeats
-    one = join_rows(table, text, ratings, next(iter(people), None))
-    own = table.drop(columns=["instruction", "response", *ratings])
-    differ = [c for c in own if own.groupby(text)[c].nunique().max() > 1]
-    print(
-        f"{file}: {len(table)} rows hold {len(one)} texts: the ratings of repeated "
-        "rows are joined" + (f"; they differ in {', '.join(differ)}" if differ else "")
-    )
-    return one.drop(columns=differ)
+    return join_rows(table, text, ratings, file)
 
 
 def _by_criterion(

@@ -27,9 +27,12 @@ from rubricnb.files.cells import (
     are_lists,
     as_text,
     literal,
+    names_people,
     understand,
     value_in,
+    varies,
 )
+from rubricnb.files.reading import ROLES
 
 _RATERS = r"(?:rater|annotator|expert|coder|person|user|r|a)?[ _-]?\d+"
 _PERSON_KEYS = ("user", "annotator", "rater", "name", "annotator_id", "user_id")
@@ -90,36 +93,44 @@ def columns_of_people(
 
 
 def join_rows(
-    table: pd.DataFrame, unit: IntArray, columns: Sequence[str], people: str | None
+    table: pd.DataFrame, unit: IntArray, ratings: Sequence[str], what: str
 ) -> pd.DataFrame:
     """Keep one row a unit, with the ratings that all of its rows gave, by person.
+
+    Columns that are not ours are left out where the rows of a unit differ in them.
 
     Parameters
     ----------
     unit
         The number of each row's text, from 0 in the order of their first rows.
-    columns, people
-        Those of ratings, and that of names; people without names are numbered.
+    ratings
+        The columns of ratings. A column such as ``rater`` has the names of people.
 
     Examples
     --------
     >>> table = pd.DataFrame({"human": [4, 3, 5], "rater": ["al", "al", "bo"]})
-    >>> join_rows(table, np.array([0, 1, 0]), ["human"], "rater").human.tolist()
+    >>> join_rows(table, np.array([0, 1, 0]), ["human"], "a table").human.tolist()
+    a table: 3 rows hold 2 texts or scores: the ratings of repeated rows are joined (rater)
     [{'al': 4, 'bo': 5}, {'al': 3}]
     """
-    place = pd.Series(unit)
-    names = [f"{number}" for number in place.groupby(unit).cumcount() + 1]
-    if people is not None:
-        own = table[people].map(as_text).tolist()
-        # one person rated a text twice: no name tells the rows apart
-        is_unique = not pd.DataFrame({"unit": unit, "name": own}).duplicated().any()
-        names = own if is_unique else names
-    out = table[~place.duplicated().to_numpy()].copy()
-    for column in columns:
+    own = [c for c in table if c not in ROLES and c not in ratings]
+    differ = [c for c in own if varies(unit, table[c])]
+    names = (pd.Series(unit).groupby(unit).cumcount() + 1).astype("str")
+    for people in [c for c in differ if names_people(str(c))][:1]:
+        by = table[people].map(as_text).reset_index(drop=True)
+        # of one who rated a text twice, no name tells the rows apart
+        is_twice = pd.DataFrame({"unit": unit, "name": by}).duplicated().any()
+        names = names if is_twice else by
+    out = table[~pd.Series(unit).duplicated().to_numpy()].drop(columns=differ)
+    for column in ratings:
         found: list[dict[str, Any]] = [{} for _ in range(len(out))]
         for one, name, cell in zip(unit, names, table[column], strict=True):
             found[one][name] = cell
         out[column] = pd.Series(found, out.index)
+    print(
+        f"{what}: {len(table):,} rows hold {len(out):,} texts or scores: the ratings of "
+        f"repeated rows are joined ({', '.join(map(str, differ))})"
+    )
     return out
 
 

@@ -11,7 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.core.frames import CONDITIONS, FRAMES, places, refuse
-from rubricnb.files.cells import IntArray, as_numbers, as_text, is_missing, names_people
+from rubricnb.files.cells import (
+    IntArray,
+    as_numbers,
+    as_text,
+    codes_of,
+    is_missing,
+    names_people,
+    varies,
+)
 from rubricnb.files.people import join_rows
 from rubricnb.files.reading import Reading
 
@@ -82,9 +90,9 @@ def _ask_what_repeats(
     Returns the rows that are equal in every column.
     """
     rows = frame[twice]
-    codes = {c: _codes(rows[c]) for c in rows}
+    codes = {c: codes_of(rows[c]) for c in rows}
     own = [c for c in rows if c not in _KNOWN and not str(c).startswith("probability_")]
-    differ = [c for c in own if _varies(cell[twice], codes[c])]
+    differ = [c for c in own if varies(cell[twice], rows[c])]
     if differ:
         # The fewer values, the more it is like the name of a judge or an experiment.
         name = min(differ, key=lambda c: (codes[c].max(), str(c).casefold() == "id"))
@@ -113,31 +121,10 @@ def join_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         return frame
     names = ("item_id", "text_id", "dataset", "criterion", "replicate", "ordering")
     cell = cells_of(frame[[c for c in (*names, *_WITHIN) if c in frame]])
-    people = [c for c in frame if names_people(str(c)) and c not in _KNOWN]
-    apart = [c for c in people if _varies(cell, _codes(frame[c]))]
-    differ = bool(apart) or _varies(cell, _codes(frame["human"]))
-    if not differ or _varies(cell, _codes(frame["score"])):
+    people = [c for c in frame if c == "human" or names_people(str(c))]
+    is_told = any(varies(cell, frame[c]) for c in people)
+    if varies(cell, frame["score"]) or not is_told:
         return frame
-    out = join_rows(frame, cell, ["human"], next(iter(apart), None))
-    who = f" (by {apart[0]!r})" if apart else ""
-    print(
-        f"{what}: {len(frame):,} rows hold {len(out):,} scores: the ratings of "
-        f"repeated rows{who} are joined"
+    return join_rows(frame, cell, ["human"], what).rename(
+        columns={"human": "human_ratings"}
     )
-    return out.drop(columns=people).rename(columns={"human": "human_ratings"})
-
-
-def _codes(values: pd.Series) -> IntArray:
-    """Number the values of a column; a gap is a value, too."""
-    try:
-        codes = pd.factorize(values, use_na_sentinel=False)[0]
-    except (TypeError, ValueError):  # lists, dictionaries, arrays
-        codes = pd.factorize(values.map(as_text))[0]
-    return np.asarray(codes, dtype=np.int64)
-
-
-def _varies(cells: IntArray, code: IntArray) -> bool:
-    """Whether a column has several values within some cell."""
-    first = np.empty(int(cells.max(initial=0)) + 1, dtype=np.int64)
-    first[cells] = code  # of each cell, the code of some row
-    return bool((first[cells] != code).any())

@@ -158,8 +158,9 @@ def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
             "the label {} is empty or holds one of [ ] < > |",
         ),
         (
-            weight.notna() & ~(levels["weight"] > 0),
-            "its weight is not a number above 0",
+            weight.notna() & ~((levels["weight"] > 0) & (levels["weight"] < np.inf)),
+            "its weight is not a number above 0, and finite; of a criterion that takes "
+            "points away the worst level has the lowest score",
         ),
     ):
         if bad.any():

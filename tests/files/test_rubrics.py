@@ -62,6 +62,10 @@ def write(tmp_path):
             "with a finite score",
         ),
         (
+            "{criterion: tone, definition: x, levels: {1: a, 2: b}, weight: .inf}",
+            "its weight is not a number above 0, and finite; of a criterion that takes",
+        ),
+        (
             "{criterion: tone, definition: x, levels: {1: a, 2: b}, weight: 0}",
             "its weight is not a number above 0",
         ),
