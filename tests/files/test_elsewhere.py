@@ -417,15 +417,17 @@ def test_a_condition_that_some_rows_do_not_name_is_one(log):
             (0, 4),
             r"rows 0, 1, 2 and 157 more, .* number repeated reads",
         ),
-        (lambda log: log[:2].assign(score=[True, False]), (0, 4), (
-            "row 0: 'True' is not a number"
-        )),
-        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), (
-            "'y' is not a number"
-        )),
-        (lambda log: log[:2].assign(score=[80.0, 95]), (0, 1), (
-            "'80' is off the scale 0..1"
-        )),
+        (
+            lambda log: log[:2].assign(score=[True, False]),
+            (0, 4),
+            ("row 0: 'True' is not a number"),
+        ),
+        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), ("'y' is not a number")),
+        (
+            lambda log: log[:2].assign(score=[80.0, 95]),
+            (0, 1),
+            ("'80' is off the scale 0..1"),
+        ),
     ],
 )
 def test_a_table_without_what_is_needed_is_refused(log, change, scale, said):
