@@ -17,6 +17,7 @@ from rubricnb.files.cells import (
     as_text,
     clean_names,
     levels_of,
+    names_people,
 )
 from rubricnb.files.people import (
     columns_of_people,
@@ -134,6 +135,10 @@ def _read(
     table = _texts_of(name_columns(table, file, columns, reading=reading), file)
     criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
     table = join_columns(table, columns_of_people(table, criteria), file)
+    people = [c for c in table if names_people(c)]
+    if people and not any(c.startswith("human") for c in table):
+        names = dict.fromkeys(people, "human_ratings")
+        print(f"{file}: no ratings are read; if these are some: columns={names}")
     table = _with_one_row_a_text(table, file)
     items = _by_criterion(table, rubrics, file)
     which, names = pd.factorize(items["rubric_id"].astype("str"))

@@ -128,6 +128,7 @@ def name_columns(
     >>> table = pd.DataFrame({"Value": [4], "r1": [3], "r2": [5]})
     >>> names = {"Value": "score", "r1": "human_ratings", "r2": "human_ratings"}
     >>> name_columns(table, "a table", names).to_dict("records")
+    a table: r1, r2 are read as the ratings of one person each
     [{'score': 4, 'human_ratings': {'r1': 3, 'r2': 5}}]
     """
     spelled = {str(name).strip().casefold(): name for name in table}
