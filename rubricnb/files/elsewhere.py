@@ -333,6 +333,13 @@ def _understood(
     if "expected_score" in frame:
         frame["expected_score"] = understand(frame["expected_score"], of_rows).value
     _read_orderings(frame, of_rows)
+    out = _finished(frame, rated, item)
+    out.attrs["reading"] = reading.lines
+    return out
+
+
+def _finished(frame: pd.DataFrame, rated: Items, item: IntArray) -> Judgments:
+    """Fill in the rest of the contract's columns."""
     _fill(frame, rated, item)
     frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
     unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
@@ -344,7 +351,6 @@ def _understood(
     known = {*order, "text_id", "human", "human_ratings"}
     out = Judgments(frame[[*order, *(c for c in frame if c not in known)]])
     out.rated = rated
-    out.attrs["reading"] = reading.lines
     return out
 
 
