@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import shorten
@@ -71,10 +71,26 @@ _TEXTS = (
     "group_id",
     "candidate",
 )
+# what columns of conditions and of numbers may hold in a table of others
+_LEVEL = r"auto|none|unknown|-?\d+(?:\.\d+)?"
+_VALUES = {
+    _NUMBERS: r"nan|[-+.,\d]+(?:e-?\d+)?",
+    "labels": "numeric|letter|roman|unknown",
+    "layout": "rubric-(?:last|first)|unknown",
+    "reference_score|exemplar": _LEVEL,
+    "variant": "standard|paraphrased|unknown",
+    "readout": "auto|feedback|score|logprobs|json|unknown",
+    "prompt_format": "chat|plain|unknown",
+    "effort": "default|none|minimal|low|medium|x?high|max|unknown",
+    "thinking": "default|on|off|unknown",
+    "source": "recorded|live|simulated",
+    "design": r"[a-z][\w-]*",
+    "seed|max_tokens|n_options": r"-?\d+(?:\.0)?",
+    "criterion_ordering": r"[^-\s][^-]*(?:-[^-]+)+",
+}
 _LEVELS = ("ordering", "reference_score", "exemplar")
 _OF_ITEM = ("cluster_id", "group_id", "candidate", "human")
 _WITHIN = ("judge", *CONDITIONS)
-_TOLD = [c for c in (*CONDITIONS, "source") if c not in ("template", "temperature")]
 _DESIGNS = {"fixed": fixed, "balanced": balanced, "williams": williams}
 _NOT_KNOWN: dict[str, Any] = {
     **dict.fromkeys(_WITHIN, "unknown"),
@@ -112,8 +128,8 @@ def judgments(
         ``candidate``. Read where present:
 
         * ``judge``, ``dataset``, ``criterion``; ``form`` (of the prompt; it becomes
-          ``template``), ``temperature``; any other condition column of judgments, if
-          `columns` names it (``{"labels": "labels"}``);
+          ``template``), ``temperature`` and any other condition column of judgments
+          that holds such values;
           ``expected_score``, and ``probability_1``, … of the option at position k;
         * ``read``: number or any label of a repeated read; it becomes ``replicate``,
           which counts the reads of a prompt from 1, without it in the order of the
@@ -290,7 +306,7 @@ def _understood(
     raw = without_summary(raw, reading)
     frame = name_columns(raw, what, columns, _RENAMED, reading)
     frame = join_columns(frame, columns_of_people(frame, scores), what)
-    frame = _typed(_melted(frame, scores, what), what, [*(columns or {}).values()])
+    frame = _typed(_melted(frame, scores, what), what)
     frame = join_raters(frame, what)
     if items is None:
         frame = _with_shared_criterion(frame, reading)
@@ -317,6 +333,13 @@ def _understood(
     if "expected_score" in frame:
         frame["expected_score"] = understand(frame["expected_score"], of_rows).value
     _read_orderings(frame, of_rows)
+    out = _finished(frame, rated, item)
+    out.attrs["reading"] = reading.lines
+    return out
+
+
+def _finished(frame: pd.DataFrame, rated: Items, item: IntArray) -> Judgments:
+    """Fill in the rest of the contract's columns."""
     _fill(frame, rated, item)
     frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
     unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
@@ -328,7 +351,6 @@ def _understood(
     known = {*order, "text_id", "human", "human_ratings"}
     out = Judgments(frame[[*order, *(c for c in frame if c not in known)]])
     out.rated = rated
-    out.attrs["reading"] = reading.lines
     return out
 
 
@@ -369,7 +391,7 @@ def _is_record(cell: Any) -> bool:
     return isinstance(cell, Mapping) and "score" not in cell
 
 
-def _typed(frame: pd.DataFrame, what: str, named: Collection[str]) -> pd.DataFrame:
+def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Read numbers as float64, names as categories, and orderings as codes."""
     if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
@@ -384,7 +406,7 @@ def _typed(frame: pd.DataFrame, what: str, named: Collection[str]) -> pd.DataFra
         raise ValueError("there are no judgments: the table is empty")
     blank = {c: gaps for c in frame if (gaps := are_gaps(frame[c])).any()}
     frame = frame.assign(**{c: frame[c].mask(gaps) for c, gaps in blank.items()})
-    frame = _with_known_conditions(frame, what, named)
+    frame = _with_known_conditions(frame, what)
     for name in frame.columns[frame.columns.str.fullmatch(_NUMBERS)]:
         frame[name] = as_numbers(frame[name])
     for name in frame.columns.intersection([*_TEXTS, *_WITHIN]):
@@ -396,15 +418,15 @@ def _typed(frame: pd.DataFrame, what: str, named: Collection[str]) -> pd.DataFra
     return frame
 
 
-def _with_known_conditions(
-    frame: pd.DataFrame, what: str, named: Collection[str]
-) -> pd.DataFrame:
+def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Rename columns that may only have a name of ours; a line says so."""
-    is_own = {"request_id", "ordering"} <= set(frame)
-    names = [c for c in _TOLD if c in frame and c not in named and not is_own]
-    for name in frame.columns[frame.columns.str.fullmatch(_NUMBERS)]:
-        if (as_numbers(frame[name]).isna() & ~is_missing(frame[name])).any():
-            names.append(name)
+    names = []
+    for pattern, values in _VALUES.items():
+        for name in frame.columns[frame.columns.str.fullmatch(pattern)]:
+            written = distinct(frame[name])[1].map(as_text)
+            written = written[~is_missing(written)].astype("str")
+            if not written.str.fullmatch(values, case=False).all():
+                names.append(name)
     if "position" in frame and "ordering" not in frame:
         names.append("position")
     by = "item_id" if "item_id" in frame else "text_id"
@@ -414,8 +436,8 @@ def _with_known_conditions(
             names.append("template")
     for name in names:
         print(
-            f"{what}: the column {name!r} is kept as 'own_{name}'; if it is the "
-            f"condition of that name: columns={{{name!r}: {name!r}}}"
+            f"{what}: the column {name!r} holds other values than ours of that name "
+            f"and is kept as 'own_{name}'"
         )
     return frame.rename(columns={name: f"own_{name}" for name in names})
 

@@ -17,6 +17,7 @@ from rubricnb.files.cells import (
     as_text,
     clean_names,
     levels_of,
+    names_people,
 )
 from rubricnb.files.people import (
     columns_of_people,
@@ -134,6 +135,10 @@ def _read(
     table = _texts_of(name_columns(table, file, columns, reading=reading), file)
     criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
     table = join_columns(table, columns_of_people(table, criteria), file)
+    people = [c for c in table if names_people(c)]
+    if people and not any(c.startswith("human") for c in table):
+        names = dict.fromkeys(people, "human_ratings")
+        print(f"{file}: no ratings are read; if these are some: columns={names}")
     table = _with_one_row_a_text(table, file)
     items = _by_criterion(table, rubrics, file)
     which, names = pd.factorize(items["rubric_id"].astype("str"))
@@ -254,7 +259,7 @@ def _with_references_by_score(items: pd.DataFrame, scales: Scales) -> pd.DataFra
         if set(named) != {column}:
             listed = ", ".join(dict.fromkeys(named))
             print(f"{scales.reading.who}: by scores, {column} = {listed}")
-        # A text under several criteria has rows of one index: masks, not labels.
+        # A text under several criteria has as many rows of one index: masks, not labels.
         names = pd.Series(named).to_numpy()[scales.which]
         for name in sorted(set(names)):
             written = (names == name) & (items[column] != "")
@@ -262,8 +267,7 @@ def _with_references_by_score(items: pd.DataFrame, scales: Scales) -> pd.DataFra
             if (known[written] != "").any():
                 raise ValueError(
                     f"{scales.reading.who}: the column {column!r} and another one both "
-                    f"hold the reference of score {name.removeprefix('reference_')}; "
-                    f"leave out "
+                    f"hold the reference of score {name.removeprefix('reference_')}; leave out "
                     "one of them"
                 )
             out[name] = known.mask(written, items[column])

@@ -128,8 +128,7 @@ def join_rows(
             found[one][name] = cell
         out[column] = pd.Series(found, out.index)
     print(
-        f"{what}: {len(table):,} rows hold {len(out):,} texts or scores: the ratings "
-        f"of "
+        f"{what}: {len(table):,} rows hold {len(out):,} texts or scores: the ratings of "
         f"repeated rows are joined ({', '.join(map(str, differ))})"
     )
     return out

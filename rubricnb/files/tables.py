@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +46,7 @@ _NO_TEXT = (
     '|promedio|media|suma|.*"ImportId".*'
 )
 """Words in place of a name in a row that sums up the others; a header of Qualtrics."""
-_SEPARATORS, _LOOKED_AT = ",;\t", 50  # rows that show how a file separates its values
+_SEPARATORS = ",;\t"
 # share of zero bytes from which a text is UTF-16: of English it has half
 _ZEROS_OF_UTF_16 = 0.1
 _MOST_COLUMNS, _MOST_CELLS, _MOST_BYTES = 5_000, 50_000_000, 2 * 2**30  # of a table
@@ -130,6 +128,7 @@ def name_columns(
     >>> table = pd.DataFrame({"Value": [4], "r1": [3], "r2": [5]})
     >>> names = {"Value": "score", "r1": "human_ratings", "r2": "human_ratings"}
     >>> name_columns(table, "a table", names).to_dict("records")
+    a table: r1, r2 are read as the ratings of one person each
     [{'score': 4, 'human_ratings': {'r1': 3, 'r2': 5}}]
     """
     spelled = {str(name).strip().casefold(): name for name in table}
@@ -165,17 +164,12 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
     """Raise a ValueError that names the columns missing, and how to name them."""
     has = [str(name) for name in table]
     if lost := [name for name in needed if name not in has]:
-        near = [(get_close_matches(name, has, 1, 0.75) or ["…"])[0] for name in lost]
-        said = ", ".join(
-            f"{own!r}: {name!r}" for own, name in zip(near, lost, strict=True)
-        )
-        more = (
-            "; of one column a criterion: scores=['…', '…']" if "score" in lost else ""
-        )
+        near = [*(get_close_matches(name, has, 1, 0.75) or ["…"] for name in lost)]
+        columns = dict(zip((own[0] for own in near), lost, strict=True))
         raise ValueError(
             f"{what} lacks {' and '.join(map(repr, lost))}. Its columns: "
-            f"{', '.join(has)}. If one of these holds it, name it: "
-            f"columns={{{said}}}{more}"
+            f"{', '.join(has)}. If one of these holds it, name it: {columns=!r}"
+            + ("; of one column a criterion: scores=['…', '…']" * ("score" in lost))
         )
 
 
@@ -408,49 +402,28 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     found = re.match(r'"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE)
     text = text[found.end() :] if found else text
     separator = found[1] if found else _separator(text)
-    header = [name.strip() for name in next(_cells(text, separator), [])]
-    if not header:
-        raise ValueError(f"{path.name} is empty; its first line must name the columns")
+    how: dict[str, Any] = {"sep": separator, "dtype": "str", "keep_default_na": False}
+    try:
+        table = pd.read_csv(io.StringIO(text, newline=""), header=None, **how)
+    except pd.errors.ParserError as error:
+        raise ValueError(
+            f"{path.name} is not a CSV whose first line names all columns: "
+            f"{str(error).strip()}; put "
+            f"a text that holds {separator!r} between double quotes, and close every "
+            "quote"
+        ) from error
+    header = table.iloc[0].fillna("").str.strip().tolist()
     _check_columns(path, len(header))
     for name, often in Counter(filter(None, header)).items():
         if often > 1:
             raise ValueError(
                 f"{path.name} has two columns {name!r}; rename or delete one"
             )
-    advice = (
-        f"put a text that holds {separator!r} between double quotes, and close every "
-        "quote"
-    )
-    how: dict[str, Any] = {"sep": separator, "dtype": "str", "keep_default_na": False}
-    try:
-        table = pd.read_csv(io.StringIO(text, newline=""), **how)
-    except pd.errors.ParserError as error:
-        raise ValueError(
-            f"{path.name} is not a CSV with a header: {error}; {advice}"
-        ) from error
-    # pandas takes surplus values for an index
-    if not isinstance(table.index, pd.RangeIndex):
-        raise ValueError(
-            f"{path.name}: every row has more values than the header has columns "
-            f"({', '.join(header)}); name all columns, and {advice}"
-        )
-    return table.set_axis(header, axis=1), {"separator": separator}
-
-
-def _cells(text: str, separator: str) -> Iterator[list[str]]:
-    return csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    return table.iloc[1:].set_axis(header, axis=1), {"separator": separator}
 
 
 def _separator(text: str) -> str:
-    """Return the mark that gives most rows as many cells as the header has."""
-
-    def fit(mark: str) -> tuple[float, int]:
-        try:
-            rows = [row for row in islice(_cells(text, mark), _LOOKED_AT) if row]
-        except csv.Error:
-            rows = []
-        if len(rows) == 0 or len(rows[0]) < 2:
-            return (0.0, 0)
-        return (sum(len(row) == len(rows[0]) for row in rows) / len(rows), len(rows[0]))
-
-    return max(_SEPARATORS, key=fit)
+    """Return the mark that is most often in the first line, and in the second one."""
+    first, second = [*text.split("\n", 2), ""][:2]
+    counts = {mark: (first.count(mark), second.count(mark)) for mark in _SEPARATORS}
+    return max(counts, key=lambda mark: (min(counts[mark]), counts[mark]))

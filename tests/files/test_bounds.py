@@ -85,8 +85,8 @@ def lists():
 @pytest.mark.parametrize(
     ("bomb", "schema", "has"),
     [
-        (text, False, r"2\.8 GiB of values"),
-        (text, True, r"2\.8 GiB of values"),  # as a category
+        (text, False, "too many texts"),
+        (text, True, "too many texts"),  # as a category
         (numbers, True, "51,000,000 values"),
         (lists, True, "51,000,000 values"),
     ],

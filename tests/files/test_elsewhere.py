@@ -401,7 +401,11 @@ def test_a_condition_that_some_rows_do_not_name_is_one(log):
             (0, 4),
             r"of one column a criterion: scores=\['…', '…'\]$",
         ),
-        (lambda log: log, None, r"need scale=\(lowest, highest\), or items"),
+        (
+            lambda log: log,
+            None,
+            r"need scale=\(lowest, highest\), or items with rubrics",
+        ),
         (lambda log: log[:0], (0, 4), "the table is empty"),
         (
             lambda log: log.assign(form="a", template="b"),
@@ -416,13 +420,13 @@ def test_a_condition_that_some_rows_do_not_name_is_one(log):
         (
             lambda log: log[:2].assign(score=[True, False]),
             (0, 4),
-            "row 0: 'True' is not a number",
+            ("row 0: 'True' is not a number"),
         ),
-        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), "'y' is not a number"),
+        (lambda log: log[:2].assign(score=["y", "n"]), (0, 1), ("'y' is not a number")),
         (
             lambda log: log[:2].assign(score=[80.0, 95]),
             (0, 1),
-            "'80' is off the scale 0..1",
+            ("'80' is off the scale 0..1"),
         ),
     ],
 )

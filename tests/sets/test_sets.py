@@ -485,7 +485,7 @@ def without(row, name):
             "no summary with an overall rating",
         ),
         ("flask", "f.json", [], r"f.json: the file has no records"),
-        ("flask", "f.json", {"rows": []}, "does not hold JSON objects only"),
+        ("flask", "f.json", {"rows": []}, "is neither a list of rows nor"),
         ("flask", "f.json", [flask(human=(9,))], "outside"),
         (
             "flask",
