@@ -285,7 +285,7 @@ def test_an_audit_asks_what_a_template_can_show(opened):
     )
     assert "mine.jinja has no slot reference: references cannot be asked" in said
     asked = found.rows.question.tolist()
-    assert {"agreement", "retest after rewording", "asked again"} <= set(asked)
+    assert {"agreement", "retest in the same words", "asked again"} <= set(asked)
     assert not {"descending", "letters"} & set(asked)
 
 
