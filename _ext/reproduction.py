@@ -4,6 +4,8 @@
 ```
 ```{reproduction-items} RULERS
 ```
+```{reproduction-full-size}
+```
 ```{reproduction-compute}
 ```
 """
@@ -22,6 +24,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import rubricnb
+from rubricnb.book.pages import says_finds
+from rubricnb.book.plots import display_name
 from rubricnb.core.support.folders import results_folder
 from rubricnb.sets.identities import recompute
 from rubricnb.sets.papers import claims, paper_items, paper_judges, verdicts
@@ -38,13 +42,43 @@ COUNTS = [
     "items with a command",
     "partly not filled",
 ]
-COMPUTE = ["judge", "day", "answers", "tokens sent", "tokens written", "hours, summed"]
+FULL = ["statement", "paper says", "we find", "verdict", "texts"]
+COMPUTE = [
+    "judge",
+    "day",
+    "machine",
+    "answers",
+    "tokens sent",
+    "tokens written",
+    "hours, summed",
+]
 
 
 def statements() -> pd.DataFrame:
     """Return all statements with the verdict of those that need no judge."""
     said = claims()
     return verdicts(said, recompute(said[said["kind"] == "identity"]))
+
+
+def full_size() -> pd.DataFrame:
+    """Return the statements that a judge recorded at full size can answer."""
+    path, numbers = results_folder() / "statements.csv", ("value", "low", "high")
+    found = pd.read_csv(
+        path, keep_default_na=False, na_values=dict.fromkeys(numbers, "")
+    )
+    said = claims().set_index("claim_id").loc[found["claim_id"]].reset_index()
+    return verdicts(said, found).assign(asked=found["asked"])
+
+
+def at_full_size() -> list[list[str]]:
+    """Return a row for each of these statements, as `FULL` names its cells."""
+    judged = full_size().replace({"verdict": {"cannot say": "inconclusive"}})
+    texts = (
+        judged["asked"]
+        .str.split("+")
+        .map(lambda names: ", ".join(map(display_name, names)))
+    )
+    return says_finds(judged).assign(texts=texts).astype(str).to_numpy().tolist()
 
 
 def about(item: pd.Series, said: pd.DataFrame) -> pd.DataFrame:
@@ -83,6 +117,12 @@ def result(item: pd.Series, said: pd.DataFrame, recorded: set[str]) -> str:
     if counted:
         parts.append(f"{counted} counted or simulated in the chapter")
     judged = own[own["kind"] == "claim"]
+    ours = full_size().query("claim_id in @judged.claim_id")
+    if len(ours):
+        counted = ours["verdict"].replace("cannot say", "inconclusive").value_counts()
+        told = ", ".join(f"{n} {verdict}" for verdict, n in counted.items())
+        parts.append(f"statements held against Qwen 1.5B at full size: {told}")
+    judged = judged[~judged["claim_id"].isin(ours["claim_id"])]
     if len(judged):
         full = sorted(set(judged["judge"]) & recorded)
         size = f"at full size: {', '.join(full)}" if full else "not run at full size"
@@ -149,7 +189,7 @@ def counts() -> list[list[str]]:
 
 def compute() -> list[list[str]]:
     """Return what each recording took, as its ``run.json`` says."""
-    totals: dict[tuple[str, str], pd.Series] = {}
+    totals: dict[tuple[str, str, str], pd.Series] = {}
     for path in sorted(results_folder().glob("**/run.json")):
         run = json.loads(path.read_text("utf-8"))
         if "datasets" not in run:
@@ -157,18 +197,20 @@ def compute() -> list[list[str]]:
         names = ["judgments", "scores", "prompt_tokens", "completion_tokens", "seconds"]
         sets = pd.DataFrame(run["datasets"]).T.reindex(columns=names)
         own = sets.apply(pd.to_numeric, errors="coerce").sum()
-        key = (run["judge"], run.get("recorded", ""))
+        gpu = run.get("machine", "").partition("; ")[2].partition(", ")[0]
+        key = (run["judge"], run.get("recorded", ""), gpu or "processor")
         totals[key] = totals.get(key, 0) + own
     return [
         [
             judge,
             day,
+            machine,
             f"{own['judgments'] + own['scores']:,.0f}",
             f"{own['prompt_tokens']:,.0f}",
             f"{own['completion_tokens']:,.0f}",
             f"{own['seconds'] / 3600:,.0f}",
         ]
-        for (judge, day), own in totals.items()
+        for (judge, day, machine), own in totals.items()
     ]
 
 
@@ -218,11 +260,19 @@ class Compute(_Report):
     def run(self) -> list[nodes.Node]:
         for path in results_folder().glob("**/run.json"):
             self.env.note_dependency(str(path))
-        return [plain_table(COMPUTE, compute(), right=range(2, len(COMPUTE)))]
+        return [plain_table(COMPUTE, compute(), right=range(3, len(COMPUTE)))]
+
+
+class FullSize(_Report):
+    def run(self) -> list[nodes.Node]:
+        self.note()
+        self.env.note_dependency(str(results_folder() / "statements.csv"))
+        return [plain_table(FULL, at_full_size())]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("reproduction-items", Items)
     app.add_directive("reproduction-counts", Counts)
     app.add_directive("reproduction-compute", Compute)
+    app.add_directive("reproduction-full-size", FullSize)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from rubricnb.sets.papers import claims, paper_items
+from rubricnb.sets.papers import VERDICTS, claims, paper_items
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "_ext"))
 from choices import HEADER, choices
-from reproduction import COUNTS, ITEMS, compute, counts, rows_of
+from reproduction import (
+    COUNTS,
+    ITEMS,
+    at_full_size,
+    compute,
+    counts,
+    full_size,
+    rows_of,
+)
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book" / "reproduction.md").read_text("utf-8")
@@ -51,7 +59,7 @@ def test_a_table_says_how_many_of_its_numbers_wait_for_a_judge():
 def test_recordings_add_up():
     rows = compute()
     assert len(rows) > 5
-    assert all(int(answers.replace(",", "")) > 0 for _, _, answers, *_ in rows)
+    assert all(int(answers.replace(",", "")) > 0 for _, _, _, answers, *_ in rows)
 
 
 def test_each_choice_gives_two_numbers():
@@ -67,3 +75,16 @@ def test_each_choice_gives_two_numbers():
     assert winners[0] >= winners[1]
     assert gate[0] >= gate[1]
     assert halves[0] >= halves[1]
+
+
+def test_statements_that_were_held_against_a_judge_at_full_size_are_in_the_report():
+    rows, judged = at_full_size(), full_size()
+    assert len(rows) == len(judged) > 10
+    assert (judged["judge"] == "").all()
+    assert set(judged["verdict"]) <= set(VERDICTS)
+    decided = judged[judged["verdict"] != "cannot say"]
+    assert decided[["low", "high"]].notna().all(axis=None)
+    told = {row[0]: row[4] for row in rows_of("position bias v2")}
+    assert "Qwen 1.5B at full size" in told["Figure 9"]
+    assert "{reproduction-full-size}" in PAGE
+    assert any("H200" in machine for _, _, machine, *_ in compute())
