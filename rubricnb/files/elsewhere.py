@@ -538,7 +538,7 @@ def _matched(
 
 def _with_defaults(items: pd.DataFrame, by: str) -> Items:
     """Fill in what a table of items may lack."""
-    out = Items(items)
+    out = Items(items).__finalize__(items)
     defaults = {"dataset": "own", "criterion": "overall", "text_id": items[by]}
     for name in [name for name in defaults if name not in items]:
         out[name] = defaults[name]
@@ -689,7 +689,7 @@ def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) 
             f"{STATUSES[codes[rows[0]]]} ({reason}), the first in row "
             f"{frame.index[rows[0]]}: {as_text(cells.iloc[rows[0]])}"
         )
-    if (why != "").any():
+    if "reason" in frame or (why != "").any():
         noted = frame.get("reason", pd.Series("", frame.index)).astype("object")
         frame["reason"] = noted.fillna("").where(lambda known: known != "", why)
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)

@@ -401,6 +401,8 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     # a line for Excel
     found = re.match(r'"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE)
     text = text[found.end() :] if found else text
+    if not text.strip():
+        raise ValueError(f"{path.name} is empty")
     separator = found[1] if found else _separator(text)
     how: dict[str, Any] = {"sep": separator, "dtype": "str", "keep_default_na": False}
     try:

@@ -29,10 +29,10 @@ DRAWS_A_SUMMARY = {
 
 def figures_of_recorded_data(text):
     """The first figure of a page whose badge says so, and those whose caption does."""
-    badge = re.search(r"^\*(Recorded)", text, re.M)
+    badge = re.search(r"^\*(\w+)", text, re.M)
     for k, (name, caption) in enumerate(FIGURE.findall(text)):
         recorded = re.search(r"\*[Rr]ecorded\*|<\.\./results/|^Recorded", caption, re.M)
-        if (k == 0 and badge) or recorded:
+        if (k == 0 and badge and badge[1] == "Recorded") or recorded:
             yield name
 
 

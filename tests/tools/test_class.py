@@ -30,7 +30,8 @@ def spans(texts):
 
 
 def test_six_slides_fill_ninety_minutes_without_a_gap_and_the_timetable_has_the_same():
-    notes = [slide.partition("\nNote: ")[2] for slide in DECK]
+    *notes, before = [slide.partition("\nNote: ")[2] for slide in DECK]
+    assert before.startswith("Before the class:")
     assert len(notes) == 6
     taken = spans(note.partition(".")[0] for note in notes)
     assert len(taken) == 6

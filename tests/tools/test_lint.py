@@ -57,8 +57,8 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
     (
         "path or a link",
         "book/layout.md",
-        "rubricnb/book/notebooks.py",
-        "rubricnb/boook.py",
+        "rubricnb/sets/published/items.csv",
+        "rubricnb/boook.csv",
         "boook",
     ),
     ("path or a link", "README.md", "](CONTRIBUTING.md", "](CONTRIB.md", "CONTRIB.md"),
@@ -134,8 +134,8 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
         "{glossary}\n:sorted:\n\nHTML\n  A text.\n",
         "HTML needs no exception",
     ),
-    ("words of the field", "book/glossary.md", "argmax", "argmin", "argmax"),
-    ("words of the field", "book/notation.md", "# ", "**Zweite.** # ", "zweite"),
+    ("field's words", "book/glossary.md", "argmax", "argmin", "argmax"),
+    ("field's words", "book/notation.md", "# ", "**Zweite.** # ", "zweite"),
     (
         "entry of the glossary",
         "book/glossary.md",
