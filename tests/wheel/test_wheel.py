@@ -99,7 +99,7 @@ def test_nothing_is_wrong_where_optional_parts_are_missing(rubricnb):
     ("program", "extra"),
     [
         ("rb.plots", "plots"),
-        ("rb.rulers", "rulers"),
+        ("rb.rulers.Calibrator", "rulers"),
         ("rb.judgments('a.parquet', scale=(1, 5))", "parquet"),
         ("rb.open_judge('embedded').engine", "embedded"),
     ],
