@@ -68,6 +68,7 @@ _STAGED = (
     "_static/**/*",
     "book/**/*",
     "examples/own-data/*",
+    "findings/*.csv",
     "params/*.yml",
     "results/**/*.csv",
     "results/**/*.json",
