@@ -31,7 +31,8 @@ class PublicNames(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         module = self.arguments[0]
-        if module in rubricnb.PUBLIC:
+        is_lazy = "__getattr__" in vars(import_module(f"rubricnb.{module}"))
+        if module in rubricnb.PUBLIC or is_lazy:  # autodoc finds no name of these
             lines = [line for name, _ in public(module) for line in _documented(name)]
         else:  # a module used by its own name, such as rubricnb.book.checks
             lines = [f".. automodule:: rubricnb.{module}", "   :members:"]
