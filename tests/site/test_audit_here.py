@@ -23,7 +23,7 @@ ROOT = book.find_root()
 HTML = ROOT / "_build" / "html"
 PATIENCE = 240_000  # milliseconds; a busy machine is no error of the page
 PAGE = "book/audit-here.html"
-OWN, LOGS = ROOT / "examples" / "own-data", ROOT / "tests" / "data" / "logs"
+OWN, LOGS = ROOT / "examples" / "own-data", ROOT / "tests" / "files" / "logs"
 DONE = re.compile(r"^Audited in ")
 MADE_AT = ("date", "asked", "checksum")
 
