@@ -175,7 +175,7 @@ def _agreement(reads: Reads, human: FloatArray, linear: bool = False) -> Row:
     used, x, y = rated(reads, human)
     cluster, criterion = reads.cluster[used], criterion_of(reads)[used]
     ways = x[None], y, cluster, criterion, infer.fisher_jackknife_t
-    found = (linear_correlations if linear else correlations)(*ways)
+    found = correlations(*ways, linear)
     row: Row = infer.counted(used, reads.cluster)
     row |= {
         "n_reads": int(reads.parsed[used].sum()),
@@ -203,38 +203,25 @@ def correlations(
     cluster: IntArray,
     criterion: IntArray,
     interval: Callable[[float, FloatArray], Estimate],
+    linear: bool = False,
 ) -> dict[str, Estimate]:
     """r, ρ and the mean of r over criteria, with intervals; `x`: (sides, items).
 
-    Of two sides: the first one's minus the second one's.
+    Of two sides: the first one's minus the second one's. `linear`: without ρ.
     """
+    names = ("r", "r_macro") if linear else ("r", "rho", "r_macro")
     if not len(y):
-        return dict.fromkeys(("r", "rho", "r_macro"), Estimate())
-    found = linear_correlations(x, y, cluster, criterion, interval)
-    rho = float(_difference(np.stack([spearman(side, y) for side in x])))
-    left = np.stack([leave_out_spearman(side, y, cluster) for side in x], axis=-1)
-    return {
-        "r": found["r"],
-        "rho": interval(rho, _difference(left)),
-        "r_macro": found["r_macro"],
-    }
-
-
-def linear_correlations(
-    x: FloatArray,
-    y: FloatArray,
-    cluster: IntArray,
-    criterion: IntArray,
-    interval: Callable[[float, FloatArray], Estimate],
-) -> dict[str, Estimate]:
-    """The same without ρ."""
-    if not len(y):
-        return dict.fromkeys(("r", "r_macro"), Estimate())
+        return dict.fromkeys(names, Estimate())
     within = per_criterion(x, y, criterion)
-    return {
+    found = {
         "r": infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval),
         "r_macro": infer.jackknife(within, cluster, macro_correlation, interval),
     }
+    if not linear:
+        rho = float(_difference(np.stack([spearman(side, y) for side in x])))
+        left = np.stack([leave_out_spearman(side, y, cluster) for side in x], axis=-1)
+        found["rho"] = interval(rho, _difference(left))
+    return {name: found[name] for name in names}
 
 
 def _difference(r: FloatArray) -> FloatArray:
