@@ -24,7 +24,7 @@ from rubricnb.auditing.plan import requests_for
 from rubricnb.auditing.terms import UNCLEAR
 from rubricnb.core.cost import estimate_cost
 from rubricnb.core.frames import Items, Requests
-from rubricnb.core.judge import Dollars, Judge, JudgeLike, describe
+from rubricnb.core.judge import Judge, JudgeLike, PriceLike, describe
 from rubricnb.core.judgments import join
 from rubricnb.core.permutation import decode
 from rubricnb.core.rendering import askable
@@ -158,7 +158,7 @@ def _counted(
 def audit_cost(
     judge: JudgeLike,
     items: Items,
-    price: Dollars | None = None,
+    price: PriceLike | None = None,
     looks: int = 2,
     **how: Any,
 ) -> pd.DataFrame:

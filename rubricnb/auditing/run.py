@@ -24,7 +24,7 @@ from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import TOO_FEW
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.frames import Items, Judgments, Requests, require_items
-from rubricnb.core.judge import Dollars, Judge
+from rubricnb.core.judge import Judge, PriceLike
 from rubricnb.core.plan import with_readout
 from rubricnb.core.prices import Budget
 from rubricnb.core.rendering import askable
@@ -51,7 +51,7 @@ def audit(
     store: StoreLike = None,
     max_calls: int | None = None,
     max_cost: float | None = None,
-    price: Dollars | None = None,
+    price: PriceLike | None = None,
     on_cost: Callable[[pd.DataFrame], None] | None = None,
     **settings: Any,
 ) -> Audit:

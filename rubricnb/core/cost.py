@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.core.frames import Requests
-from rubricnb.core.judge import Dollars, Judge, JudgeLike, describe
+from rubricnb.core.judge import Judge, JudgeLike, PriceLike, describe
 from rubricnb.core.plan import with_readout
 from rubricnb.core.prices import Calls
 from rubricnb.core.rendering import rendered
@@ -21,7 +21,7 @@ _SAMPLE = 4000  # requests rendered; a larger plan is scaled up from whole items
 def estimate_cost(
     requests: Requests,
     judge: JudgeLike,
-    price: Dollars | None = None,
+    price: PriceLike | None = None,
 ) -> pd.DataFrame:
     """Estimate calls, tokens, hours and price of a plan.
 

@@ -197,15 +197,16 @@ class Judge:
 
 
 JudgeLike: TypeAlias = Judge | Engine | str | Function
-Dollars: TypeAlias = tuple[float, float, float]
 """What every function takes as a judge: a spec, an engine,
 a function, or what `describe` gave.
 """
+PriceLike: TypeAlias = tuple[float, float, float]
+"""Dollars for a million tokens: of the prompt, of its cached part, of the answer."""
 
 
 def describe(
     judge: JudgeLike,
-    price: Dollars | None = None,
+    price: PriceLike | None = None,
     *,
     template: str | Path | None = None,
     parser: str | Parser | None = None,
@@ -250,7 +251,7 @@ def describe(
 
 @contextmanager
 def judging(
-    judge: JudgeLike, price: Dollars | None = None, **options: Any
+    judge: JudgeLike, price: PriceLike | None = None, **options: Any
 ) -> Iterator[Judge]:
     """Describe a judge as `describe` does; at the end, close what was opened here."""
     found = describe(judge, price, **options)

@@ -17,7 +17,7 @@ import pandas as pd
 from rubricnb.core.contract import Reply, Request
 from rubricnb.core.cost import sample
 from rubricnb.core.frames import Items, Requests
-from rubricnb.core.judge import Dollars, Judge, JudgeLike, judging
+from rubricnb.core.judge import Judge, JudgeLike, PriceLike, judging
 from rubricnb.core.judgments import Rows, join
 from rubricnb.core.plan import check_readout, with_readout
 from rubricnb.core.prices import Budget
@@ -36,7 +36,7 @@ def run(
     fresh: bool | float = False,
     max_calls: int | None = None,
     max_cost: float | None = None,
-    price: Dollars | None = None,
+    price: PriceLike | None = None,
     budget: Budget | None = None,
 ) -> pd.DataFrame:
     """Ask a judge, and read its answers.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rubricnb.core.parsing import Label
 
-Chances = dict[str, float]
+Probabilities = dict[str, float]
 """Probabilities by token, or by label."""
 _NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
 
@@ -17,7 +17,7 @@ class Step(NamedTuple):
     """One generated token, and the probabilities of its alternatives."""
 
     token: str
-    alternatives: Chances
+    alternatives: Probabilities
 
 
 def label_probabilities(
@@ -59,7 +59,7 @@ def label_probabilities(
     ...     done.value
     (0.3, 0.3, 0.3)
     """
-    seen: dict[str, Chances] = {}
+    seen: dict[str, Probabilities] = {}
     weights = {"": 1.0}
     begun = _beginnings(tuple(targets))
     while open_ends := [
@@ -87,7 +87,7 @@ def label_probabilities(
 
 
 def _probability(
-    target: str, prefix: str, seen: dict[str, Chances], targets: Sequence[str]
+    target: str, prefix: str, seen: dict[str, Probabilities], targets: Sequence[str]
 ) -> float:
     """Probability that the answer after `prefix` goes on to be exactly `target`."""
     total = 0.0
@@ -100,7 +100,9 @@ def _probability(
     return total
 
 
-def _goes_on(label: str, seen: dict[str, Chances], targets: Sequence[str]) -> float:
+def _goes_on(
+    label: str, seen: dict[str, Probabilities], targets: Sequence[str]
+) -> float:
     if label not in seen:
         return 0.0
     longer = _beginnings(tuple(targets)).union(targets)
@@ -148,7 +150,7 @@ def probabilities_at(
             continue
         if start > label.start or end < label.end:
             break
-        folded: Chances = {}
+        folded: Probabilities = {}
         for token, probability in step.alternatives.items():
             name = token.strip(" :*_\n")
             folded[name] = folded.get(name, 0.0) + probability

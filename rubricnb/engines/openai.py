@@ -30,7 +30,7 @@ from rubricnb.engines.endpoint import (
     part,
 )
 from rubricnb.engines.label_probabilities import (
-    Chances,
+    Probabilities,
     Step,
     label_probabilities,
     probabilities_at,
@@ -589,9 +589,9 @@ def _steps(logprobs: Any) -> list[Step]:
     ]
 
 
-def _token_probabilities(alternatives: list[Json]) -> Chances:
+def _token_probabilities(alternatives: list[Json]) -> Probabilities:
     """Probability by text; a part of a character is shown as another token's text."""
-    chances: Chances = {}
+    chances: Probabilities = {}
     for one in alternatives:
         text, spelt = one["token"], one.get("bytes")
         if spelt is None or bytes(spelt) == text.encode():
@@ -599,7 +599,7 @@ def _token_probabilities(alternatives: list[Json]) -> Chances:
     return _checked(chances)
 
 
-def _checked(chances: Chances) -> Chances:
+def _checked(chances: Probabilities) -> Probabilities:
     if not sum(chances.values()) <= 1.01:  # nor is NaN
         raise Unusable(
             "invalid log-probabilities: the probabilities of one token sum to "
