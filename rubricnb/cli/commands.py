@@ -92,20 +92,26 @@ def repeats(
     dataset: Annotated[
         str, typer.Option(help="Whose items it is asked.")
     ] = "minibench",
-    n_items: Annotated[int, typer.Option(help="So many of them.")] = 30,
+    n_items: Annotated[
+        int, typer.Option(help="So many of them, evenly from its prompts.")
+    ] = 12,
     option: JudgeOptions = None,
 ) -> None:
     """Ask a judge the same again, in four ways; report whose answers change."""
     import rubricnb as rb
+    from rubricnb.auditing.draw import drawn
     from rubricnb.core.judge import judging
 
     with errors(), judging(judge, **named_values(option)) as described:
         readouts = described.readouts
         readout = "logprobs" if "logprobs" in readouts else readouts[0]
-        items = rb.load(dataset, n_items=n_items)
+        items = drawn(rb.load(dataset), n_items)
         requests = rb.plan(items, rb.balanced(5), readout=readout)
         found = rb.statistics.repeats(requests, described)
-        typer.echo(_table(found.round(4).drop(columns=["codes"])))
+        shown = found[["way", "n_items", "n_lost", "largest"]].round(4)
+        for name in ("identical", "changed", "shift"):
+            shown[name] = rb.estimate(found, name, ".3f")
+        typer.echo(_table(shown))
 
 
 @app.command()

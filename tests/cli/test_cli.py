@@ -122,3 +122,12 @@ def test_a_judge_is_configured_where_a_notebook_is_executed(tmp_path):
         done = rubricnb(*arguments, "-o", option)
         assert done.exit_code == 1
         assert message in done.stderr
+
+
+def test_repeats_print_each_way_with_intervals_over_prompts():
+    said = CliRunner().invoke(app, ["repeats", "simulated:unbiased"])
+    assert said.exit_code == 0, said.output
+    _, *rows = said.output.strip().splitlines()
+    ways = ["again", "shuffled", "few at once", "alone"]
+    assert [next(way for way in ways if way in row) for row in rows[-4:]] == ways
+    assert all("1.000 [" in row and "0.000 [0.000" in row for row in rows[-4:])
