@@ -43,6 +43,8 @@ def tables(judgments: pd.DataFrame) -> dict[str, pd.DataFrame]:
     judgments
         ``rb.load_recording("scoring-probes")``.
     """
+    # By name, whatever order the file names them in.
+    judgments = judgments.astype({"judge": "str"})
     api = judgments[judgments["dataset"] == API]
     by_judge = list(api.groupby("judge", observed=True))
     return {

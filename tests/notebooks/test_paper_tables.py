@@ -102,7 +102,7 @@ def default_order(judge):
 LINES = {
     "05": Line(
         "05_position_bias",
-        {"n_items": 16, "n_copies": 2},
+        {"n_items": 20, "n_copies": 2},
         {
             "position_bias_2602.02219v2_table2": Table(
                 ("judge", "dataset"),
@@ -119,14 +119,14 @@ LINES = {
         intervals=(
             "χ² of position selection.*= 395.3 ± 59.3",
             "χ² above its 5 % threshold.*= 1",
-            "first position minus the largest of the others.*≥ 0",
+            "first position minus the largest of the others.*≥ 0\\)",
         ),
         command="out.ipynb",
         beside={
             "tab-table-2": [
                 "Gemma-3-27B hanna here",
                 "Gemma-3-27B vicuna here",
-                "Gemma-3-27B summeval paper 1691.7 11.5 31.4",
+                "Gemma-3-27B summeval paper 1691.7 1 11.5 31.4",
             ]
         },
     ),
