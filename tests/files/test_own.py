@@ -148,7 +148,7 @@ HEAD = "instruction,response"
             "instruction,respons\na,x\n",
             "mails.csv lacks 'response'.*{'respons': 'response'}",
         ),
-        ("", "mails.csv: No columns to parse"),
+        ("", "mails.csv is empty"),
         (
             f"{HEAD}\n",
             r"mails.csv has no rows below its header \(instruction, response\)",
