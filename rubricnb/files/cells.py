@@ -125,13 +125,13 @@ def understand(cells: pd.Series, scales: Scales) -> Understood:
     value, kind = value[place], kind[place]
     if (others := np.isin(kind, (LABEL, SHARE, WORD))).any():
         row = others.argmax()
-        reading.say(
+        print(
             f"{cells.name}: {others.sum():,} values are not plain numbers, such as "
             f"{as_text(cells.iloc[row])!r}, which is read as {value[row]:g}"
         )
     lost = {word for one in levels for word in one.labels if word in GAPS}
     if lost and not reading.separator and (kind == EMPTY).any():
-        reading.say(
+        print(
             f"{reading.who}: cells of {cells.name!r} are missing, and a level is "
             f"called {min(lost)!r}: if that was written there, read the file with "
             "pd.read_csv(…, keep_default_na=False)"
@@ -203,14 +203,6 @@ def _ascii(text: str) -> str:
     return "".join(digits).translate(_MARKS)
 
 
-def is_missing(values: pd.Series) -> pd.Series:
-    """Tell which cells are missing: empty, or NaN, None, n/a, … written out."""
-    if pd.api.types.is_numeric_dtype(values):
-        return values.isna()
-    words = values.astype("str").fillna("").str.strip().str.casefold()
-    return values.isna() | words.isin(["", *GAPS])
-
-
 def _read_numbers_as_labels(
     value: FloatArray, kind: IntArray, scales: Scales, column: Any
 ) -> None:
@@ -232,9 +224,7 @@ def _read_numbers_as_labels(
         # What is no label stays off every scale, so that it is counted or refused.
         value[rows] = np.where(np.isnan(read), np.inf, read)
         listed = ", ".join(f"{point:g} = {scores[point]:g}" for point in points)
-        scales.reading.say(
-            f"{column}: the numbers are labels of rubric {own.rubric!r}: {listed}"
-        )
+        print(f"{column}: the numbers are labels of rubric {own.rubric!r}: {listed}")
 
 
 def numeric_labels(labels: Mapping[str, float]) -> dict[float, float]:
@@ -331,21 +321,6 @@ def _in_object(text: str) -> str:
     return as_text(value_in(literal(text) or text)) if text[:1] == "{" else text
 
 
-def codes_of(values: pd.Series) -> IntArray:
-    """Number the values of a column; a gap is a value, too.
-
-    Examples
-    --------
-    >>> codes_of(pd.Series([[1], None, [1]])).tolist()
-    [0, 1, 0]
-    """
-    try:
-        codes = pd.factorize(values, use_na_sentinel=False)[0]
-    except (TypeError, ValueError):  # lists, dictionaries, arrays
-        codes = pd.factorize(values.map(as_text))[0]
-    return np.asarray(codes, dtype=np.int64)
-
-
 def varies(cells: IntArray, values: pd.Series) -> bool:
     """Whether a column has several values within some cell.
 
@@ -354,7 +329,7 @@ def varies(cells: IntArray, values: pd.Series) -> bool:
     >>> varies(np.array([0, 0, 1]), pd.Series([2, 3, 2]))
     True
     """
-    code = codes_of(values)
+    code = distinct(values)[0]
     first = np.empty(int(cells.max(initial=0)) + 1, dtype=np.int64)
     first[cells] = code  # of each cell, the code of some row
     return bool((first[cells] != code).any())

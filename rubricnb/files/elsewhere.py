@@ -39,7 +39,6 @@ from rubricnb.files.cells import (
     as_text,
     clean_names,
     distinct,
-    is_missing,
     levels_of,
     understand,
 )
@@ -92,16 +91,20 @@ _LEVELS = ("ordering", "reference_score", "exemplar")
 _OF_ITEM = ("cluster_id", "group_id", "candidate", "human")
 _WITHIN = ("judge", *CONDITIONS)
 _DESIGNS = {"fixed": fixed, "balanced": balanced, "williams": williams}
-_NOT_KNOWN: dict[str, Any] = {
-    **dict.fromkeys(_WITHIN, "unknown"),
+_OF_DTYPE: dict[str, Any] = {
+    "category": "unknown",
+    "float32": np.float32("nan"),
+    "int32": np.int32(0),
+}
+_NOT_KNOWN = {
+    **{
+        column.name: _OF_DTYPE[column.dtype]
+        for column in JUDGMENTS
+        if column.required and column.dtype in _OF_DTYPE and column.name != "design"
+    },
     **dict.fromkeys(("effort", "thinking"), "default"),
-    **dict.fromkeys(("temperature", "seconds"), np.float32("nan")),
     "source": "recorded",
     "key": "",  # the same for all reads: unknown
-    **dict.fromkeys(("seed", "max_tokens"), np.int32(0)),
-    **dict.fromkeys(
-        ("prompt_tokens", "cached_tokens", "completion_tokens"), np.int32(0)
-    ),
 }
 
 
@@ -423,9 +426,9 @@ def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     names = []
     for pattern, values in _VALUES.items():
         for name in frame.columns[frame.columns.str.fullmatch(pattern)]:
-            written = distinct(frame[name])[1].map(as_text)
-            written = written[~is_missing(written)].astype("str")
-            if not written.str.fullmatch(values, case=False).all():
+            written = distinct(frame[name])[1].map(as_text).astype("str")
+            is_gap = written.str.casefold().isin(("", *GAPS))
+            if not (is_gap | written.str.fullmatch(values, case=False)).all():
                 names.append(name)
     if "position" in frame and "ordering" not in frame:
         names.append("position")
@@ -506,8 +509,7 @@ def _matched(
     item = frame.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
     first = np.unique(item, return_index=True)[1]
     for name in frame.columns.intersection(_OF_ITEM):
-        cells = frame[name].map(as_text) if frame[name].dtype == object else frame[name]
-        code = pd.factorize(cells)[0]
+        code = distinct(frame[name])[0]
         why = (
             f"is not what an earlier row of this {by} says; ratings by several people "
             "are one row a text, in human_ratings (3 4 4)"
@@ -620,9 +622,8 @@ def _scales(
             low, high, n = _ends(scale, criterion)
             of_pair = Levels(low, high, own, rubric, n=n)
         if by_value:
-            is_plain = as_numbers(pd.Series([*own], dtype="object")).notna()
-            plain = {w for w, is_number in zip(own, is_plain, strict=True) if is_number}
-            own = {word: score for word, score in own.items() if word not in plain}
+            numbers = as_numbers(pd.Series([*own], [*own], dtype="object"))
+            own = {word: own[word] for word in numbers.index[numbers.isna()]}
         levels.append(of_pair._replace(labels=own, words=words))
     return Scales(number, levels, reading)
 
@@ -667,10 +668,9 @@ def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) 
     is_off = ~is_none & ~((score >= low) & (score <= high))
     marks = ", ".join(f"{mark:g}" for mark in reading.failed)
     span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
-    reasons = ["", "the cell is empty", f"marked {marks}", "not a number"]
     kinds = [kind == EMPTY, kind == FAILED, is_none, is_off]
-    which = np.select(kinds, [1, 2, 3, 4], 0)
-    why = np.array([*reasons, f"off the scale {span}"], object)[which]
+    reasons = ["the cell is empty", f"marked {marks}", "not a number"]
+    why = np.select(kinds, [*reasons, f"off the scale {span}"], "").astype(object)
     given = _given_status(frame)
     failure = _failures(frame, score, low, reading)
     given[(failure != "") & (given < 1)] = STATUSES.index("error")
@@ -750,7 +750,7 @@ def _failures(
                 },
             )
         if meaning == "failed":
-            reading.say(
+            print(
                 f"judgments: {rows.sum():,} rows say in {column!r} that they failed: "
                 "they are errors, and have no score"
             )

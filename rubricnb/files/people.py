@@ -182,7 +182,7 @@ def read_ratings(items: pd.DataFrame, scales: Scales) -> pd.DataFrame:
             out[several], means = _single(out[several], scales)
             lacks = np.isnan(given) & ~np.isnan(means)
             if mean in out and lacks.any():
-                scales.reading.say(
+                print(
                     f"{scales.reading.who}: {lacks.sum():,} texts have single ratings "
                     f"and no {mean!r}: there it is their mean"
                 )
@@ -232,10 +232,11 @@ def _read(cells: pd.Series, scales: Scales) -> FloatArray:
 
 def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     """Return each item's single ratings as a tuple, or None, and their mean."""
-    if cells.map(lambda cell: isinstance(cell, tuple)).all():
-        known = pd.DataFrame(cells.tolist(), dtype="float64")
-        return cells.tolist(), known.mean(axis=1).to_numpy()
-    parts = _spread(cells, scales)
+    listed = _lists(cells, scales, True)
+    parts = [
+        _by_person(_parts(cell, scales.levels[n].labels, is_list))
+        for cell, n, is_list in zip(cells, scales.which, listed, strict=True)
+    ]
     table = pd.DataFrame(
         {
             "item": repeated(np.arange(len(cells)), [*map(len, parts)]),
@@ -248,7 +249,7 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     table["value"] = _read(written, scales.of(rows))
     is_named = not table["person"].str.fullmatch(r"\d+").all()
     if table["person"].nunique() * len(cells) > _MOST_CELLS:
-        scales.reading.say(
+        print(
             f"{scales.reading.who}: {table['person'].nunique():,} people rated "
             f"{len(cells):,} texts: their ratings are kept without the names"
         )
@@ -281,15 +282,6 @@ def _hold_several(cells: pd.Series, scales: Scales) -> bool:
 def _lists(cells: pd.Series, scales: Scales, several: bool) -> NDArray[np.bool_]:
     texts = cells.map(lambda cell: cell if isinstance(cell, str) else "")
     return are_lists(texts.astype("str").str.strip(" ()[]"), scales, several)
-
-
-def _spread(cells: pd.Series, scales: Scales) -> list[dict[str, Any]]:
-    """Return each cell's ratings, by the name of the person, or by their number."""
-    listed = _lists(cells, scales, True)
-    return [
-        _by_person(_parts(cell, scales.levels[n].labels, is_list))
-        for cell, n, is_list in zip(cells, scales.which, listed, strict=True)
-    ]
 
 
 def _by_person(cell: Any) -> dict[str, Any]:

@@ -97,10 +97,6 @@ class Reading:
             if column in table and (role != "own" or column.casefold() in ROLES)
         }
 
-    def say(self, line: str) -> None:
-        """Print a line about the file."""
-        print(line)
-
     def ask(self, column: str, key: str, why: str, readings: Mapping[str, str]) -> str:
         """Return what was decided; else note a question, and go on with the first."""
         column = self.original.get(column, column)

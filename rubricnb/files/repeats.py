@@ -15,8 +15,7 @@ from rubricnb.files.cells import (
     IntArray,
     as_numbers,
     as_text,
-    codes_of,
-    is_missing,
+    distinct,
     names_people,
     varies,
 )
@@ -51,7 +50,7 @@ def number_reads(
     twice = pd.Series(cell).duplicated(keep=False).to_numpy()
     rows = pd.Series(np.arange(len(frame)), frame.index)
     label = frame.get("replicate", rows).rename("read")
-    refuse("judgments", label, is_missing(label), "is missing")
+    refuse("judgments", label, label.isna(), "is missing")
     numbers = as_numbers(label)
     is_number = bool(numbers.notna().all())
     code = pd.factorize(numbers if is_number else label.map(as_text), sort=is_number)[0]
@@ -90,7 +89,7 @@ def _ask_what_repeats(
     Returns the rows that are equal in every column.
     """
     rows = frame[twice]
-    codes = {c: codes_of(rows[c]) for c in rows}
+    codes = {c: distinct(rows[c])[0] for c in rows}
     own = [c for c in rows if c not in _KNOWN and not str(c).startswith("probability_")]
     differ = [c for c in own if varies(cell[twice], rows[c])]
     if differ:
