@@ -43,15 +43,13 @@ from rubricnb.files.cells import (
     understand,
 )
 from rubricnb.files.own import read_texts
-from rubricnb.files.people import columns_of_people, join_columns, read_ratings
+from rubricnb.files.people import read_ratings
 from rubricnb.files.reading import Decisions, Reading
 from rubricnb.files.repeats import cells_of, join_raters, number_reads
 from rubricnb.files.tables import (
     are_gaps,
-    name_columns,
+    named_table,
     require,
-    table_of,
-    without_summary,
 )
 
 Scale = tuple[float, float]
@@ -215,7 +213,7 @@ def judgments(
             raise ValueError("the reading has the options: give them to rb.reading")
         return cast(Judgments, table.result())
     how = {"columns": columns, "scores": scores, "failed": failed, "parser": parser}
-    return cast(Judgments, read_scores(table, items, scale, **how).result())
+    return cast(Judgments, reading(table, items, scale, **how).result())
 
 
 def reading(
@@ -270,20 +268,8 @@ def reading(
     """
     if rubric is not None:
         return read_texts(table, rubric, how.get("columns"), decide)
-    return read_scores(table, items, scale, decide=decide, **how)
-
-
-def read_scores(
-    table: Any,
-    items: pd.DataFrame | None = None,
-    scale: Scale | Mapping[str, Scale] | None = None,
-    *,
-    decide: Decisions = (),
-    **how: Any,
-) -> Reading:
-    """Read a table of scores; return what it means (see `judgments`)."""
     return Reading("judgments", decide).read(
-        lambda reading: _understood(reading, table, items, scale, **how)
+        lambda known: _understood(known, table, items, scale, **how)
     )
 
 
@@ -302,13 +288,11 @@ def _understood(
             "items are the texts that were judged, as rb.load('csv', path=…, rubric=…) "
             f"returns them, not {type(items).__name__}"
         )
-    raw, what, reading.separator = table_of(table)
-    tool_scale, words = raw.attrs.get("scale"), raw.attrs.get("words") or {}
     reading.failed = tuple(np.atleast_1d([] if failed is None else failed).tolist())
+    frame = named_table(table, columns, reading, scores, _RENAMED)
+    what, tool_scale = frame.attrs["name"], frame.attrs.get("scale")
+    words = frame.attrs.get("words", {})
     scale = tool_scale if scale is None and items is None else scale
-    raw = without_summary(raw, reading)
-    frame = name_columns(raw, what, columns, _RENAMED, reading)
-    frame = join_columns(frame, columns_of_people(frame, scores), what)
     frame = _typed(_melted(frame, scores, what), what)
     frame = join_raters(frame, what)
     if items is None:

@@ -19,15 +19,10 @@ from rubricnb.files.cells import (
     levels_of,
     names_people,
 )
-from rubricnb.files.people import (
-    columns_of_people,
-    join_columns,
-    join_rows,
-    read_ratings,
-)
+from rubricnb.files.people import join_rows, read_ratings
 from rubricnb.files.reading import Decisions, Reading
 from rubricnb.files.rubrics import read_rubrics
-from rubricnb.files.tables import name_columns, require, table_of, without_summary
+from rubricnb.files.tables import named_table, require
 
 _NAMES = [
     "text_id",
@@ -130,11 +125,8 @@ def _read(
     reading: Reading, path: Any, rubric: Any, columns: Mapping[str, str] | None
 ) -> Items:
     rubrics, file = read_rubrics(rubric), reading.who
-    table, _, reading.separator = table_of(path)
-    table = without_summary(table, reading)
-    table = _texts_of(name_columns(table, file, columns, reading=reading), file)
     criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
-    table = join_columns(table, columns_of_people(table, criteria), file)
+    table = _texts_of(named_table(path, columns, reading, criteria), file)
     people = [c for c in table if names_people(c)]
     if people and not any(c.startswith("human") for c in table):
         names = dict.fromkeys(people, "human_ratings")
