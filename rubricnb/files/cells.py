@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from rubricnb.core.rubrics import label_scores
+from rubricnb.core.support.types import Ends as Scale
+from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.files.reading import KINDS, Reading
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 EMPTY, MISSING, NUMBER, LABEL, SHARE, WORD, FAILED, UNREAD = range(len(KINDS))
 GAPS = ("nan", "na", "n/a", "none", "null", "<na>", "#n/a")
 _NUMBER = r"-?\d+(?:[.,]\d+)?"
@@ -46,18 +46,6 @@ class Levels(NamedTuple):
     """How many scores there are, 0 where it is not known."""
 
 
-def levels_of(labels: Mapping[str, float], rubric: str) -> Levels:
-    """Return the levels of a rubric from its labels.
-
-    Examples
-    --------
-    >>> levels_of({"poor": 1, "good": 4}, "tone").high
-    4
-    """
-    scores = sorted(set(labels.values()))
-    return Levels(scores[0], scores[-1], labels, rubric, n=len(scores))
-
-
 class Scales(NamedTuple):
     """What each cell may be, and the reading that is asked where it is open."""
 
@@ -74,6 +62,66 @@ class Scales(NamedTuple):
     def ends(self) -> FloatArray:
         """Each cell's lowest and highest score."""
         return np.array([own[:2] for own in self.levels], np.float64)[self.which]
+
+
+def scales_of(
+    rated: pd.DataFrame,
+    rubrics: pd.DataFrame | None,
+    reading: Reading,
+    scale: Scale | Mapping[str, Scale] | None = None,
+    words: Mapping[str, float] = MappingProxyType({}),
+    by_value: bool = False,
+) -> Scales:
+    """Return the scale of each item: that given for its criterion, else its rubric's.
+
+    `by_value` says that numbers are scores also where they are labels.
+
+    Examples
+    --------
+    >>> items = pd.DataFrame({"criterion": ["tone", "wit"]})
+    >>> given = {"tone": (1, 5), "wit": (0, 1)}
+    >>> scales_of(items, None, Reading("it"), given).ends.tolist()
+    [[1.0, 5.0], [0.0, 1.0]]
+    """
+    if scale is None and rubrics is None:
+        raise ValueError(
+            "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 "
+            "3)"
+        )
+    keys = pd.DataFrame({"criterion": rated["criterion"].astype("str"), "rubric": ""})
+    labels: Mapping[str, Mapping[str, float]] = {}
+    if rubrics is not None:
+        keys["rubric"] = rated["rubric_id"].astype("str")
+        labels = label_scores(rubrics)
+    number = keys.groupby(["criterion", "rubric"], sort=False).ngroup().to_numpy()
+    levels = []
+    for criterion, rubric in keys.drop_duplicates().itertuples(index=False):
+        own = labels.get(rubric, {})
+        scores = sorted({*own.values()})
+        if scale is None:
+            low, high, n = scores[0], scores[-1], len(scores)
+        else:
+            low, high, n = _ends(scale, criterion)
+        if by_value:
+            numbers = as_numbers(pd.Series([*own], [*own], dtype="object"))
+            own = {word: own[word] for word in numbers.index[numbers.isna()]}
+        levels.append(Levels(low, high, own, rubric, words, n))
+    return Scales(number, levels, reading)
+
+
+def _ends(scale: Any, criterion: str) -> tuple[float, float, int]:
+    """Return a criterion's lowest and highest score, and how many there are, or 0."""
+    pair = scale.get(criterion, ()) if isinstance(scale, Mapping) else scale
+    try:
+        low, high = map(float, () if isinstance(pair, str) else pair)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(
+            f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), "
+            "such as (1, 5), or a dictionary with one for each criterion"
+        )
+    return low, high, 0 if (high - low) % 1 else int(high - low) + 1
 
 
 class Understood(NamedTuple):
@@ -233,9 +281,7 @@ def numeric_labels(labels: Mapping[str, float]) -> dict[float, float]:
     return {n: s for n, s in zip(numbers, labels.values(), strict=True) if n == n}
 
 
-def are_lists(
-    texts: pd.Series, scales: Scales, several: bool = False
-) -> NDArray[np.bool_]:
+def are_lists(texts: pd.Series, scales: Scales, several: bool = False) -> Mask:
     """Tell which texts hold several numbers between commas, not a decimal comma.
 
     `several` says that a cell of the column may hold the ratings of several people. A
@@ -329,10 +375,8 @@ def varies(cells: IntArray, values: pd.Series) -> bool:
     >>> varies(np.array([0, 0, 1]), pd.Series([2, 3, 2]))
     True
     """
-    code = distinct(values)[0]
-    first = np.empty(int(cells.max(initial=0)) + 1, dtype=np.int64)
-    first[cells] = code  # of each cell, the code of some row
-    return bool((first[cells] != code).any())
+    code = pd.Series(distinct(values)[0])
+    return bool((code.groupby(cells).nunique() > 1).any())
 
 
 def names_people(column: str) -> bool:

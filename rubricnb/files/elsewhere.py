@@ -24,22 +24,20 @@ from rubricnb.core.frames import (
 )
 from rubricnb.core.parsing import labels_found, parser_of
 from rubricnb.core.permutation import balanced, decode, fixed, ranks, williams
-from rubricnb.core.rubrics import label_scores
 from rubricnb.core.support.hashing import hash64, mix64
+from rubricnb.core.support.types import Ends as Scale
+from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.core.thoughts import without_thoughts
 from rubricnb.files.cells import (
     EMPTY,
     FAILED,
     GAPS,
-    FloatArray,
-    IntArray,
-    Levels,
     Scales,
     as_numbers,
     as_text,
     clean_names,
     distinct,
-    levels_of,
+    scales_of,
     understand,
 )
 from rubricnb.files.own import read_texts
@@ -51,8 +49,6 @@ from rubricnb.files.tables import (
     named_table,
     require,
 )
-
-Scale = tuple[float, float]
 
 _RENAMED = {"form": "template", "read": "replicate"}
 _NUMBERS = (
@@ -305,7 +301,7 @@ def _understood(
     # or from an export of this package, are no labels.
     is_own = {"request_id", "ordering", "position"} <= set(frame)
     by_value = is_own or (rubrics is not None and scale is not None)
-    scales = _scales(rated, scale, rubrics, words, by_value, reading)
+    scales = scales_of(rated, rubrics, reading, scale, words, by_value)
     reading.document["table"]["scale"] = ", ".join(
         sorted({f"{own.low:g}..{own.high:g}" for own in scales.levels})
     )
@@ -551,14 +547,13 @@ def _places_among(
     """
     by = next(k for k in keys if k.endswith("_id"))
     names = items[keys].astype("str")
+    sets = items.get("dataset", pd.Series("", items.index)).astype("str") + "/"
     found = []
     for column in [by, *items.columns.intersection(["text_id"])]:
         full = items[column].map(as_text)
-        sets = items.get("dataset", full).astype("str")
-        pairs = zip(full, sets, strict=True)
-        bare = [name.removeprefix(f"{dataset}/") for name, dataset in pairs]
-        found += [names.assign(**{by: full}), names.assign(**{by: bare})]
-    indexes = [pd.MultiIndex.from_frame(frame) for frame in found]
+        bare = map(str.removeprefix, full, sets)
+        found += [names.assign(**{by: ids}) for ids in (full, [*bare])]
+    indexes = map(pd.MultiIndex.from_frame, found)
     known = max(indexes, key=lambda index: index.isin(wanted).any())
     place = np.flatnonzero(known.isin(wanted))
     if len(place) == 0:
@@ -577,58 +572,6 @@ def _places_among(
     return np.append(place, -1)[known[place].get_indexer(wanted)]
 
 
-def _scales(
-    rated: Items,
-    scale: Scale | Mapping[str, Scale] | None,
-    rubrics: pd.DataFrame | None,
-    words: Mapping[str, float],
-    by_value: bool,
-    reading: Reading,
-) -> Scales:
-    """Return the scale of each item."""
-    if scale is None and rubrics is None:
-        raise ValueError(
-            "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 "
-            "3)"
-        )
-    keys = pd.DataFrame({"criterion": rated["criterion"].astype("str"), "rubric": ""})
-    labels: Mapping[str, Mapping[str, float]] = {}
-    if rubrics is not None:
-        keys["rubric"] = rated["rubric_id"].astype("str")
-        labels = label_scores(rubrics)
-    number = keys.groupby(["criterion", "rubric"], sort=False).ngroup().to_numpy()
-    levels = []
-    for criterion, rubric in keys.drop_duplicates().itertuples(index=False):
-        own = labels.get(rubric, {})
-        if scale is None:
-            of_pair = levels_of(own, rubric)
-        else:
-            low, high, n = _ends(scale, criterion)
-            of_pair = Levels(low, high, own, rubric, n=n)
-        if by_value:
-            numbers = as_numbers(pd.Series([*own], [*own], dtype="object"))
-            own = {word: own[word] for word in numbers.index[numbers.isna()]}
-        levels.append(of_pair._replace(labels=own, words=words))
-    return Scales(number, levels, reading)
-
-
-def _ends(
-    scale: Scale | Mapping[str, Scale], criterion: str
-) -> tuple[float, float, int]:
-    """Return a criterion's lowest and highest score, and how many there are, or 0."""
-    pair = scale.get(criterion, ()) if isinstance(scale, Mapping) else scale
-    try:
-        low, high = map(float, () if isinstance(pair, str) else pair)
-    except (TypeError, ValueError):
-        low = high = np.nan
-    if not -np.inf < low < high < np.inf:
-        raise ValueError(
-            f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), "
-            "such as (1, 5), or a dictionary with one for each criterion"
-        )
-    return low, high, 0 if (high - low) % 1 else int(high - low) + 1
-
-
 def _parsed_scores(frame: pd.DataFrame, parser: Any) -> pd.Series:
     """Return what a parser finds in each answer, by the row's criterion if several."""
     how = parser_of(parser)
@@ -642,14 +585,13 @@ def _parsed_scores(frame: pd.DataFrame, parser: Any) -> pd.Series:
 
 def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) -> None:
     """Set status and score; a score counts if it is a finite number on its scale."""
-    cells = frame["score"]
-    reading = scales.reading
+    cells, reading = frame["score"], scales.reading
     score, kind = understand(cells, scales)
     reading.note("score", kind, cells)
     _ask_about_shares(score, scales, tool_scale)
     low, high = scales.ends.T
     is_none = np.isnan(score)
-    is_off = ~is_none & ~((score >= low) & (score <= high))
+    is_off = (score < low) | (score > high)
     marks = ", ".join(f"{mark:g}" for mark in reading.failed)
     span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
     kinds = [kind == EMPTY, kind == FAILED, is_none, is_off]
@@ -660,7 +602,7 @@ def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) 
     given[(failure != "") & (given < 1)] = STATUSES.index("error")
     is_told = given > 0
     codes = np.select([is_told, is_none, is_off], [given, 1, 2], 0)
-    why[is_told] = failure[is_told]
+    why = np.where(is_told, failure, why)
     if blanked := int((is_told & ~is_none).sum()):
         print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
     is_lost = ~is_told & (codes > 0)
@@ -744,7 +686,7 @@ def _failures(
 
 
 def _ask_what_is_lost(
-    frame: pd.DataFrame, ok: NDArray[np.bool_], why: pd.Series, reading: Reading
+    frame: pd.DataFrame, ok: Mask, why: pd.Series, reading: Reading
 ) -> None:
     """Ask about a criterion, a judge, or a table, none of whose scores counts.
 
@@ -803,7 +745,7 @@ def _with_ratings(
     if not names:
         return rated
     if rubrics is not None:
-        scales = _scales(rated, None, rubrics, {}, False, scales.reading)
+        scales = scales_of(rated, rubrics, scales.reading)
     cells = pd.DataFrame(rated[names]).set_axis(rated["item_id"])
     read = read_ratings(cells, scales)
     out = rated.drop(columns=names)
@@ -872,8 +814,6 @@ def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     """Infer each judge's and condition's design from its commonest set of orderings."""
     design = np.full(len(frame), "fixed", dtype=object)
     shown = frame["ordering"].notna().to_numpy()
-    if not shown.any():
-        return design
     arm = cells_of(frame[[*_WITHIN]])
     keys = pd.DataFrame({"arm": arm, "item": item, "order": frame["ordering"].array})
     keys = keys[shown].drop_duplicates().astype({"order": "object"})

@@ -9,15 +9,14 @@ from typing import Any, cast
 import pandas as pd
 
 from rubricnb.core.frames import Items, refuse
-from rubricnb.core.rubrics import label_scores
 from rubricnb.core.support.spelling import nearest
 from rubricnb.core.validate import check_items, check_known, check_text
 from rubricnb.files.cells import (
     Scales,
     as_text,
     clean_names,
-    levels_of,
     names_people,
+    scales_of,
 )
 from rubricnb.files.people import join_rows, read_ratings
 from rubricnb.files.reading import Decisions, Reading
@@ -133,10 +132,7 @@ def _read(
         print(f"{file}: no ratings are read; if these are some: columns={names}")
     table = _with_one_row_a_text(table, file)
     items = _by_criterion(table, rubrics, file)
-    which, names = pd.factorize(items["rubric_id"].astype("str"))
-    labels = label_scores(rubrics)
-    levels = [levels_of(labels[name], name) for name in names]
-    scales = Scales(which, levels, reading)
+    scales = scales_of(items, rubrics, reading)
     items = read_ratings(_with_references_by_score(items, scales), scales)
     per_criterion = "criterion" in table or "rubric_id" in table
     stem = Path(path).stem if isinstance(path, str | Path) else "own"

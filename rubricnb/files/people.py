@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rubricnb.core.frames import refuse
 from rubricnb.core.support.counting import repeated
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
 from rubricnb.files.cells import (
     EMPTY,
     FAILED,
     MISSING,
-    FloatArray,
-    IntArray,
     Scales,
     are_lists,
     as_text,
@@ -123,10 +121,8 @@ def join_rows(
         names = names if is_twice else by
     out = table[~pd.Series(unit).duplicated().to_numpy()].drop(columns=differ)
     for column in ratings:
-        found: list[dict[str, Any]] = [{} for _ in range(len(out))]
-        for one, name, cell in zip(unit, names, table[column], strict=True):
-            found[one][name] = cell
-        out[column] = pd.Series(found, out.index)
+        by_name = table[column].astype("object").set_axis(names)
+        out[column] = by_name.groupby(unit).agg(dict).to_list()
     print(
         f"{what}: {len(table):,} rows hold {len(out):,} texts or scores: the ratings of "
         f"repeated rows are joined ({', '.join(map(str, differ))})"
@@ -237,16 +233,12 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
         _by_person(_parts(cell, scales.levels[n].labels, is_list))
         for cell, n, is_list in zip(cells, scales.which, listed, strict=True)
     ]
-    table = pd.DataFrame(
-        {
-            "item": repeated(np.arange(len(cells)), [*map(len, parts)]),
-            "person": [name for part in parts for name in part],
-        }
-    )
+    rows = repeated(np.arange(len(cells)), [*map(len, parts)])
     written = [cell for part in parts for cell in part.values()]
-    rows = table["item"].to_numpy()
     written = pd.Series(written, cells.index[rows], dtype="object", name=cells.name)
-    table["value"] = _read(written, scales.of(rows))
+    people = [name for part in parts for name in part]
+    value = _read(written, scales.of(rows))
+    table = pd.DataFrame({"item": rows, "person": people, "value": value})
     is_named = not table["person"].str.fullmatch(r"\d+").all()
     if table["person"].nunique() * len(cells) > _MOST_CELLS:
         print(
@@ -266,9 +258,9 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     return ratings, wide.mean(axis=1).to_numpy()
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def _natural(name: str) -> str:
     """Order names by the numbers in them: r2 before r10."""
-    return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)]
+    return re.sub(r"\d+", lambda number: number[0].zfill(9), name)
 
 
 def _hold_several(cells: pd.Series, scales: Scales) -> bool:
@@ -279,12 +271,12 @@ def _hold_several(cells: pd.Series, scales: Scales) -> bool:
     return bool(begins.isin(["[", "{"]).any() or _lists(cells, scales, False).any())
 
 
-def _lists(cells: pd.Series, scales: Scales, several: bool) -> NDArray[np.bool_]:
+def _lists(cells: pd.Series, scales: Scales, several: bool) -> Mask:
     texts = cells.map(lambda cell: cell if isinstance(cell, str) else "")
     return are_lists(texts.astype("str").str.strip(" ()[]"), scales, several)
 
 
-def _by_person(cell: Any) -> dict[str, Any]:
+def _by_person(cell: Any) -> Row:
     """Return the ratings in a cell by person; by their number if nobody is named."""
     if isinstance(cell, np.ndarray | pd.Series | set):
         cell = [*cell]

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.core.frames import CONDITIONS, FRAMES, places, refuse
+from rubricnb.core.support.types import IntArray, Mask
 from rubricnb.files.cells import (
-    IntArray,
     as_numbers,
     as_text,
     distinct,
@@ -81,9 +81,9 @@ def _ask_what_repeats(
     frame: pd.DataFrame,
     item_id: pd.Series,
     cell: IntArray,
-    twice: NDArray[np.bool_],
+    twice: Mask,
     reading: Reading,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Ask what repeated rows are, if a column of their own tells them apart.
 
     Returns the rows that are equal in every column.

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
-from numpy.typing import NDArray
 
 from rubricnb.core.support.spelling import nearest
 from rubricnb.core.validate import check_rubrics, check_text
 from rubricnb.files.cells import as_numbers
 from rubricnb.files.tables import read_table, read_text, reading, require
 
-FloatArray = NDArray[np.float64]
 _FORMAT = (
     "A rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, "
     "2: …}"

@@ -20,6 +20,7 @@ from rubricnb.core.frames import refuse
 from rubricnb.core.support.extras import extra
 from rubricnb.core.support.shown import shown
 from rubricnb.core.support.spelling import one_of
+from rubricnb.core.support.types import Records
 from rubricnb.core.validate import check_text
 from rubricnb.files.cells import as_numbers, as_text
 from rubricnb.files.logs import log_of, parsed, unpacked
@@ -367,7 +368,7 @@ def read_text(path: Path) -> str:
     return raw.decode(name).removeprefix("\ufeff")
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
+def read_records(path: Path) -> Records:
     """Read JSON lines, a JSON list, or Parquet."""
     if path.suffix.lower() == ".parquet":
         return read_rows(path).to_dict("records")
@@ -424,7 +425,7 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     if not text.strip():
         raise ValueError(f"{path.name} is empty")
     separator = found[1] if found else _separator(text)
-    how: dict[str, Any] = {"sep": separator, "dtype": "str", "keep_default_na": False}
+    how: Any = {"sep": separator, "dtype": "str", "keep_default_na": False}
     try:
         table = pd.read_csv(io.StringIO(text, newline=""), header=None, **how)
     except pd.errors.ParserError as error:
