@@ -93,7 +93,6 @@ def scales_of(
     if rubrics is not None:
         keys["rubric"] = rated["rubric_id"].astype("str")
         labels = label_scores(rubrics)
-    number = keys.groupby(["criterion", "rubric"], sort=False).ngroup().to_numpy()
     levels = []
     for criterion, rubric in keys.drop_duplicates().itertuples(index=False):
         own = labels.get(rubric, {})
@@ -106,7 +105,7 @@ def scales_of(
             numbers = as_numbers(pd.Series([*own], [*own], dtype="object"))
             own = {word: own[word] for word in numbers.index[numbers.isna()]}
         levels.append(Levels(low, high, own, rubric, words, n))
-    return Scales(number, levels, reading)
+    return Scales(cells_of(keys), levels, reading)
 
 
 def _ends(scale: Any, criterion: str) -> tuple[float, float, int]:
@@ -160,7 +159,10 @@ def understand(cells: pd.Series, scales: Scales) -> Understood:
     first = ~pd.Series(place).duplicated().to_numpy()
     each = found.iloc[pairs // len(levels)].set_axis(cells.index[first])
     if each.dtype == "str":
-        each = each.map(_in_object)
+        # Phoenix writes an object
+        each = each.map(
+            lambda t: as_text(value_in(literal(t) or t)) if t[:1] == "{" else t
+        )
     value = as_numbers(each).to_numpy(np.float64, copy=True)
     scales = Scales(own, levels, reading)
     value[are_lists(each, scales)] = np.nan
@@ -301,14 +303,17 @@ def are_lists(texts: pd.Series, scales: Scales, several: bool = False) -> Mask:
     plain = texts.map(_ascii).str.replace(r"\s*,\s+", ", ", regex=True)
     has = plain.str.fullmatch(_COMMAS).to_numpy(bool)
     rows = np.flatnonzero(has)
-    both = [(plain.iloc[row], levels[which[row]]) for row in rows]
-    is_list = not all(_may_be_decimal(*one) for one in both)
-    is_decimal = not all(_may_be_list(*one) for one in both)
+    is_list = is_decimal = False
+    for text, number in zip(plain.iloc[rows], which[rows], strict=True):
+        low, high = levels[number][:2]
+        one = re.fullmatch(r"-?\d+,\d+", text)
+        is_list |= not (one and low <= float(text.replace(",", ".")) <= high)
+        is_decimal |= not all(low <= float(part) <= high for part in text.split(","))
     if is_list != is_decimal or not len(rows):
         return has & is_list
     if reading.separator == ";" and not (several or is_list):
         return has & False
-    first = both[0][0]
+    first = plain.iloc[rows[0]]
     one, two = first.replace(",", ".", 1), first.replace(",", " and ")
     names = ", ".join(str(texts.index[row]) for row in rows[:3])
     meaning = reading.ask(
@@ -320,16 +325,6 @@ def are_lists(texts: pd.Series, scales: Scales, several: bool = False) -> Mask:
         {"decimal": f"{first} is {one}", "list": f"{first} is {two}"},
     )
     return has & (meaning == "list")
-
-
-def _may_be_decimal(text: str, own: Levels) -> bool:
-    if not re.fullmatch(r"-?\d+,\d+", text):
-        return False
-    return own.low <= float(text.replace(",", ".")) <= own.high
-
-
-def _may_be_list(text: str, own: Levels) -> bool:
-    return all(own.low <= float(part) <= own.high for part in text.split(","))
 
 
 def literal(text: str) -> Any:
@@ -362,9 +357,11 @@ def value_in(cell: Any) -> Any:
 _RATING_KEYS = ("rating", "score", "value", "label", "response")
 
 
-def _in_object(text: str) -> str:
-    """Return the score in a text that is an object (Phoenix)."""
-    return as_text(value_in(literal(text) or text)) if text[:1] == "{" else text
+def cells_of(keys: pd.DataFrame) -> IntArray:
+    """Number the rows' combinations of values."""
+    varied = [c for c in keys if pd.factorize(keys[c])[0].any() or keys[c].isna().any()]
+    groups = keys.groupby(varied or [*keys], observed=True, dropna=False, sort=False)
+    return np.asarray(groups.ngroup(), dtype=np.int64)
 
 
 def varies(cells: IntArray, values: pd.Series) -> bool:

@@ -35,6 +35,7 @@ from rubricnb.files.cells import (
     Scales,
     as_numbers,
     as_text,
+    cells_of,
     clean_names,
     distinct,
     scales_of,
@@ -43,7 +44,7 @@ from rubricnb.files.cells import (
 from rubricnb.files.own import read_texts
 from rubricnb.files.people import read_ratings
 from rubricnb.files.reading import Decisions, Reading
-from rubricnb.files.repeats import cells_of, join_raters, number_reads
+from rubricnb.files.repeats import join_raters, number_reads
 from rubricnb.files.tables import (
     are_gaps,
     named_table,
@@ -200,16 +201,16 @@ def judgments(
     judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
     [0.0, 0.5, nan, nan]
     """
-    options = (items, scale, columns, failed, parser, scores or None)
-    is_read = all(option is None for option in options)
-    if is_read and isinstance(table, Judgments) and hasattr(table, "rated"):
+    given: dict[str, Any] = {"items": items, "scale": scale, "columns": columns}
+    given |= {"scores": scores or None, "failed": failed, "parser": parser}
+    how = {name: option for name, option in given.items() if option is not None}
+    if not how and isinstance(table, Judgments) and hasattr(table, "rated"):
         return table
     if isinstance(table, Reading):
-        if not is_read:
+        if how:
             raise ValueError("the reading has the options: give them to rb.reading")
         return cast(Judgments, table.result())
-    how = {"columns": columns, "scores": scores, "failed": failed, "parser": parser}
-    return cast(Judgments, reading(table, items, scale, **how).result())
+    return cast(Judgments, reading(table, **how).result())
 
 
 def reading(
@@ -300,7 +301,7 @@ def _understood(
     # Scores on another scale than the rubric's,
     # or from an export of this package, are no labels.
     is_own = {"request_id", "ordering", "position"} <= set(frame)
-    by_value = is_own or (rubrics is not None and scale is not None)
+    by_value = is_own or scale is not None
     scales = scales_of(rated, rubrics, reading, scale, words, by_value)
     reading.document["table"]["scale"] = ", ".join(
         sorted({f"{own.low:g}..{own.high:g}" for own in scales.levels})
@@ -343,7 +344,11 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
     require(frame, names, what)
     held = next((c for c in ("score", "scores") if c in frame), "")
     cells = frame[held] if held and not names else pd.Series(dtype="float64")
-    if cells.dtype == object and len(cells) and cells.map(_is_record).all():
+    if (
+        cells.dtype == object
+        and len(cells)
+        and all(isinstance(cell, Mapping) and "score" not in cell for cell in cells)
+    ):
         parts = pd.DataFrame(cells.tolist(), frame.index)
         names = [str(name) for name in parts]
         frame = frame.drop(columns=held).join(parts.set_axis(names, axis=1))
@@ -367,11 +372,6 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
             of_name = long["criterion"] == name
             long.loc[of_name, "human"] = long.loc[of_name, f"human_{name}"]
     return long
-
-
-def _is_record(cell: Any) -> bool:
-    """Whether a cell holds ``{criterion: score}``."""
-    return isinstance(cell, Mapping) and "score" not in cell
 
 
 def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
@@ -471,12 +471,6 @@ def _names(values: pd.Series) -> pd.Series:
     return pd.Series(names, values.index, name=values.name)
 
 
-_FILL = (
-    "is missing; if cells of the sheet are merged, fill them down, so that every row "
-    "has its own"
-)
-
-
 def _matched(
     frame: pd.DataFrame, items: pd.DataFrame | None
 ) -> tuple[pd.DataFrame, Items, IntArray]:
@@ -485,8 +479,12 @@ def _matched(
     keys = [c for c in ("dataset", by, "criterion") if c in frame]
     keys = [c for c in keys if items is None or c in items]
     for name in frame.columns.intersection([*keys, "cluster_id"]):
-        refuse("judgments", frame[name], frame[name].isna(), _FILL)
-    item = frame.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
+        why = (
+            "is missing; if cells of the sheet are merged, fill them down, so that "
+            "every row has its own"
+        )
+        refuse("judgments", frame[name], frame[name].isna(), why)
+    item = cells_of(frame[keys])
     first = np.unique(item, return_index=True)[1]
     for name in frame.columns.intersection(_OF_ITEM):
         code = distinct(frame[name])[0]

@@ -14,6 +14,7 @@ from rubricnb.core.validate import check_items, check_known, check_text
 from rubricnb.files.cells import (
     Scales,
     as_text,
+    cells_of,
     clean_names,
     names_people,
     scales_of,
@@ -147,8 +148,17 @@ def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
     table = table.assign(**{c: table[c].map(as_text).astype("str") for c in plain})
     require(table, ["instruction", "response"], file)
     blank, silent = (table[c].str.strip() == "" for c in ("instruction", "response"))
-    refuse(file, table["instruction"], blank, _NO_INSTRUCTION)
-    refuse(file, table["response"], silent & (silent.mean() > 0.5), _NO_RESPONSE)
+    why = (
+        "is empty; if cells of the sheet are merged, write the instruction into every "
+        "row; if the texts answer no instruction, write what they are, such as 'An "
+        "essay'"
+    )
+    refuse(file, table["instruction"], blank, why)
+    why = (
+        "is empty; if the texts are in another column (a list of tool calls, say), name "
+        "it: columns={'tool_calls': 'response', 'response': 'other'}"
+    )
+    refuse(file, table["response"], silent & (silent.mean() > 0.5), why)
     if silent.any():
         print(
             f"{file}: {silent.sum()} of {len(table)} rows have no response and are "
@@ -162,22 +172,12 @@ def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
     return table
 
 
-_NO_INSTRUCTION = (
-    "is empty; if cells of the sheet are merged, write the instruction into every row; "
-    "if the texts answer no instruction, write what they are, such as 'An essay'"
-)
-_NO_RESPONSE = (
-    "is empty; if the texts are in another column (a list of tool calls, say), name "
-    "it: columns={'tool_calls': 'response', 'response': 'other'}"
-)
-
-
 def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
     """Join the ratings of rows that repeat a text; a line says so."""
     texts = {c: table[c].str.split().str.join(" ") for c in ("instruction", "response")}
     names = table.columns.intersection(_NAMES, sort=False)
     keys = table[names].assign(**texts)
-    text = keys.groupby([*keys], sort=False).ngroup().to_numpy()
+    text = cells_of(keys)
     ratings = [c for c in table if c == "human" or c.startswith("human_")]
     n_texts = len(
         keys.drop(columns=["item_id", "text_id"], errors="ignore").drop_duplicates()
@@ -283,18 +283,16 @@ def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.Data
     # Essays on one task share their instruction; what they share then says nothing.
     clusters = texts if prompts.nunique() == 1 else "prompt-" + prompts
     names = texts + "/" + items["criterion"]
-    out = items.assign(
-        dataset=dataset,
-        item_id=f"{dataset}/"
-        + (items.get("item_id", names) if per_criterion else names),
-        text_id=f"{dataset}/" + texts,
-        cluster_id=f"{dataset}/"
-        + items.get("cluster_id", items.get("group_id", clusters)),
-    )
+    named = {
+        "item_id": items.get("item_id", names) if per_criterion else names,
+        "text_id": texts,
+        "cluster_id": items.get("cluster_id", items.get("group_id", clusters)),
+    }
     if "group_id" in items or "candidate" in items:
         group = items.get("group_id", "prompt-" + prompts)
-        out["group_id"] = f"{dataset}/" + group + "/" + items["criterion"]
-    return out
+        named["group_id"] = group + "/" + items["criterion"]
+    whole = {name: f"{dataset}/" + bare for name, bare in named.items()}
+    return items.assign(dataset=dataset, **whole)
 
 
 def _number(items: pd.DataFrame, columns: list[str]) -> pd.Series:

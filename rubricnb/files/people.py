@@ -75,10 +75,10 @@ def columns_of_people(
     >>> columns_of_people(pd.DataFrame(columns=["human_1", "human_2", "human"]), ["tone"])
     {'human_ratings': ['human_1', 'human_2']}
     """
-    starts = {f"human_{c}": f"human_{c}" for c in criteria}
+    criterion = [f"human_{c}" for c in criteria]
+    starts = dict(zip(criterion, criterion, strict=True))
     if len(criteria) <= 1:
-        starts = dict.fromkeys(["human", *starts], "human_ratings")
-    criterion = {f"human_{c}" for c in criteria}
+        starts = dict.fromkeys(["human", *criterion], "human_ratings")
     found = {}
     for start, name in starts.items():
         is_person = table.columns.astype("str").str.fullmatch(

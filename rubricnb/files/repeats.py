@@ -15,6 +15,7 @@ from rubricnb.core.support.types import IntArray, Mask
 from rubricnb.files.cells import (
     as_numbers,
     as_text,
+    cells_of,
     distinct,
     names_people,
     varies,
@@ -26,13 +27,6 @@ _WITHIN = ("judge", *CONDITIONS)
 _KNOWN = {"text_id", "human", "human_ratings", "reason"}.union(
     *({column.name for column in FRAMES[frame]} for frame in ("requests", "judgments"))
 )
-
-
-def cells_of(keys: pd.DataFrame) -> IntArray:
-    """Number the rows' combinations of values."""
-    varied = [c for c in keys if pd.factorize(keys[c])[0].any() or keys[c].isna().any()]
-    groups = keys.groupby(varied or [*keys], observed=True, dropna=False, sort=False)
-    return np.asarray(groups.ngroup(), dtype=np.int64)
 
 
 def number_reads(
@@ -59,7 +53,11 @@ def number_reads(
     if twice.any() and ("replicate" not in frame or is_record):
         # A tool gives each record an id, also where it is no read.
         is_copy |= _ask_what_repeats(frame, item_id, cell, twice, reading)
-    refuse("judgments", item_id, is_copy, _TWICE)
+    why = (
+        "is judged twice under the same conditions; drop the copies, or number repeated "
+        "reads in a column 'read'"
+    )
+    refuse("judgments", item_id, is_copy, why)
     is_whole = (numbers % 1 == 0) & numbers.between(1, 2**15 - 1)
     if "replicate" in frame and is_whole.all():
         return numbers.to_numpy(np.int16)
@@ -69,12 +67,6 @@ def number_reads(
             "by row"
         )
     return (places(cell, code) + 1).astype(np.int16)
-
-
-_TWICE = (
-    "is judged twice under the same conditions; drop the copies, or number repeated "
-    "reads in a column 'read'"
-)
 
 
 def _ask_what_repeats(

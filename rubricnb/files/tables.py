@@ -139,8 +139,9 @@ def name_columns(
     }
     for name in columns:
         one_of("column", name, table)
-    names = [columns[c] if c in columns else _folded(str(c)) for c in table]
-    names = [renamed.get(name, name) for name in names]
+    ours = {c: str(c).strip().lower() for c in table}
+    named = {c: new if new in ROLES else str(c) for c, new in ours.items()} | columns
+    names = [renamed.get(named[c], named[c]) for c in table]
     reading.begin(table, what, names)
     raters = [
         c for c, name in zip(table, names, strict=True) if name == "human_ratings"
@@ -170,12 +171,6 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
             f"{', '.join(has)}. If one of these holds it, name it: {columns=!r}"
             + ("; of one column a criterion: scores=['…', '…']" * ("score" in lost))
         )
-
-
-def _folded(column: str) -> str:
-    """Return the name that a column has in a contract, whatever its case."""
-    name = column.strip().lower()
-    return name if name in ROLES else column
 
 
 def read_rows(path: Path) -> pd.DataFrame:
@@ -424,7 +419,11 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     text = text[found.end() :] if found else text
     if not text.strip():
         raise ValueError(f"{path.name} is empty")
-    separator = found[1] if found else _separator(text)
+    first, second = [*text.split("\n", 2), ""][:2]
+    # the mark that is most often in the first line, and in the second one
+    counts = {mark: (first.count(mark), second.count(mark)) for mark in _SEPARATORS}
+    usual = max(counts, key=lambda mark: (min(counts[mark]), counts[mark]))
+    separator = found[1] if found else usual
     how: Any = {"sep": separator, "dtype": "str", "keep_default_na": False}
     try:
         table = pd.read_csv(io.StringIO(text, newline=""), header=None, **how)
@@ -443,10 +442,3 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
                 f"{path.name} has two columns {name!r}; rename or delete one"
             )
     return table.iloc[1:].set_axis(header, axis=1), {"separator": separator}
-
-
-def _separator(text: str) -> str:
-    """Return the mark that is most often in the first line, and in the second one."""
-    first, second = [*text.split("\n", 2), ""][:2]
-    counts = {mark: (first.count(mark), second.count(mark)) for mark in _SEPARATORS}
-    return max(counts, key=lambda mark: (min(counts[mark]), counts[mark]))

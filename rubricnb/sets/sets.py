@@ -113,21 +113,17 @@ def rows(name: str, path: str | Path | None = None) -> Records:
         found = read_table(files[0], [*needs, *numbers], numbers).to_dict("records")
     else:
         found = [row for file in files for row in read_records(file)]
-        _check_needs(found, needs)
+        if not found:
+            raise ValueError("the file has no records")
+        for number, row in enumerate(found, 1):
+            for need in needs:
+                if _value(need, row) in (None, ""):
+                    raise ValueError(f"record {number} lacks {need}")
     if "rows" in facts:
         found = import_module(f"rubricnb.sets.{facts['rows']}").rows(found)
     if "sort" in facts:
         found.sort(key=lambda row: str(row[facts["sort"]]))
     return [row | {"dataset": name} for row in found]
-
-
-def _check_needs(found: Records, needs: list[str]) -> None:
-    if not found:
-        raise ValueError("the file has no records")
-    for number, row in enumerate(found, 1):
-        for need in needs:
-            if _value(need, row) in (None, ""):
-                raise ValueError(f"record {number} lacks {need}")
 
 
 def _own_rubrics(
