@@ -376,9 +376,10 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
 
 def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Read numbers as float64, names as categories, and orderings as codes."""
-    if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
+    is_named = "item_id" in frame or "text_id" in frame
+    if not is_named and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
-        frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
+        frame = frame.assign(text_id=group + "/" + candidate)
     if "score" not in frame and "winner" in frame:
         raise ValueError(
             f"{what} names the winner of two answers, but judgments are scores of "

@@ -250,12 +250,12 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     wide = table.pivot(index="item", columns="person", values="value")
     wide = wide[sorted(wide, key=_natural)].reindex(range(len(cells)))
     count = [len(wide.columns) if is_named else len(part) for part in parts]
-    rated = wide.notna().any(axis=1)
+    means = wide.mean(axis=1).to_numpy()
     ratings = [
-        tuple(row[:n]) if any_ else None
-        for row, n, any_ in zip(wide.to_numpy().tolist(), count, rated, strict=True)
+        None if np.isnan(mean) else tuple(row[:n])
+        for row, n, mean in zip(wide.to_numpy().tolist(), count, means, strict=True)
     ]
-    return ratings, wide.mean(axis=1).to_numpy()
+    return ratings, means
 
 
 def _natural(name: str) -> str:

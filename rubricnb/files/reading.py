@@ -89,11 +89,11 @@ class Reading:
 
     def roles(self, table: pd.DataFrame) -> dict[str, str]:
         """Return the roles of columns that were decided, by the table's names."""
-        named = {c: v for (c, key), v in self.decided.items() if key == "role"}
         return {
             column: f"own_{column}" if role == "own" else role
-            for column, role in named.items()
-            if column in table and (role != "own" or column.casefold() in ROLES)
+            for (column, key), role in self.decided.items()
+            if key == "role" and column in table
+            if role != "own" or column.casefold() in ROLES
         }
 
     def ask(self, column: str, key: str, why: str, readings: Mapping[str, str]) -> str:
@@ -133,8 +133,8 @@ class Reading:
             if not self.questions:
                 raise
         for (column, key), value in self.decided.items():
-            known = self.document.setdefault("decisions", {})
-            known.setdefault(column, {})[key] = value
+            decisions = self.document.setdefault("decisions", {})
+            decisions.setdefault(column, {})[key] = value
         return self
 
     def result(self) -> Any:
