@@ -17,7 +17,7 @@ from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
 from rubricnb.auditing.run import audit
 from rubricnb.core.frames import Items
 from rubricnb.core.judge import configured
-from rubricnb.files.elsewhere import read_scores
+from rubricnb.files.elsewhere import reading
 from rubricnb.files.own import read_texts
 from rubricnb.files.tables import table_of
 from rubricnb.sets.catalogue import load
@@ -205,7 +205,7 @@ class AuditCommand(AuditOptions):
     def _judgments(self, items: Items | None) -> pd.DataFrame | None:
         if not self.judgments:
             return None
-        return read_scores(
+        return reading(
             self.judgments,
             items,
             self.scale,
@@ -225,7 +225,7 @@ class AuditCommand(AuditOptions):
         named = self._renamed
         if not (self.path and self.judgments and named):
             return (named if self.path and not self.judgments else {}), named
-        scored, known = (table_of(path)[0] for path in (self.judgments, self.path))
+        scored, known = (table_of(path) for path in (self.judgments, self.path))
         of_texts = {old: new for old, new in named.items() if old in known}
         return of_texts, {
             old: new

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from rubricnb.core.rubrics import label_scores
+from rubricnb.core.support.types import Ends as Scale
+from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.files.reading import KINDS, Reading
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 EMPTY, MISSING, NUMBER, LABEL, SHARE, WORD, FAILED, UNREAD = range(len(KINDS))
 GAPS = ("nan", "na", "n/a", "none", "null", "<na>", "#n/a")
 _NUMBER = r"-?\d+(?:[.,]\d+)?"
@@ -46,18 +46,6 @@ class Levels(NamedTuple):
     """How many scores there are, 0 where it is not known."""
 
 
-def levels_of(labels: Mapping[str, float], rubric: str) -> Levels:
-    """Return the levels of a rubric from its labels.
-
-    Examples
-    --------
-    >>> levels_of({"poor": 1, "good": 4}, "tone").high
-    4
-    """
-    scores = sorted(set(labels.values()))
-    return Levels(scores[0], scores[-1], labels, rubric, n=len(scores))
-
-
 class Scales(NamedTuple):
     """What each cell may be, and the reading that is asked where it is open."""
 
@@ -74,6 +62,65 @@ class Scales(NamedTuple):
     def ends(self) -> FloatArray:
         """Each cell's lowest and highest score."""
         return np.array([own[:2] for own in self.levels], np.float64)[self.which]
+
+
+def scales_of(
+    rated: pd.DataFrame,
+    rubrics: pd.DataFrame | None,
+    reading: Reading,
+    scale: Scale | Mapping[str, Scale] | None = None,
+    words: Mapping[str, float] = MappingProxyType({}),
+    by_value: bool = False,
+) -> Scales:
+    """Return the scale of each item: that given for its criterion, else its rubric's.
+
+    `by_value` says that numbers are scores also where they are labels.
+
+    Examples
+    --------
+    >>> items = pd.DataFrame({"criterion": ["tone", "wit"]})
+    >>> given = {"tone": (1, 5), "wit": (0, 1)}
+    >>> scales_of(items, None, Reading("it"), given).ends.tolist()
+    [[1.0, 5.0], [0.0, 1.0]]
+    """
+    if scale is None and rubrics is None:
+        raise ValueError(
+            "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 "
+            "3)"
+        )
+    keys = pd.DataFrame({"criterion": rated["criterion"].astype("str"), "rubric": ""})
+    labels: Mapping[str, Mapping[str, float]] = {}
+    if rubrics is not None:
+        keys["rubric"] = rated["rubric_id"].astype("str")
+        labels = label_scores(rubrics)
+    levels = []
+    for criterion, rubric in keys.drop_duplicates().itertuples(index=False):
+        own = labels.get(rubric, {})
+        scores = sorted({*own.values()})
+        if scale is None:
+            low, high, n = scores[0], scores[-1], len(scores)
+        else:
+            low, high, n = _ends(scale, criterion)
+        if by_value:
+            numbers = as_numbers(pd.Series([*own], [*own], dtype="object"))
+            own = {word: own[word] for word in numbers.index[numbers.isna()]}
+        levels.append(Levels(low, high, own, rubric, words, n))
+    return Scales(cells_of(keys), levels, reading)
+
+
+def _ends(scale: Any, criterion: str) -> tuple[float, float, int]:
+    """Return a criterion's lowest and highest score, and how many there are, or 0."""
+    pair = scale.get(criterion, ()) if isinstance(scale, Mapping) else scale
+    try:
+        low, high = map(float, () if isinstance(pair, str) else pair)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(
+            f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), "
+            "such as (1, 5), or a dictionary with one for each criterion"
+        )
+    return low, high, 0 if (high - low) % 1 else int(high - low) + 1
 
 
 class Understood(NamedTuple):
@@ -112,7 +159,10 @@ def understand(cells: pd.Series, scales: Scales) -> Understood:
     first = ~pd.Series(place).duplicated().to_numpy()
     each = found.iloc[pairs // len(levels)].set_axis(cells.index[first])
     if each.dtype == "str":
-        each = each.map(_in_object)
+        # Phoenix writes an object
+        each = each.map(
+            lambda t: as_text(value_in(literal(t) or t)) if t[:1] == "{" else t
+        )
     value = as_numbers(each).to_numpy(np.float64, copy=True)
     scales = Scales(own, levels, reading)
     value[are_lists(each, scales)] = np.nan
@@ -125,13 +175,13 @@ def understand(cells: pd.Series, scales: Scales) -> Understood:
     value, kind = value[place], kind[place]
     if (others := np.isin(kind, (LABEL, SHARE, WORD))).any():
         row = others.argmax()
-        reading.say(
+        print(
             f"{cells.name}: {others.sum():,} values are not plain numbers, such as "
             f"{as_text(cells.iloc[row])!r}, which is read as {value[row]:g}"
         )
     lost = {word for one in levels for word in one.labels if word in GAPS}
     if lost and not reading.separator and (kind == EMPTY).any():
-        reading.say(
+        print(
             f"{reading.who}: cells of {cells.name!r} are missing, and a level is "
             f"called {min(lost)!r}: if that was written there, read the file with "
             "pd.read_csv(…, keep_default_na=False)"
@@ -203,14 +253,6 @@ def _ascii(text: str) -> str:
     return "".join(digits).translate(_MARKS)
 
 
-def is_missing(values: pd.Series) -> pd.Series:
-    """Tell which cells are missing: empty, or NaN, None, n/a, … written out."""
-    if pd.api.types.is_numeric_dtype(values):
-        return values.isna()
-    words = values.astype("str").fillna("").str.strip().str.casefold()
-    return values.isna() | words.isin(["", *GAPS])
-
-
 def _read_numbers_as_labels(
     value: FloatArray, kind: IntArray, scales: Scales, column: Any
 ) -> None:
@@ -232,9 +274,7 @@ def _read_numbers_as_labels(
         # What is no label stays off every scale, so that it is counted or refused.
         value[rows] = np.where(np.isnan(read), np.inf, read)
         listed = ", ".join(f"{point:g} = {scores[point]:g}" for point in points)
-        scales.reading.say(
-            f"{column}: the numbers are labels of rubric {own.rubric!r}: {listed}"
-        )
+        print(f"{column}: the numbers are labels of rubric {own.rubric!r}: {listed}")
 
 
 def numeric_labels(labels: Mapping[str, float]) -> dict[float, float]:
@@ -243,9 +283,7 @@ def numeric_labels(labels: Mapping[str, float]) -> dict[float, float]:
     return {n: s for n, s in zip(numbers, labels.values(), strict=True) if n == n}
 
 
-def are_lists(
-    texts: pd.Series, scales: Scales, several: bool = False
-) -> NDArray[np.bool_]:
+def are_lists(texts: pd.Series, scales: Scales, several: bool = False) -> Mask:
     """Tell which texts hold several numbers between commas, not a decimal comma.
 
     `several` says that a cell of the column may hold the ratings of several people. A
@@ -265,14 +303,17 @@ def are_lists(
     plain = texts.map(_ascii).str.replace(r"\s*,\s+", ", ", regex=True)
     has = plain.str.fullmatch(_COMMAS).to_numpy(bool)
     rows = np.flatnonzero(has)
-    both = [(plain.iloc[row], levels[which[row]]) for row in rows]
-    is_list = not all(_may_be_decimal(*one) for one in both)
-    is_decimal = not all(_may_be_list(*one) for one in both)
+    is_list = is_decimal = False
+    for text, number in zip(plain.iloc[rows], which[rows], strict=True):
+        low, high = levels[number][:2]
+        one = re.fullmatch(r"-?\d+,\d+", text)
+        is_list |= not (one and low <= float(text.replace(",", ".")) <= high)
+        is_decimal |= not all(low <= float(part) <= high for part in text.split(","))
     if is_list != is_decimal or not len(rows):
         return has & is_list
     if reading.separator == ";" and not (several or is_list):
         return has & False
-    first = both[0][0]
+    first = plain.iloc[rows[0]]
     one, two = first.replace(",", ".", 1), first.replace(",", " and ")
     names = ", ".join(str(texts.index[row]) for row in rows[:3])
     meaning = reading.ask(
@@ -284,16 +325,6 @@ def are_lists(
         {"decimal": f"{first} is {one}", "list": f"{first} is {two}"},
     )
     return has & (meaning == "list")
-
-
-def _may_be_decimal(text: str, own: Levels) -> bool:
-    if not re.fullmatch(r"-?\d+,\d+", text):
-        return False
-    return own.low <= float(text.replace(",", ".")) <= own.high
-
-
-def _may_be_list(text: str, own: Levels) -> bool:
-    return all(own.low <= float(part) <= own.high for part in text.split(","))
 
 
 def literal(text: str) -> Any:
@@ -326,24 +357,11 @@ def value_in(cell: Any) -> Any:
 _RATING_KEYS = ("rating", "score", "value", "label", "response")
 
 
-def _in_object(text: str) -> str:
-    """Return the score in a text that is an object (Phoenix)."""
-    return as_text(value_in(literal(text) or text)) if text[:1] == "{" else text
-
-
-def codes_of(values: pd.Series) -> IntArray:
-    """Number the values of a column; a gap is a value, too.
-
-    Examples
-    --------
-    >>> codes_of(pd.Series([[1], None, [1]])).tolist()
-    [0, 1, 0]
-    """
-    try:
-        codes = pd.factorize(values, use_na_sentinel=False)[0]
-    except (TypeError, ValueError):  # lists, dictionaries, arrays
-        codes = pd.factorize(values.map(as_text))[0]
-    return np.asarray(codes, dtype=np.int64)
+def cells_of(keys: pd.DataFrame) -> IntArray:
+    """Number the rows' combinations of values."""
+    varied = [c for c in keys if pd.factorize(keys[c])[0].any() or keys[c].isna().any()]
+    groups = keys.groupby(varied or [*keys], observed=True, dropna=False, sort=False)
+    return np.asarray(groups.ngroup(), dtype=np.int64)
 
 
 def varies(cells: IntArray, values: pd.Series) -> bool:
@@ -354,10 +372,8 @@ def varies(cells: IntArray, values: pd.Series) -> bool:
     >>> varies(np.array([0, 0, 1]), pd.Series([2, 3, 2]))
     True
     """
-    code = codes_of(values)
-    first = np.empty(int(cells.max(initial=0)) + 1, dtype=np.int64)
-    first[cells] = code  # of each cell, the code of some row
-    return bool((first[cells] != code).any())
+    code = pd.Series(distinct(values)[0])
+    return bool((code.groupby(cells).nunique() > 1).any())
 
 
 def names_people(column: str) -> bool:

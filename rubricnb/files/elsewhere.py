@@ -24,38 +24,32 @@ from rubricnb.core.frames import (
 )
 from rubricnb.core.parsing import labels_found, parser_of
 from rubricnb.core.permutation import balanced, decode, fixed, ranks, williams
-from rubricnb.core.rubrics import label_scores
 from rubricnb.core.support.hashing import hash64, mix64
+from rubricnb.core.support.types import Ends as Scale
+from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.core.thoughts import without_thoughts
 from rubricnb.files.cells import (
     EMPTY,
     FAILED,
     GAPS,
-    FloatArray,
-    IntArray,
-    Levels,
     Scales,
     as_numbers,
     as_text,
+    cells_of,
     clean_names,
     distinct,
-    is_missing,
-    levels_of,
+    scales_of,
     understand,
 )
 from rubricnb.files.own import read_texts
-from rubricnb.files.people import columns_of_people, join_columns, read_ratings
+from rubricnb.files.people import read_ratings
 from rubricnb.files.reading import Decisions, Reading
-from rubricnb.files.repeats import cells_of, join_raters, number_reads
+from rubricnb.files.repeats import join_raters, number_reads
 from rubricnb.files.tables import (
     are_gaps,
-    name_columns,
+    named_table,
     require,
-    table_of,
-    without_summary,
 )
-
-Scale = tuple[float, float]
 
 _RENAMED = {"form": "template", "read": "replicate"}
 _NUMBERS = (
@@ -92,16 +86,20 @@ _LEVELS = ("ordering", "reference_score", "exemplar")
 _OF_ITEM = ("cluster_id", "group_id", "candidate", "human")
 _WITHIN = ("judge", *CONDITIONS)
 _DESIGNS = {"fixed": fixed, "balanced": balanced, "williams": williams}
-_NOT_KNOWN: dict[str, Any] = {
-    **dict.fromkeys(_WITHIN, "unknown"),
+_OF_DTYPE: dict[str, Any] = {
+    "category": "unknown",
+    "float32": np.float32("nan"),
+    "int32": np.int32(0),
+}
+_NOT_KNOWN = {
+    **{
+        column.name: _OF_DTYPE[column.dtype]
+        for column in JUDGMENTS
+        if column.required and column.dtype in _OF_DTYPE and column.name != "design"
+    },
     **dict.fromkeys(("effort", "thinking"), "default"),
-    **dict.fromkeys(("temperature", "seconds"), np.float32("nan")),
     "source": "recorded",
     "key": "",  # the same for all reads: unknown
-    **dict.fromkeys(("seed", "max_tokens"), np.int32(0)),
-    **dict.fromkeys(
-        ("prompt_tokens", "cached_tokens", "completion_tokens"), np.int32(0)
-    ),
 }
 
 
@@ -203,16 +201,16 @@ def judgments(
     judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
     [0.0, 0.5, nan, nan]
     """
-    options = (items, scale, columns, failed, parser, scores or None)
-    is_read = all(option is None for option in options)
-    if is_read and isinstance(table, Judgments) and hasattr(table, "rated"):
+    given: dict[str, Any] = {"items": items, "scale": scale, "columns": columns}
+    given |= {"scores": scores or None, "failed": failed, "parser": parser}
+    how = {name: option for name, option in given.items() if option is not None}
+    if not how and isinstance(table, Judgments) and hasattr(table, "rated"):
         return table
     if isinstance(table, Reading):
-        if not is_read:
+        if how:
             raise ValueError("the reading has the options: give them to rb.reading")
         return cast(Judgments, table.result())
-    how = {"columns": columns, "scores": scores, "failed": failed, "parser": parser}
-    return cast(Judgments, read_scores(table, items, scale, **how).result())
+    return cast(Judgments, reading(table, **how).result())
 
 
 def reading(
@@ -267,20 +265,8 @@ def reading(
     """
     if rubric is not None:
         return read_texts(table, rubric, how.get("columns"), decide)
-    return read_scores(table, items, scale, decide=decide, **how)
-
-
-def read_scores(
-    table: Any,
-    items: pd.DataFrame | None = None,
-    scale: Scale | Mapping[str, Scale] | None = None,
-    *,
-    decide: Decisions = (),
-    **how: Any,
-) -> Reading:
-    """Read a table of scores; return what it means (see `judgments`)."""
     return Reading("judgments", decide).read(
-        lambda reading: _understood(reading, table, items, scale, **how)
+        lambda known: _understood(known, table, items, scale, **how)
     )
 
 
@@ -299,13 +285,11 @@ def _understood(
             "items are the texts that were judged, as rb.load('csv', path=…, rubric=…) "
             f"returns them, not {type(items).__name__}"
         )
-    raw, what, reading.separator = table_of(table)
-    tool_scale, words = raw.attrs.get("scale"), raw.attrs.get("words") or {}
     reading.failed = tuple(np.atleast_1d([] if failed is None else failed).tolist())
+    frame = named_table(table, columns, reading, scores, _RENAMED)
+    what, tool_scale = frame.attrs["name"], frame.attrs.get("scale")
+    words = frame.attrs.get("words", {})
     scale = tool_scale if scale is None and items is None else scale
-    raw = without_summary(raw, reading)
-    frame = name_columns(raw, what, columns, _RENAMED, reading)
-    frame = join_columns(frame, columns_of_people(frame, scores), what)
     frame = _typed(_melted(frame, scores, what), what)
     frame = join_raters(frame, what)
     if items is None:
@@ -317,8 +301,8 @@ def _understood(
     # Scores on another scale than the rubric's,
     # or from an export of this package, are no labels.
     is_own = {"request_id", "ordering", "position"} <= set(frame)
-    by_value = is_own or (rubrics is not None and scale is not None)
-    scales = _scales(rated, scale, rubrics, words, by_value, reading)
+    by_value = is_own or scale is not None
+    scales = scales_of(rated, rubrics, reading, scale, words, by_value)
     reading.document["table"]["scale"] = ", ".join(
         sorted({f"{own.low:g}..{own.high:g}" for own in scales.levels})
     )
@@ -360,7 +344,11 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
     require(frame, names, what)
     held = next((c for c in ("score", "scores") if c in frame), "")
     cells = frame[held] if held and not names else pd.Series(dtype="float64")
-    if cells.dtype == object and len(cells) and cells.map(_is_record).all():
+    if (
+        cells.dtype == object
+        and len(cells)
+        and all(isinstance(cell, Mapping) and "score" not in cell for cell in cells)
+    ):
         parts = pd.DataFrame(cells.tolist(), frame.index)
         names = [str(name) for name in parts]
         frame = frame.drop(columns=held).join(parts.set_axis(names, axis=1))
@@ -386,16 +374,12 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
     return long
 
 
-def _is_record(cell: Any) -> bool:
-    """Whether a cell holds ``{criterion: score}``."""
-    return isinstance(cell, Mapping) and "score" not in cell
-
-
 def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Read numbers as float64, names as categories, and orderings as codes."""
-    if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
+    is_named = "item_id" in frame or "text_id" in frame
+    if not is_named and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
-        frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
+        frame = frame.assign(text_id=group + "/" + candidate)
     if "score" not in frame and "winner" in frame:
         raise ValueError(
             f"{what} names the winner of two answers, but judgments are scores of "
@@ -423,9 +407,9 @@ def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     names = []
     for pattern, values in _VALUES.items():
         for name in frame.columns[frame.columns.str.fullmatch(pattern)]:
-            written = distinct(frame[name])[1].map(as_text)
-            written = written[~is_missing(written)].astype("str")
-            if not written.str.fullmatch(values, case=False).all():
+            written = distinct(frame[name])[1].map(as_text).astype("str")
+            is_gap = written.str.casefold().isin(("", *GAPS))
+            if not (is_gap | written.str.fullmatch(values, case=False)).all():
                 names.append(name)
     if "position" in frame and "ordering" not in frame:
         names.append("position")
@@ -488,12 +472,6 @@ def _names(values: pd.Series) -> pd.Series:
     return pd.Series(names, values.index, name=values.name)
 
 
-_FILL = (
-    "is missing; if cells of the sheet are merged, fill them down, so that every row "
-    "has its own"
-)
-
-
 def _matched(
     frame: pd.DataFrame, items: pd.DataFrame | None
 ) -> tuple[pd.DataFrame, Items, IntArray]:
@@ -502,12 +480,15 @@ def _matched(
     keys = [c for c in ("dataset", by, "criterion") if c in frame]
     keys = [c for c in keys if items is None or c in items]
     for name in frame.columns.intersection([*keys, "cluster_id"]):
-        refuse("judgments", frame[name], frame[name].isna(), _FILL)
-    item = frame.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
+        why = (
+            "is missing; if cells of the sheet are merged, fill them down, so that "
+            "every row has its own"
+        )
+        refuse("judgments", frame[name], frame[name].isna(), why)
+    item = cells_of(frame[keys])
     first = np.unique(item, return_index=True)[1]
     for name in frame.columns.intersection(_OF_ITEM):
-        cells = frame[name].map(as_text) if frame[name].dtype == object else frame[name]
-        code = pd.factorize(cells)[0]
+        code = distinct(frame[name])[0]
         why = (
             f"is not what an earlier row of this {by} says; ratings by several people "
             "are one row a text, in human_ratings (3 4 4)"
@@ -565,14 +546,13 @@ def _places_among(
     """
     by = next(k for k in keys if k.endswith("_id"))
     names = items[keys].astype("str")
+    sets = items.get("dataset", pd.Series("", items.index)).astype("str") + "/"
     found = []
     for column in [by, *items.columns.intersection(["text_id"])]:
         full = items[column].map(as_text)
-        sets = items.get("dataset", full).astype("str")
-        pairs = zip(full, sets, strict=True)
-        bare = [name.removeprefix(f"{dataset}/") for name, dataset in pairs]
-        found += [names.assign(**{by: full}), names.assign(**{by: bare})]
-    indexes = [pd.MultiIndex.from_frame(frame) for frame in found]
+        bare = map(str.removeprefix, full, sets)
+        found += [names.assign(**{by: ids}) for ids in (full, [*bare])]
+    indexes = map(pd.MultiIndex.from_frame, found)
     known = max(indexes, key=lambda index: index.isin(wanted).any())
     place = np.flatnonzero(known.isin(wanted))
     if len(place) == 0:
@@ -591,59 +571,6 @@ def _places_among(
     return np.append(place, -1)[known[place].get_indexer(wanted)]
 
 
-def _scales(
-    rated: Items,
-    scale: Scale | Mapping[str, Scale] | None,
-    rubrics: pd.DataFrame | None,
-    words: Mapping[str, float],
-    by_value: bool,
-    reading: Reading,
-) -> Scales:
-    """Return the scale of each item."""
-    if scale is None and rubrics is None:
-        raise ValueError(
-            "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 "
-            "3)"
-        )
-    keys = pd.DataFrame({"criterion": rated["criterion"].astype("str"), "rubric": ""})
-    labels: Mapping[str, Mapping[str, float]] = {}
-    if rubrics is not None:
-        keys["rubric"] = rated["rubric_id"].astype("str")
-        labels = label_scores(rubrics)
-    number = keys.groupby(["criterion", "rubric"], sort=False).ngroup().to_numpy()
-    levels = []
-    for criterion, rubric in keys.drop_duplicates().itertuples(index=False):
-        own = labels.get(rubric, {})
-        if scale is None:
-            of_pair = levels_of(own, rubric)
-        else:
-            low, high, n = _ends(scale, criterion)
-            of_pair = Levels(low, high, own, rubric, n=n)
-        if by_value:
-            is_plain = as_numbers(pd.Series([*own], dtype="object")).notna()
-            plain = {w for w, is_number in zip(own, is_plain, strict=True) if is_number}
-            own = {word: score for word, score in own.items() if word not in plain}
-        levels.append(of_pair._replace(labels=own, words=words))
-    return Scales(number, levels, reading)
-
-
-def _ends(
-    scale: Scale | Mapping[str, Scale], criterion: str
-) -> tuple[float, float, int]:
-    """Return a criterion's lowest and highest score, and how many there are, or 0."""
-    pair = scale.get(criterion, ()) if isinstance(scale, Mapping) else scale
-    try:
-        low, high = map(float, () if isinstance(pair, str) else pair)
-    except (TypeError, ValueError):
-        low = high = np.nan
-    if not -np.inf < low < high < np.inf:
-        raise ValueError(
-            f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), "
-            "such as (1, 5), or a dictionary with one for each criterion"
-        )
-    return low, high, 0 if (high - low) % 1 else int(high - low) + 1
-
-
 def _parsed_scores(frame: pd.DataFrame, parser: Any) -> pd.Series:
     """Return what a parser finds in each answer, by the row's criterion if several."""
     how = parser_of(parser)
@@ -657,26 +584,24 @@ def _parsed_scores(frame: pd.DataFrame, parser: Any) -> pd.Series:
 
 def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) -> None:
     """Set status and score; a score counts if it is a finite number on its scale."""
-    cells = frame["score"]
-    reading = scales.reading
+    cells, reading = frame["score"], scales.reading
     score, kind = understand(cells, scales)
     reading.note("score", kind, cells)
     _ask_about_shares(score, scales, tool_scale)
     low, high = scales.ends.T
     is_none = np.isnan(score)
-    is_off = ~is_none & ~((score >= low) & (score <= high))
+    is_off = (score < low) | (score > high)
     marks = ", ".join(f"{mark:g}" for mark in reading.failed)
     span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
-    reasons = ["", "the cell is empty", f"marked {marks}", "not a number"]
     kinds = [kind == EMPTY, kind == FAILED, is_none, is_off]
-    which = np.select(kinds, [1, 2, 3, 4], 0)
-    why = np.array([*reasons, f"off the scale {span}"], object)[which]
+    reasons = ["the cell is empty", f"marked {marks}", "not a number"]
+    why = np.select(kinds, [*reasons, f"off the scale {span}"], "").astype(object)
     given = _given_status(frame)
     failure = _failures(frame, score, low, reading)
     given[(failure != "") & (given < 1)] = STATUSES.index("error")
     is_told = given > 0
     codes = np.select([is_told, is_none, is_off], [given, 1, 2], 0)
-    why[is_told] = failure[is_told]
+    why = np.where(is_told, failure, why)
     if blanked := int((is_told & ~is_none).sum()):
         print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
     is_lost = ~is_told & (codes > 0)
@@ -750,7 +675,7 @@ def _failures(
                 },
             )
         if meaning == "failed":
-            reading.say(
+            print(
                 f"judgments: {rows.sum():,} rows say in {column!r} that they failed: "
                 "they are errors, and have no score"
             )
@@ -760,7 +685,7 @@ def _failures(
 
 
 def _ask_what_is_lost(
-    frame: pd.DataFrame, ok: NDArray[np.bool_], why: pd.Series, reading: Reading
+    frame: pd.DataFrame, ok: Mask, why: pd.Series, reading: Reading
 ) -> None:
     """Ask about a criterion, a judge, or a table, none of whose scores counts.
 
@@ -819,7 +744,7 @@ def _with_ratings(
     if not names:
         return rated
     if rubrics is not None:
-        scales = _scales(rated, None, rubrics, {}, False, scales.reading)
+        scales = scales_of(rated, rubrics, scales.reading)
     cells = pd.DataFrame(rated[names]).set_axis(rated["item_id"])
     read = read_ratings(cells, scales)
     out = rated.drop(columns=names)
@@ -888,8 +813,6 @@ def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     """Infer each judge's and condition's design from its commonest set of orderings."""
     design = np.full(len(frame), "fixed", dtype=object)
     shown = frame["ordering"].notna().to_numpy()
-    if not shown.any():
-        return design
     arm = cells_of(frame[[*_WITHIN]])
     keys = pd.DataFrame({"arm": arm, "item": item, "order": frame["ordering"].array})
     keys = keys[shown].drop_duplicates().astype({"order": "object"})

@@ -81,7 +81,20 @@ def fetch(path: str, sha256: str | None = None) -> Path:
     sha256 = sha256 or str(_files()[path])
     mirror = os.environ.get("RUBRICNB_MIRROR", "").strip()
     if mirror and "://" not in mirror:
-        return _from_folder(Path(mirror).expanduser(), path, sha256)
+        file = Path(mirror).expanduser() / path
+        if not file.is_file():
+            raise FileNotFoundError(
+                f"RUBRICNB_MIRROR={mirror} lacks the file {path}; add it there, or "
+                "unset RUBRICNB_MIRROR to download it from its source"
+            )
+        import pooch
+
+        if (got := pooch.file_hash(str(file))) != sha256:
+            raise ValueError(
+                f"{file} has SHA-256 {got}, expected {sha256}, so it is not used; "
+                "replace it with the file of that commit"
+            )
+        return file
     file = cache() / path
     _download(
         f"{mirror.rstrip('/')}/{path}"
@@ -121,23 +134,6 @@ def _files() -> pd.Series:
     return pd.read_csv(Path(__file__).with_name("files.csv"), index_col="path")[
         "sha256"
     ]
-
-
-def _from_folder(mirror: Path, path: str, sha256: str) -> Path:
-    file = mirror / path
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"RUBRICNB_MIRROR={mirror} lacks the file {path}; add it there, or unset "
-            "RUBRICNB_MIRROR to download it from its source"
-        )
-    import pooch
-
-    if (got := pooch.file_hash(str(file))) != sha256:
-        raise ValueError(
-            f"{file} has SHA-256 {got}, expected {sha256}, so it is not used; replace "
-            "it with the file of that commit"
-        )
-    return file
 
 
 def _download(url: str, file: Path, sha256: str) -> None:

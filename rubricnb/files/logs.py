@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rubricnb.core.support.extras import extra
+from rubricnb.core.support.types import Records, Row
 
-Row = dict[str, Any]
 # correct, partial, incorrect, no answer
 _LETTERS = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0}
 _FACTS = re.compile("text_id|cluster_id|group_id|candidate|form|human(_ratings|_\\d+)?")
@@ -36,7 +36,7 @@ _GRADED = re.compile(
 class Log(NamedTuple):
     """The rows of a log, its scale, and the words with which it names scores."""
 
-    rows: list[Row]
+    rows: Records
     scale: tuple[float, float] | None = None
     words: Mapping[str, float] = MappingProxyType({})
 
@@ -46,16 +46,16 @@ def log_of(document: Any, name: str) -> Log:
     match document:
         case {"eval": dict()}:
             log = Log(list(_inspect(document)), None, _LETTERS)
-        case {"results": {"results": list(results)}}:
-            log = Log(list(_promptfoo(results)), (0.0, 1.0))
-        case [{"gradingResult": dict()}, *_]:
-            return Log(list(_promptfoo(document)), (0.0, 1.0))
-        case {"testRunData": dict(run)}:
-            return log_of(run, name)
+        case {"results": {"results": list(found)}} | (
+            [{"gradingResult": dict()}, *_] as found
+        ):
+            log = Log(list(_promptfoo(found)), (0.0, 1.0))
+        case {"testRunData": {"testCases": list()} as run}:
+            log = Log(list(_deepeval(run)), (0.0, 1.0))
         case {"testCases": list()}:
             log = Log(list(_deepeval(document)), (0.0, 1.0))
         case [{"report": dict(), "item_idx": _}, *_]:
-            return Log(list(_autorubric(document)))
+            log = Log(list(_autorubric(document)))
         case list() if all(isinstance(row, dict) for row in document):
             return Log(document)
         case dict():
@@ -77,13 +77,17 @@ def log_of(document: Any, name: str) -> Log:
 
 def _inspect(log: Row) -> Iterator[Row]:
     about, samples = log["eval"], log.get("samples") or []
-    scorers = dict(_numbered(about.get("scorers") or []))
+    listed = about.get("scorers") or []
+    often = [scorer["name"] for scorer in listed]
+    # The samples name a second scorer of a name NAME1.
+    known = [f"{name}{often[:k].count(name) or ''}" for k, name in enumerate(often)]
+    scorers = dict(zip(known, listed, strict=True))
     criteria = _criteria(scorers, samples)
     names = Counter(name for own in criteria.values() for name in own)
     grader = (about.get("model_roles") or {}).get("grader")
     for sample in samples:
-        known: Row = {"text_id": sample["id"], "candidate": about["model"]}
-        known |= {"read": sample["epoch"], "dataset": about["task"]}
+        text: Row = {"text_id": sample["id"], "candidate": about["model"]}
+        text |= {"read": sample["epoch"], "dataset": about["task"]}
         given, failure = sample.get("scores") or {}, sample.get("error") or {}
         for scorer, own in criteria.items():
             options = scorers.get(scorer, {}).get("options") or {}
@@ -96,7 +100,7 @@ def _inspect(log: Row) -> Iterator[Row]:
                 # An error ends a sample; scorers before it have given their scores.
                 if score is None and failure:
                     row["error"] = failure.get("message", "error")
-                yield known | row | _facts(sample.get("metadata"), criterion)
+                yield text | row | _facts(sample.get("metadata"), criterion)
 
 
 def _named(by: Any, *keys: str) -> str:
@@ -105,29 +109,21 @@ def _named(by: Any, *keys: str) -> str:
     return next((name for name in names if name and isinstance(name, str)), "unknown")
 
 
-def _numbered(scorers: list[Row]) -> Iterator[tuple[str, Row]]:
-    """Name scorers as the samples do: a second one of a name is NAME1."""
-    often: Counter[str] = Counter()
-    for scorer in scorers:
-        name = scorer["name"]
-        yield (f"{name}{often[name]}" if often[name] else name), scorer
-        often[name] += 1
-
-
-def _criteria(scorers: Row, samples: list[Row]) -> dict[str, list[str]]:
+def _criteria(scorers: Row, samples: Records) -> dict[str, dict[str, Any]]:
     """Return what each scorer scores: the keys that it has in any sample."""
-    keys: dict[str, dict[str, None]] = {name: {} for name in scorers}
+    keys: dict[str, dict[str, Any]] = {name: {} for name in scorers}
     for sample in samples:
         for scorer, score in (sample.get("scores") or {}).items():
             if (value := score.get("value")) is not None:
                 names = value if isinstance(value, dict) else [scorer]
                 keys.setdefault(scorer, {}).update(dict.fromkeys(names))
-    metrics = {name: scorer.get("metrics") for name, scorer in scorers.items()}
-    named = {k: v if isinstance(v, dict) else [k] for k, v in metrics.items()}
-    return {name: [*(own or named[name])] for name, own in keys.items()}
+    for name, scorer in scorers.items():
+        metrics = scorer.get("metrics")
+        keys[name] = keys[name] or (metrics if isinstance(metrics, dict) else {name: 1})
+    return keys
 
 
-def _promptfoo(results: list[Row]) -> Iterator[Row]:
+def _promptfoo(results: Records) -> Iterator[Row]:
     tests: dict[str, Any] = {}
     answers: dict[str, list[Any]] = {}
     for result in results:
@@ -190,7 +186,7 @@ def _deepeval(run: Row) -> Iterator[Row]:
             yield row | _facts(case.get("metadata"), criterion)
 
 
-def _autorubric(items: list[Row]) -> Iterator[Row]:
+def _autorubric(items: Records) -> Iterator[Row]:
     for item in items:
         for number, asked in enumerate(item["report"]["report"]):
             options = asked.get("options") or []

@@ -49,7 +49,9 @@ def check_outputs(
     for output in map(Path, outputs):
         for given in read:
             if _exists(given) and _same(output, given):
-                other = "" if _plain(given) == _plain(output) else f" (it is {given})"
+                other = (
+                    "" if given.absolute() == output.absolute() else f" (it is {given})"
+                )
                 raise ValueError(
                     f"{output} is read by this command and would be "
                     f"overwritten{other}; {how}"
@@ -115,10 +117,6 @@ def _same(one: Path, other: Path) -> bool:
 
 def _folded(path: Path) -> str:
     return unicodedata.normalize("NFC", str(path.resolve())).casefold()
-
-
-def _plain(path: Path) -> str:
-    return str(path.absolute())
 
 
 def _exists(path: Path) -> bool:

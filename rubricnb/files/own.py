@@ -9,25 +9,20 @@ from typing import Any, cast
 import pandas as pd
 
 from rubricnb.core.frames import Items, refuse
-from rubricnb.core.rubrics import label_scores
 from rubricnb.core.support.spelling import nearest
 from rubricnb.core.validate import check_items, check_known, check_text
 from rubricnb.files.cells import (
     Scales,
     as_text,
+    cells_of,
     clean_names,
-    levels_of,
     names_people,
+    scales_of,
 )
-from rubricnb.files.people import (
-    columns_of_people,
-    join_columns,
-    join_rows,
-    read_ratings,
-)
+from rubricnb.files.people import join_rows, read_ratings
 from rubricnb.files.reading import Decisions, Reading
 from rubricnb.files.rubrics import read_rubrics
-from rubricnb.files.tables import name_columns, require, table_of, without_summary
+from rubricnb.files.tables import named_table, require
 
 _NAMES = [
     "text_id",
@@ -130,21 +125,15 @@ def _read(
     reading: Reading, path: Any, rubric: Any, columns: Mapping[str, str] | None
 ) -> Items:
     rubrics, file = read_rubrics(rubric), reading.who
-    table, _, reading.separator = table_of(path)
-    table = without_summary(table, reading)
-    table = _texts_of(name_columns(table, file, columns, reading=reading), file)
     criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
-    table = join_columns(table, columns_of_people(table, criteria), file)
+    table = _texts_of(named_table(path, columns, reading, criteria), file)
     people = [c for c in table if names_people(c)]
     if people and not any(c.startswith("human") for c in table):
         names = dict.fromkeys(people, "human_ratings")
         print(f"{file}: no ratings are read; if these are some: columns={names}")
     table = _with_one_row_a_text(table, file)
     items = _by_criterion(table, rubrics, file)
-    which, names = pd.factorize(items["rubric_id"].astype("str"))
-    labels = label_scores(rubrics)
-    levels = [levels_of(labels[name], name) for name in names]
-    scales = Scales(which, levels, reading)
+    scales = scales_of(items, rubrics, reading)
     items = read_ratings(_with_references_by_score(items, scales), scales)
     per_criterion = "criterion" in table or "rubric_id" in table
     stem = Path(path).stem if isinstance(path, str | Path) else "own"
@@ -159,8 +148,17 @@ def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
     table = table.assign(**{c: table[c].map(as_text).astype("str") for c in plain})
     require(table, ["instruction", "response"], file)
     blank, silent = (table[c].str.strip() == "" for c in ("instruction", "response"))
-    refuse(file, table["instruction"], blank, _NO_INSTRUCTION)
-    refuse(file, table["response"], silent & (silent.mean() > 0.5), _NO_RESPONSE)
+    why = (
+        "is empty; if cells of the sheet are merged, write the instruction into every "
+        "row; if the texts answer no instruction, write what they are, such as 'An "
+        "essay'"
+    )
+    refuse(file, table["instruction"], blank, why)
+    why = (
+        "is empty; if the texts are in another column (a list of tool calls, say), name "
+        "it: columns={'tool_calls': 'response', 'response': 'other'}"
+    )
+    refuse(file, table["response"], silent & (silent.mean() > 0.5), why)
     if silent.any():
         print(
             f"{file}: {silent.sum()} of {len(table)} rows have no response and are "
@@ -174,22 +172,12 @@ def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
     return table
 
 
-_NO_INSTRUCTION = (
-    "is empty; if cells of the sheet are merged, write the instruction into every row; "
-    "if the texts answer no instruction, write what they are, such as 'An essay'"
-)
-_NO_RESPONSE = (
-    "is empty; if the texts are in another column (a list of tool calls, say), name "
-    "it: columns={'tool_calls': 'response', 'response': 'other'}"
-)
-
-
 def _with_one_row_a_text(table: pd.DataFrame, file: str) -> pd.DataFrame:
     """Join the ratings of rows that repeat a text; a line says so."""
     texts = {c: table[c].str.split().str.join(" ") for c in ("instruction", "response")}
     names = table.columns.intersection(_NAMES, sort=False)
     keys = table[names].assign(**texts)
-    text = keys.groupby([*keys], sort=False).ngroup().to_numpy()
+    text = cells_of(keys)
     ratings = [c for c in table if c == "human" or c.startswith("human_")]
     n_texts = len(
         keys.drop(columns=["item_id", "text_id"], errors="ignore").drop_duplicates()
@@ -295,18 +283,16 @@ def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.Data
     # Essays on one task share their instruction; what they share then says nothing.
     clusters = texts if prompts.nunique() == 1 else "prompt-" + prompts
     names = texts + "/" + items["criterion"]
-    out = items.assign(
-        dataset=dataset,
-        item_id=f"{dataset}/"
-        + (items.get("item_id", names) if per_criterion else names),
-        text_id=f"{dataset}/" + texts,
-        cluster_id=f"{dataset}/"
-        + items.get("cluster_id", items.get("group_id", clusters)),
-    )
+    named = {
+        "item_id": items.get("item_id", names) if per_criterion else names,
+        "text_id": texts,
+        "cluster_id": items.get("cluster_id", items.get("group_id", clusters)),
+    }
     if "group_id" in items or "candidate" in items:
         group = items.get("group_id", "prompt-" + prompts)
-        out["group_id"] = f"{dataset}/" + group + "/" + items["criterion"]
-    return out
+        named["group_id"] = group + "/" + items["criterion"]
+    whole = {name: f"{dataset}/" + bare for name, bare in named.items()}
+    return items.assign(dataset=dataset, **whole)
 
 
 def _number(items: pd.DataFrame, columns: list[str]) -> pd.Series:

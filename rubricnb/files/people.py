@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rubricnb.core.frames import refuse
 from rubricnb.core.support.counting import repeated
+from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
 from rubricnb.files.cells import (
     EMPTY,
     FAILED,
     MISSING,
-    FloatArray,
-    IntArray,
     Scales,
     are_lists,
     as_text,
@@ -77,10 +75,10 @@ def columns_of_people(
     >>> columns_of_people(pd.DataFrame(columns=["human_1", "human_2", "human"]), ["tone"])
     {'human_ratings': ['human_1', 'human_2']}
     """
-    starts = {f"human_{c}": f"human_{c}" for c in criteria}
+    criterion = [f"human_{c}" for c in criteria]
+    starts = dict(zip(criterion, criterion, strict=True))
     if len(criteria) <= 1:
-        starts = dict.fromkeys(["human", *starts], "human_ratings")
-    criterion = {f"human_{c}" for c in criteria}
+        starts = dict.fromkeys(["human", *criterion], "human_ratings")
     found = {}
     for start, name in starts.items():
         is_person = table.columns.astype("str").str.fullmatch(
@@ -123,10 +121,8 @@ def join_rows(
         names = names if is_twice else by
     out = table[~pd.Series(unit).duplicated().to_numpy()].drop(columns=differ)
     for column in ratings:
-        found: list[dict[str, Any]] = [{} for _ in range(len(out))]
-        for one, name, cell in zip(unit, names, table[column], strict=True):
-            found[one][name] = cell
-        out[column] = pd.Series(found, out.index)
+        by_name = table[column].astype("object").set_axis(names)
+        out[column] = by_name.groupby(unit).agg(dict).to_list()
     print(
         f"{what}: {len(table):,} rows hold {len(out):,} texts or scores: the ratings of "
         f"repeated rows are joined ({', '.join(map(str, differ))})"
@@ -182,7 +178,7 @@ def read_ratings(items: pd.DataFrame, scales: Scales) -> pd.DataFrame:
             out[several], means = _single(out[several], scales)
             lacks = np.isnan(given) & ~np.isnan(means)
             if mean in out and lacks.any():
-                scales.reading.say(
+                print(
                     f"{scales.reading.who}: {lacks.sum():,} texts have single ratings "
                     f"and no {mean!r}: there it is their mean"
                 )
@@ -232,23 +228,20 @@ def _read(cells: pd.Series, scales: Scales) -> FloatArray:
 
 def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     """Return each item's single ratings as a tuple, or None, and their mean."""
-    if cells.map(lambda cell: isinstance(cell, tuple)).all():
-        known = pd.DataFrame(cells.tolist(), dtype="float64")
-        return cells.tolist(), known.mean(axis=1).to_numpy()
-    parts = _spread(cells, scales)
-    table = pd.DataFrame(
-        {
-            "item": repeated(np.arange(len(cells)), [*map(len, parts)]),
-            "person": [name for part in parts for name in part],
-        }
-    )
+    listed = _lists(cells, scales, True)
+    parts = [
+        _by_person(_parts(cell, scales.levels[n].labels, is_list))
+        for cell, n, is_list in zip(cells, scales.which, listed, strict=True)
+    ]
+    rows = repeated(np.arange(len(cells)), [*map(len, parts)])
     written = [cell for part in parts for cell in part.values()]
-    rows = table["item"].to_numpy()
     written = pd.Series(written, cells.index[rows], dtype="object", name=cells.name)
-    table["value"] = _read(written, scales.of(rows))
+    people = [name for part in parts for name in part]
+    value = _read(written, scales.of(rows))
+    table = pd.DataFrame({"item": rows, "person": people, "value": value})
     is_named = not table["person"].str.fullmatch(r"\d+").all()
     if table["person"].nunique() * len(cells) > _MOST_CELLS:
-        scales.reading.say(
+        print(
             f"{scales.reading.who}: {table['person'].nunique():,} people rated "
             f"{len(cells):,} texts: their ratings are kept without the names"
         )
@@ -257,17 +250,17 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     wide = table.pivot(index="item", columns="person", values="value")
     wide = wide[sorted(wide, key=_natural)].reindex(range(len(cells)))
     count = [len(wide.columns) if is_named else len(part) for part in parts]
-    rated = wide.notna().any(axis=1)
+    means = wide.mean(axis=1).to_numpy()
     ratings = [
-        tuple(row[:n]) if any_ else None
-        for row, n, any_ in zip(wide.to_numpy().tolist(), count, rated, strict=True)
+        None if np.isnan(mean) else tuple(row[:n])
+        for row, n, mean in zip(wide.to_numpy().tolist(), count, means, strict=True)
     ]
-    return ratings, wide.mean(axis=1).to_numpy()
+    return ratings, means
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def _natural(name: str) -> str:
     """Order names by the numbers in them: r2 before r10."""
-    return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)]
+    return re.sub(r"\d+", lambda number: number[0].zfill(9), name)
 
 
 def _hold_several(cells: pd.Series, scales: Scales) -> bool:
@@ -278,21 +271,12 @@ def _hold_several(cells: pd.Series, scales: Scales) -> bool:
     return bool(begins.isin(["[", "{"]).any() or _lists(cells, scales, False).any())
 
 
-def _lists(cells: pd.Series, scales: Scales, several: bool) -> NDArray[np.bool_]:
+def _lists(cells: pd.Series, scales: Scales, several: bool) -> Mask:
     texts = cells.map(lambda cell: cell if isinstance(cell, str) else "")
     return are_lists(texts.astype("str").str.strip(" ()[]"), scales, several)
 
 
-def _spread(cells: pd.Series, scales: Scales) -> list[dict[str, Any]]:
-    """Return each cell's ratings, by the name of the person, or by their number."""
-    listed = _lists(cells, scales, True)
-    return [
-        _by_person(_parts(cell, scales.levels[n].labels, is_list))
-        for cell, n, is_list in zip(cells, scales.which, listed, strict=True)
-    ]
-
-
-def _by_person(cell: Any) -> dict[str, Any]:
+def _by_person(cell: Any) -> Row:
     """Return the ratings in a cell by person; by their number if nobody is named."""
     if isinstance(cell, np.ndarray | pd.Series | set):
         cell = [*cell]

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import yaml
-from numpy.typing import NDArray
 
 from rubricnb.core.frames import FRAMES
+from rubricnb.core.support.types import IntArray, Json
 
 KINDS = (
     *("empty", "missing", "number", "label", "share", "word", "failed"),
@@ -70,7 +69,7 @@ class Reading:
         self.saved, self.decided = _decisions(decide)
         self.questions: list[Question] = []
         self.original: dict[str, str] = {}
-        self.document: dict[str, Any] = {"table": {}, "columns": {}}
+        self.document: Json = {"table": {}, "columns": {}}
         self._result: Any = None
 
     def begin(self, frame: pd.DataFrame, what: str, roles: Iterable[str]) -> None:
@@ -90,16 +89,12 @@ class Reading:
 
     def roles(self, table: pd.DataFrame) -> dict[str, str]:
         """Return the roles of columns that were decided, by the table's names."""
-        named = {c: v for (c, key), v in self.decided.items() if key == "role"}
         return {
             column: f"own_{column}" if role == "own" else role
-            for column, role in named.items()
-            if column in table and (role != "own" or column.casefold() in ROLES)
+            for (column, key), role in self.decided.items()
+            if key == "role" and column in table
+            if role != "own" or column.casefold() in ROLES
         }
-
-    def say(self, line: str) -> None:
-        """Print a line about the file."""
-        print(line)
 
     def ask(self, column: str, key: str, why: str, readings: Mapping[str, str]) -> str:
         """Return what was decided; else note a question, and go on with the first."""
@@ -115,12 +110,10 @@ class Reading:
             )
         return given
 
-    def note(
-        self, column: str, kind: NDArray[np.integer[Any]], cells: pd.Series
-    ) -> None:
+    def note(self, column: str, kind: IntArray, cells: pd.Series) -> None:
         """Note the classes of a column's values, with counts and first examples."""
         column = self.original.get(column, column)
-        classes: dict[str, dict[str, Any]] = {}
+        classes: dict[str, Json] = {}
         for code, own in cells.reset_index(drop=True).groupby(kind):
             name = KINDS[code]
             classes[name] = {"count": len(own), "first": str(own.iloc[0])[:60]}
@@ -140,8 +133,8 @@ class Reading:
             if not self.questions:
                 raise
         for (column, key), value in self.decided.items():
-            known = self.document.setdefault("decisions", {})
-            known.setdefault(column, {})[key] = value
+            decisions = self.document.setdefault("decisions", {})
+            decisions.setdefault(column, {})[key] = value
         return self
 
     def result(self) -> Any:
@@ -170,7 +163,7 @@ class Reading:
             )
         return self._result
 
-    def _differences(self, saved: Mapping[str, Any]) -> list[str]:
+    def _differences(self, saved: Json) -> list[str]:
         """Say what this file has, and the one of another reading had not."""
         old, new = _facts(saved), _facts(self.document)
         changed = {k: v for k, v in new.items() if old.get(k, v) != v}
@@ -211,7 +204,7 @@ class Reading:
         Path(path).write_text(str(self), encoding="utf-8")
 
 
-def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(document: Json) -> Json:
     """Return what must stay in a file that a reading was saved for."""
     table = document["table"]
     facts = {key: table[key] for key in ("separator", "scale") if key in table}
@@ -231,7 +224,7 @@ Decisions = str | Path | Sequence[str]
 
 def _decisions(
     decide: Decisions,
-) -> tuple[Mapping[str, Any] | None, dict[tuple[str, str], str]]:
+) -> tuple[Json | None, dict[tuple[str, str], str]]:
     """Read lines ``COLUMN KEY: VALUE``, or a reading that was saved."""
     decided: dict[tuple[str, str], str] = {}
     if isinstance(decide, str | Path):

@@ -11,12 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.core.frames import CONDITIONS, FRAMES, places, refuse
+from rubricnb.core.support.types import IntArray, Mask
 from rubricnb.files.cells import (
-    IntArray,
     as_numbers,
     as_text,
-    codes_of,
-    is_missing,
+    cells_of,
+    distinct,
     names_people,
     varies,
 )
@@ -27,13 +27,6 @@ _WITHIN = ("judge", *CONDITIONS)
 _KNOWN = {"text_id", "human", "human_ratings", "reason"}.union(
     *({column.name for column in FRAMES[frame]} for frame in ("requests", "judgments"))
 )
-
-
-def cells_of(keys: pd.DataFrame) -> IntArray:
-    """Number the rows' combinations of values."""
-    varied = [c for c in keys if pd.factorize(keys[c])[0].any() or keys[c].isna().any()]
-    groups = keys.groupby(varied or [*keys], observed=True, dropna=False, sort=False)
-    return np.asarray(groups.ngroup(), dtype=np.int64)
 
 
 def number_reads(
@@ -51,7 +44,7 @@ def number_reads(
     twice = pd.Series(cell).duplicated(keep=False).to_numpy()
     rows = pd.Series(np.arange(len(frame)), frame.index)
     label = frame.get("replicate", rows).rename("read")
-    refuse("judgments", label, is_missing(label), "is missing")
+    refuse("judgments", label, label.isna(), "is missing")
     numbers = as_numbers(label)
     is_number = bool(numbers.notna().all())
     code = pd.factorize(numbers if is_number else label.map(as_text), sort=is_number)[0]
@@ -60,7 +53,11 @@ def number_reads(
     if twice.any() and ("replicate" not in frame or is_record):
         # A tool gives each record an id, also where it is no read.
         is_copy |= _ask_what_repeats(frame, item_id, cell, twice, reading)
-    refuse("judgments", item_id, is_copy, _TWICE)
+    why = (
+        "is judged twice under the same conditions; drop the copies, or number repeated "
+        "reads in a column 'read'"
+    )
+    refuse("judgments", item_id, is_copy, why)
     is_whole = (numbers % 1 == 0) & numbers.between(1, 2**15 - 1)
     if "replicate" in frame and is_whole.all():
         return numbers.to_numpy(np.int16)
@@ -72,25 +69,19 @@ def number_reads(
     return (places(cell, code) + 1).astype(np.int16)
 
 
-_TWICE = (
-    "is judged twice under the same conditions; drop the copies, or number repeated "
-    "reads in a column 'read'"
-)
-
-
 def _ask_what_repeats(
     frame: pd.DataFrame,
     item_id: pd.Series,
     cell: IntArray,
-    twice: NDArray[np.bool_],
+    twice: Mask,
     reading: Reading,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Ask what repeated rows are, if a column of their own tells them apart.
 
     Returns the rows that are equal in every column.
     """
     rows = frame[twice]
-    codes = {c: codes_of(rows[c]) for c in rows}
+    codes = {c: distinct(rows[c])[0] for c in rows}
     own = [c for c in rows if c not in _KNOWN and not str(c).startswith("probability_")]
     differ = [c for c in own if varies(cell[twice], rows[c])]
     if differ:

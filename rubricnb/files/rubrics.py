@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
-from numpy.typing import NDArray
 
 from rubricnb.core.support.spelling import nearest
 from rubricnb.core.validate import check_rubrics, check_text
 from rubricnb.files.cells import as_numbers
 from rubricnb.files.tables import read_table, read_text, reading, require
 
-FloatArray = NDArray[np.float64]
 _FORMAT = (
     "A rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, "
     "2: …}"
@@ -71,34 +69,25 @@ def read_rubrics(path: Any) -> pd.DataFrame:
     0      tone      1       Rude.
     1      tone      2       Kind.
     """
-    if isinstance(path, Mapping | list | tuple):
-        return _of_content(
-            [path] if isinstance(path, Mapping) else list(path), "the rubric"
-        )
     if not isinstance(path, str | Path):
-        raise ValueError(
-            f"a rubric is a file or a mapping, not {type(path).__name__}. {_FORMAT}"
-        )
+        return _of_content(path, "the rubric")
     path = Path(path)
     with reading(path):
-        return _read(path)
+        if path.suffix.lower() in (".csv", ".tsv", ".txt"):
+            return _of_table(path)
+        try:
+            content = yaml.load(read_text(path), Loader=_Loader)
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            why = " ".join(str(error).split())
+            raise ValueError(
+                f"{path.name} is not YAML in UTF-8: {why}. {_FORMAT}"
+            ) from error
+        return _of_content(content, path.name)
 
 
-def _read(path: Path) -> pd.DataFrame:
-    if path.suffix.lower() in (".csv", ".tsv", ".txt"):
-        return _of_table(path)
-    try:
-        content = yaml.load(read_text(path), Loader=_Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        why = " ".join(str(error).split())
-        raise ValueError(
-            f"{path.name} is not YAML in UTF-8: {why}. {_FORMAT}"
-        ) from error
-    return _of_content([content] if isinstance(content, dict) else content, path.name)
-
-
-def _of_content(rubrics: Any, file: str) -> pd.DataFrame:
-    if not isinstance(rubrics, list) or not rubrics:
+def _of_content(content: Any, file: str) -> pd.DataFrame:
+    rubrics = [content] if isinstance(content, Mapping) else content
+    if not isinstance(rubrics, list | tuple) or not rubrics:
         raise ValueError(f"{file} holds {_kind(rubrics)}. {_FORMAT}")
     rows = [
         row for k, rubric in enumerate(rubrics, 1) for row in _rows(rubric, file, k)
@@ -172,42 +161,35 @@ def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
 def _usual_scores(labels: list[str], where: str) -> dict[str, float]:
     """Return the scores of labels that are words or letters, and say what they are."""
     folded = {label.casefold(): label for label in labels}
-    score_of = next((words for words in _WORDS if set(folded) == set(words)), None)
-    score_of = _YES_NO if score_of is None and set(folded) <= set(_YES_NO) else score_of
-    worst_first = "".join(sorted(folded, key=_GRADES.find))
-    if score_of is None and len(folded) > 1 and worst_first in _RUNS:
-        score_of = {letter: score for score, letter in enumerate(worst_first, 1)}
-    if score_of is None:
+    score_of = {word: score for word, score in _YES_NO.items() if word in folded}
+    for letters in _LETTERS:
+        if set(letters) == set(folded):
+            low, high = (0, 1) if letters in _FROM_0 else (1, len(letters))
+            steps = np.linspace(low, high, len(letters)).tolist()
+            score_of = dict(zip(letters, steps, strict=True))
+    if set(score_of) != set(folded):
         blanks = ", ".join(f"{label}: …" for label in labels)
         raise ValueError(
             f"{where}: no score is known for the levels {', '.join(labels)}: add a "
             f"line such as values: {{{blanks}}} with a number for each, the highest "
             "for the best; in a CSV write the labels in a column 'label'"
         )
-    scores = {folded[word]: score for word, score in score_of.items() if word in folded}
+    scores = {folded[word]: score for word, score in score_of.items()}
     listed = ", ".join(f"{label} = {score:g}" for label, score in scores.items())
     print(f"{where}: {listed} ('values' in the rubric file sets other scores)")
     return scores
 
 
 _YES_NO = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}
-# letters that stand for words, the worst first
-_WORDS: tuple[dict[str, float], ...] = (
-    {"n": 0.0, "y": 1.0},
-    {"f": 0.0, "t": 1.0},
-    {"f": 0.0, "p": 1.0},
-    {"i": 0.0, "c": 1.0},
-    {"i": 0.0, "p": 0.5, "c": 1.0},
-    {"l": 1.0, "h": 2.0},
-    {"l": 1.0, "m": 2.0, "h": 3.0},
-    {"b": 1.0, "m": 2.0, "e": 3.0},
-)
 # letters from the worst to the best; S is above A
 _GRADES = "zyxwvutrqponmlkjihgfedcbas"
-_RUNS = {  # from A on, and the grades of schools, which have no E
-    *(_GRADES[start:25] for start in range(7, 24)),
+# letters that stand for words, with scores up to 1
+_FROM_0 = ("ny", "ft", "fp", "ic", "ipc")
+_LETTERS = {
+    *(*_FROM_0, "lh", "lmh", "bme"),
+    *(_GRADES[start:25] for start in range(7, 24)),  # from A on
     *(_GRADES[start:] for start in range(17, 24)),
-    *("fdcba", "fdcbas"),
+    *("fdcba", "fdcbas"),  # the grades of schools, which have no E
 }
 
 

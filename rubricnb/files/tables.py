@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from rubricnb.core.frames import refuse
 from rubricnb.core.support.extras import extra
 from rubricnb.core.support.shown import shown
 from rubricnb.core.support.spelling import one_of
+from rubricnb.core.support.types import Records
 from rubricnb.core.validate import check_text
 from rubricnb.files.cells import as_numbers, as_text
 from rubricnb.files.logs import log_of, parsed, unpacked
-from rubricnb.files.people import join_columns
+from rubricnb.files.people import columns_of_people, join_columns
 from rubricnb.files.reading import ROLES, Reading
 
 # Encodings that spreadsheets save, beside UTF-8; cp1252 wins a tie.
@@ -56,7 +58,6 @@ def read_table(
     path: str | Path,
     needed: Sequence[str],
     numbers: Sequence[str],
-    columns: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     r"""Read a table with a known schema; everything but numbers is text.
 
@@ -69,8 +70,6 @@ def read_table(
         Columns it must have, without a gap. Upper and lower case do not matter.
     numbers
         Those of them that hold numbers.
-    columns
-        The file's names of columns → the names wanted.
 
     Raises
     ------
@@ -82,15 +81,15 @@ def read_table(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder, "a.tsv")
-    ...     _ = file.write_text("Item_ID\tpoints\n007\t3.5\n")
-    ...     read_table(file, ["item_id", "score"], ["score"], {"points": "score"}).values.tolist()
+    ...     _ = file.write_text("Item_ID\tscore\n007\t3.5\n")
+    ...     read_table(file, ["item_id", "score"], ["score"]).values.tolist()
     [['007', 3.5]]
     """
     path = Path(path)
     table = read_rows(path)
     for column in table.select_dtypes(exclude="str"):
         table[column] = [as_text(value) for value in table[column]]
-    table = name_columns(table.fillna(""), path.name, columns)
+    table = name_columns(table.fillna(""), path.name, None, Reading(path.name))
     require(table, needed, path.name)
     for column in needed:
         check_text(table[column], path.name)
@@ -105,8 +104,8 @@ def name_columns(
     table: pd.DataFrame,
     what: str,
     columns: Mapping[str, str] | None,
-    renamed: Mapping[str, str] | None = None,
-    reading: Reading | None = None,
+    reading: Reading,
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Give a table's columns our names: those of `columns`, or in lower case.
 
@@ -116,6 +115,8 @@ def name_columns(
         The table, and how an error names it.
     columns, renamed
         The table's names, and names of ours, → the wanted names.
+    reading
+        What the table means; its decisions name columns too.
 
     Raises
     ------
@@ -127,21 +128,20 @@ def name_columns(
     --------
     >>> table = pd.DataFrame({"Value": [4], "r1": [3], "r2": [5]})
     >>> names = {"Value": "score", "r1": "human_ratings", "r2": "human_ratings"}
-    >>> name_columns(table, "a table", names).to_dict("records")
+    >>> name_columns(table, "a table", names, Reading("it")).to_dict("records")
     a table: r1, r2 are read as the ratings of one person each
     [{'score': 4, 'human_ratings': {'r1': 3, 'r2': 5}}]
     """
     spelled = {str(name).strip().casefold(): name for name in table}
-    reading = reading or Reading(what)
-    decided = reading.roles(table)
     columns = {
         name if name in table else spelled.get(name.strip().casefold(), name): new
-        for name, new in {**(columns or {}), **decided}.items()
+        for name, new in {**(columns or {}), **reading.roles(table)}.items()
     }
     for name in columns:
         one_of("column", name, table)
-    names = [columns[c] if c in columns else _folded(str(c)) for c in table]
-    names = [(renamed or {}).get(name, name) for name in names]
+    ours = {c: str(c).strip().lower() for c in table}
+    named = {c: new if new in ROLES else str(c) for c, new in ours.items()} | columns
+    names = [renamed.get(named[c], named[c]) for c in table]
     reading.begin(table, what, names)
     raters = [
         c for c, name in zip(table, names, strict=True) if name == "human_ratings"
@@ -173,16 +173,10 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
         )
 
 
-def _folded(column: str) -> str:
-    """Return the name that a column has in a contract, whatever its case."""
-    name = column.strip().lower()
-    return name if name in ROLES else column
-
-
 def read_rows(path: Path) -> pd.DataFrame:
     """Read a table or a log: a CSV as text, other files as they are typed; from row 1.
 
-    ``attrs["separator"]`` says what separates its values.
+    ``attrs`` has its ``name``, and the ``separator`` of its values.
     """
     about: dict[str, Any] = {}
     with reading(path):
@@ -217,7 +211,7 @@ def read_rows(path: Path) -> pd.DataFrame:
                 f"{path.name}: several columns have no name: give every column a name "
                 "of its own; if the names are in a later row, delete the rows above it"
             )
-    rows.attrs = {"separator": ","} | about
+    rows.attrs = {"name": path.name, "separator": ","} | about
     return rows
 
 
@@ -242,10 +236,32 @@ def are_gaps(cells: pd.Series) -> pd.Series:
     return cells.isna() | (cells == "" if cells.dtype == "str" else False)
 
 
-def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
-    """Return the raw rows of a file, log, frame or list, its name and separator.
+def named_table(
+    source: Any,
+    columns: Mapping[str, str] | None,
+    reading: Reading,
+    criteria: Sequence[str],
+    renamed: Mapping[str, str] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """Return a table with our names of columns; each text's ratings are one column.
 
-    ``attrs`` has the ``scale`` and the ``words`` of a tool's log.
+    ``attrs`` are those of `table_of`.
+    """
+    raw = table_of(source)
+    what = raw.attrs["name"]
+    reading.separator = raw.attrs["separator"]
+    rows = without_summary(raw, reading)
+    table = name_columns(rows, what, columns, reading, renamed)
+    table = join_columns(table, columns_of_people(table, criteria), what)
+    table.attrs = raw.attrs
+    return table
+
+
+def table_of(source: Any) -> pd.DataFrame:
+    """Return the raw rows of a file, log, frame or list.
+
+    ``attrs`` has its ``name`` and ``separator``, and of a tool's log ``scale`` and
+    ``words``.
 
     Raises
     ------
@@ -254,13 +270,11 @@ def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
 
     Examples
     --------
-    >>> table_of([{"item_id": "a", "score": 4}])[0].to_dict("records")
+    >>> table_of([{"item_id": "a", "score": 4}]).to_dict("records")
     [{'item_id': 'a', 'score': 4}]
     """
     if isinstance(source, str | Path):
-        path = Path(source).expanduser()
-        table = read_rows(path)
-        return table, path.name, str(table.attrs["separator"])
+        return read_rows(Path(source).expanduser())
     frame = source.to_pandas() if hasattr(source, "to_pandas") else source
     listed = frame if isinstance(frame, list | tuple) else [frame]
     if all(isinstance(row, Mapping) for row in listed):
@@ -270,7 +284,9 @@ def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
             f"a table is a file, a DataFrame or a list of rows ({{column: value, …}}), "
             f"not {type(source).__name__}"
         )
-    return frame.rename(columns=lambda name: shown(str(name))), "the table", ""
+    table = frame.rename(columns=lambda name: shown(str(name)))
+    table.attrs = {"name": "the table", "separator": ""}
+    return table
 
 
 def without_summary(table: pd.DataFrame, reading: Reading) -> pd.DataFrame:
@@ -347,7 +363,7 @@ def read_text(path: Path) -> str:
     return raw.decode(name).removeprefix("\ufeff")
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
+def read_records(path: Path) -> Records:
     """Read JSON lines, a JSON list, or Parquet."""
     if path.suffix.lower() == ".parquet":
         return read_rows(path).to_dict("records")
@@ -403,8 +419,12 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     text = text[found.end() :] if found else text
     if not text.strip():
         raise ValueError(f"{path.name} is empty")
-    separator = found[1] if found else _separator(text)
-    how: dict[str, Any] = {"sep": separator, "dtype": "str", "keep_default_na": False}
+    first, second = [*text.split("\n", 2), ""][:2]
+    # the mark that is most often in the first line, and in the second one
+    counts = {mark: (first.count(mark), second.count(mark)) for mark in _SEPARATORS}
+    usual = max(counts, key=lambda mark: (min(counts[mark]), counts[mark]))
+    separator = found[1] if found else usual
+    how: Any = {"sep": separator, "dtype": "str", "keep_default_na": False}
     try:
         table = pd.read_csv(io.StringIO(text, newline=""), header=None, **how)
     except pd.errors.ParserError as error:
@@ -422,10 +442,3 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
                 f"{path.name} has two columns {name!r}; rename or delete one"
             )
     return table.iloc[1:].set_axis(header, axis=1), {"separator": separator}
-
-
-def _separator(text: str) -> str:
-    """Return the mark that is most often in the first line, and in the second one."""
-    first, second = [*text.split("\n", 2), ""][:2]
-    counts = {mark: (first.count(mark), second.count(mark)) for mark in _SEPARATORS}
-    return max(counts, key=lambda mark: (min(counts[mark]), counts[mark]))

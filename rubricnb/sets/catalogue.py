@@ -147,9 +147,7 @@ def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
 def _drawn(items: Items, n_items: int | None, seed: int) -> Items:
     if n_items is None or n_items >= len(items):
         return items
-    clusters = items["cluster_id"].unique()
-    rank = np.argsort(np.argsort(mix64(hash64(clusters), seed), kind="stable"))
-    place = items["cluster_id"].map(dict(zip(clusters, rank, strict=True))).to_numpy()
+    place = mix64(hash64(items["cluster_id"]), seed)
     drawn = np.argsort(place, kind="stable")[:n_items]
     out = items.iloc[np.sort(drawn)].reset_index(drop=True)
     used = out.rubrics["rubric_id"].isin(out["rubric_id"])

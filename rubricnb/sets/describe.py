@@ -95,7 +95,7 @@ def described(name: str | None = None) -> pd.DataFrame:
             f"{', '.join(known) or 'none'}; make one with "
             f"rubricnb.sets.describe(rubricnb.load({name!r}))"
         )
-    how: dict[str, Any] = {"keep_default_na": False, "na_values": "nan"}
+    how: Any = {"keep_default_na": False, "na_values": "nan"}
     frames = [pd.read_csv(known[one], **how) for one in chosen]
     return pd.concat(frames, ignore_index=True)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from rubricnb.core.support.types import Records
 
-def read(files: Sequence[Path]) -> list[dict[str, Any]]:
+
+def read(files: Sequence[Path]) -> Records:
     """Join the 96 stories of one file and the ratings of the other, in their order."""
     stories = pd.read_csv(files[0]).drop_duplicates("Prompt")
     scores = pd.read_csv(files[1]).set_index("Model").loc["Human"]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
+
+from rubricnb.core.support.types import Records
 
 _FILE = Path(__file__).parent / "bundled" / "minibench.yml"
 
 
-def read(_: Sequence[Path]) -> list[dict[str, Any]]:
+def read(_: Sequence[Path]) -> Records:
     """List the answers to each prompt, with all of its answers and the examples'."""
     prompts = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["prompts"]
     return [

@@ -12,9 +12,6 @@ import pandas as pd
 from rubricnb.core.support.spelling import nearest
 
 _FOLDER = Path(__file__).parent / "published"
-_CLAIMS = _FOLDER / "claims.csv"
-_INDEX = _FOLDER / "index.csv"
-_ITEMS = _FOLDER / "items.csv"
 ERRATA = _FOLDER / "errata.csv"
 # for claims that are tested on judges
 VERDICTS = ("replicates", "does not", "cannot say")
@@ -56,7 +53,7 @@ def published(table: str | None = None) -> pd.DataFrame:
     >>> len(published())
     21
     """
-    index = pd.read_csv(_INDEX, dtype="str", keep_default_na=False)
+    index = pd.read_csv(_FOLDER / "index.csv", dtype="str", keep_default_na=False)
     if table is None:
         return index.astype({"number": "int64"})
     names = list(index["table"])
@@ -168,7 +165,7 @@ def paper_items() -> pd.DataFrame:
     >>> items.command["position bias v2", "Table 4"].tolist()
     ['scales-2-3-5.ipynb', 'scale-9.ipynb']
     """
-    return pd.read_csv(_ITEMS, dtype="str", keep_default_na=False)
+    return pd.read_csv(_FOLDER / "items.csv", dtype="str", keep_default_na=False)
 
 
 def claims(chapter: str | None = None) -> pd.DataFrame:
@@ -208,7 +205,7 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
     29.3
     """
     text = ["judge", "dataset", "source_table"]
-    rows = pd.read_csv(_CLAIMS).fillna(dict.fromkeys(text, ""))
+    rows = pd.read_csv(_FOLDER / "claims.csv").fillna(dict.fromkeys(text, ""))
     if chapter is None:
         return rows
     stems = rows["chapter"].unique()
@@ -264,20 +261,15 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"found: there is no claim {claim_id!r}{near}")
     found = found.reindex(columns=["claim_id", "value", "low", "high"])
     out = claims.merge(found, on="claim_id", how="left", validate="1:1")
-    for bound in ("value", "low", "high"):
-        out[bound] = out[bound].astype("float64")
+    out = out.astype(dict.fromkeys(("value", "low", "high"), "float64"))
     exact = out["kind"].isin(["identity", "fact"])
     guessed = out["value"].notna() & ~exact & out[["low", "high"]].isna().any(axis=1)
-    low = out["low"].fillna(out["value"].where(exact))
-    high = out["high"].fillna(out["value"].where(exact))
+    low, high = (out[end].fillna(out["value"].where(exact)) for end in ("low", "high"))
     # Printed values are decimals: 0.3 - 0.1 must not fall outside 0.2.
     slack = 1e-9 * (1 + out["published"].abs())
-    bottom = (out["published"] - out["tolerance"] - slack).where(
-        out["relation"] != "<=", -np.inf
-    )
-    top = (out["published"] + out["tolerance"] + slack).where(
-        out["relation"] != ">=", np.inf
-    )
+    away = out["tolerance"] + slack
+    bottom = (out["published"] - away).where(out["relation"] != "<=", -np.inf)
+    top = (out["published"] + away).where(out["relation"] != ">=", np.inf)
     inside, outside = (low >= bottom) & (high <= top), (high < bottom) | (low > top)
     checked = out["kind"].map(_CHECKED)
     read = (out["basis"] == "reading").map({True: ", as we read it", False: ""})

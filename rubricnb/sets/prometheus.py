@@ -8,8 +8,8 @@ putting the string together again.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+
+from rubricnb.core.support.types import Records
 
 _HEADINGS = (
     "###Task Description:",
@@ -32,7 +32,7 @@ _PATTERN = re.compile(
 )
 
 
-def rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def rows(records: Records) -> Records:
     """Take records apart whose ``instruction`` is a whole judge prompt."""
     return [row | parse_prompt(row["instruction"]) for row in records]
 

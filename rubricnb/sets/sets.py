@@ -14,12 +14,12 @@ import yaml
 from jinja2 import ChainableUndefined, Environment
 
 from rubricnb.core.frames import Items
+from rubricnb.core.support.types import Records, Row
 from rubricnb.core.validate import check_items, ids
 from rubricnb.files.fetch import fetch
 from rubricnb.files.rubrics import read_rubrics
 from rubricnb.files.tables import read_records, read_table
 
-Record = dict[str, Any]
 _compiled = cache(Environment(undefined=ChainableUndefined).compile_expression)
 
 
@@ -96,13 +96,13 @@ def load(
 
 
 @cache
-def sets() -> dict[str, Record]:
+def sets() -> dict[str, Row]:
     """Read ``sets.yml``."""
     text = Path(__file__).with_name("sets.yml").read_text(encoding="utf-8")
     return dict(yaml.safe_load(text))
 
 
-def rows(name: str, path: str | Path | None = None) -> list[Record]:
+def rows(name: str, path: str | Path | None = None) -> Records:
     """Read the records of a set."""
     facts = sets()[name]
     files = [Path(path)] if path else [fetch(file) for file in facts.get("files", [])]
@@ -113,7 +113,12 @@ def rows(name: str, path: str | Path | None = None) -> list[Record]:
         found = read_table(files[0], [*needs, *numbers], numbers).to_dict("records")
     else:
         found = [row for file in files for row in read_records(file)]
-        _check_needs(found, needs)
+        if not found:
+            raise ValueError("the file has no records")
+        for number, row in enumerate(found, 1):
+            for need in needs:
+                if _value(need, row) in (None, ""):
+                    raise ValueError(f"record {number} lacks {need}")
     if "rows" in facts:
         found = import_module(f"rubricnb.sets.{facts['rows']}").rows(found)
     if "sort" in facts:
@@ -121,18 +126,9 @@ def rows(name: str, path: str | Path | None = None) -> list[Record]:
     return [row | {"dataset": name} for row in found]
 
 
-def _check_needs(found: list[Record], needs: list[str]) -> None:
-    if not found:
-        raise ValueError("the file has no records")
-    for number, row in enumerate(found, 1):
-        for need in needs:
-            if _value(need, row) in (None, ""):
-                raise ValueError(f"record {number} lacks {need}")
-
-
 def _own_rubrics(
-    name: str, found: list[Record], rubric: Record
-) -> tuple[list[tuple[Record, str, str, str]], pd.DataFrame]:
+    name: str, found: Records, rubric: Row
+) -> tuple[list[tuple[Row, str, str, str]], pd.DataFrame]:
     """Take each record's rubric; one that is worded in several ways is several."""
     wordings: dict[str, list[list[Any]]] = {}
     judged, rows = [], []
@@ -169,8 +165,8 @@ def _own_rubrics(
 
 
 def _item(
-    name: str, facts: Record, row: Record, criterion: str, ending: str, rubric_id: str
-) -> Record:
+    name: str, facts: Row, row: Row, criterion: str, ending: str, rubric_id: str
+) -> Row:
     item = {column: _value(text, row) for column, text in facts["columns"].items()}
     for column, middle in (("human", mean), ("gold", median)):
         if (singles := f"{column}_ratings") in item:
@@ -185,7 +181,7 @@ def _item(
     return named | item | {"criterion": criterion, "rubric_id": rubric_id}
 
 
-def _value(expression: str, row: Record) -> Any:
+def _value(expression: str, row: Row) -> Any:
     return _compiled(expression)(row)
 
 

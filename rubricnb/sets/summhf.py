@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from rubricnb.core.support.types import Records, Row
 
 
-def rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def rows(records: Records) -> Records:
     """Number each post's summaries and collect their overall ratings alone."""
-    posts: dict[str, dict[str, dict[str, Any]]] = {}
+    posts: dict[str, dict[str, Row]] = {}
     found = []
     for row in records:
         info, summary = row["info"], row["summary"]

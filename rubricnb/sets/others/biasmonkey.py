@@ -35,23 +35,29 @@ def load() -> Judgments:
     files = pinned(FOLDER, ".csv")
     parts = []
     for slug, judge in MODELS.items():
-        folder = f"results/{slug}/csv"
-        parts.append(_in_two_orders(answers(files[f"{folder}/response_order.csv"])))
-        for edit, form in EDITS.items():
-            name = f"response_order-{edit}.csv"
-            unedited = _unedited(files[f"prompts/{name}"])
-            parts.append(_edited(answers(files[f"{folder}/{name}"]), form, unedited))
-        for part in parts[-1 - len(EDITS) :]:
-            part["judge"] = judge
-    frame = pd.concat(parts, ignore_index=True)
-    same = ["judge", "item_id", "form", "ordering"]
-    frame["read"] = frame.groupby(same, sort=False).cumcount() + 1
-    options = frame["criterion"].str.partition(" ")[0].astype(int)
-    scale = {
-        criterion: (1.0, float(criterion.split()[0]))
-        for criterion in {*frame["criterion"]}
-    }
-    return judgments(frame.assign(dataset="pew-order", n_options=options), scale=scale)
+        for edit, form in {"": "plain", **EDITS}.items():
+            name = f"response_order{edit and f'-{edit}'}.csv"
+            prompts = pd.read_csv(files[f"prompts/{name}"])
+            # Questions whose edited text is the original are further reads of it.
+            same = prompts.loc[prompts[_ORIGINAL] == prompts[_OTHER], "key"]
+            own = answers(files[f"results/{slug}/csv/{name}"])
+            other = own.pop("group") == _OTHER
+            edited = other & ~own["item_id"].isin(same)
+            up = own["n"].map(lambda n: "-".join(map(str, range(1, n + 1))))
+            parts.append(
+                own.assign(
+                    judge=judge,
+                    form=np.where(edited, form, "plain"),
+                    design=np.where(edited, "placebo" if edit else "reverse", "fixed"),
+                    # "reversed alpha" of an edit is the edited prompt, in its order
+                    ordering=up if edit else np.where(other, up.str[::-1], up),
+                )
+            )
+    frame = pd.concat(parts, ignore_index=True).rename(columns={"n": "n_options"})
+    asked = ["judge", "item_id", "form", "ordering"]
+    frame["read"] = frame.groupby(asked, sort=False).cumcount() + 1
+    scale = {f"{n} options": (1.0, float(n)) for n in {*frame["n_options"]}}
+    return judgments(frame.assign(dataset="pew-order"), scale=scale)
 
 
 def answers(file: Path) -> pd.DataFrame:
@@ -83,29 +89,3 @@ def answers(file: Path) -> pd.DataFrame:
             "reason": _SLIPPED if slipped else "",
         }
     )
-
-
-def _in_two_orders(own: pd.DataFrame) -> pd.DataFrame:
-    """Name the orders of the unedited prompt, by the original order's letters."""
-    turned = own.pop("group") == _OTHER
-    up = own["n"].map(lambda n: "-".join(map(str, range(1, n + 1))))
-    own["ordering"] = np.where(turned, up.str[::-1], up)
-    return own.drop(columns="n").assign(
-        form="plain", design=np.where(turned, "reverse", "fixed")
-    )
-
-
-def _edited(own: pd.DataFrame, form: str, unedited: set[str]) -> pd.DataFrame:
-    """Name an edit's prompts: "reversed alpha" is the edited one, in its order."""
-    edited = (own["group"] == _OTHER) & ~own["item_id"].isin(unedited)
-    own["group"] = _ORIGINAL
-    own = _in_two_orders(own)
-    own["form"] = np.where(edited, form, "plain")
-    own["design"] = np.where(edited, "placebo", "fixed")
-    return own
-
-
-def _unedited(prompts: Path) -> set[str]:
-    """Questions whose edited text is the original: further reads of it."""
-    table = pd.read_csv(prompts)
-    return set(table.loc[table[_ORIGINAL] == table[_OTHER], "key"])

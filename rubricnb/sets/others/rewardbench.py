@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.core.frames import Judgments
 from rubricnb.core.support.counting import repeated
+from rubricnb.core.support.types import Records, Row
 from rubricnb.files.elsewhere import judgments
 from rubricnb.files.fetch import pinned
 from rubricnb.files.tables import read_records
@@ -51,7 +51,7 @@ def load() -> Judgments:
     return judgments(frame, scale=(1, 10))
 
 
-def _arms(name: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _arms(name: str, rows: Records) -> Iterator[Row]:
     """Yield each judge's cells (prompt × response), scores and errors of a file."""
     temperature = re.search(r"_t([\d.]+)\.jsonl", name)
     claude = "claude" in name

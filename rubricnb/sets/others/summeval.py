@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from rubricnb.core.frames import Items, Judgments
+from rubricnb.core.support.types import Row
 from rubricnb.core.validate import ids
 from rubricnb.files.elsewhere import judgments
 from rubricnb.files.fetch import pinned
@@ -47,10 +48,10 @@ _sentence = _of(_NAMED, _OF_FIVE, _BARE)
 _stars = _of(rf"{_N}[\s-]*(?:out of (?:5|five) )?stars?\b", _OF_FIVE)
 _PARSERS: dict[str, Callable[[str], set[float]]] = {
     "rts": lambda text: _final(text) or _sentence(text),
-    "altrts": lambda text: _final(text) or _sentence(text),
     "stareval": _stars,
     "mcq": lambda text: {"ABCDE".index(text) + 1.0} if text in [*"ABCDE"] else set(),
 }
+_PARSERS["altrts"] = _PARSERS["rts"]
 _PARSERS["altmcq"] = _PARSERS["mcq"]  # both ran with A = 1 … E = 5
 
 
@@ -101,9 +102,7 @@ def load_pairs() -> Judgments:
     return judgments(pd.DataFrame(rows), scale=(1, 2))
 
 
-def _answers(
-    ending: str, pattern: str
-) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+def _answers(ending: str, pattern: str) -> Iterator[tuple[tuple[str, ...], Row]]:
     """Each answer, with what the name of its file says by this pattern."""
     for name, file in pinned(FOLDER, ending).items():
         said = re.fullmatch(pattern, name).groups()  # type: ignore[union-attr]
@@ -128,7 +127,7 @@ def _item(article: str, system: str, criterion: str) -> str:
     return f"summeval/{article}/{system}/{criterion}"
 
 
-def _rated(key: str, ratings: tuple[Any, ...]) -> dict[str, Any]:
+def _rated(key: str, ratings: tuple[Any, ...]) -> Row:
     article, system, criterion = key.split("__")
     return {
         **ids(_DATASET, f"summeval/{article}", system, criterion),
