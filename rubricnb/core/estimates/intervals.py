@@ -88,11 +88,11 @@ UNTESTED = ("low", "high", "se", "df")
 """Parts of estimates for which 0 is no hypothesis: shares, variances, r of a panel."""
 
 
-def t_quantile(n_clusters: float, level: float = LEVEL) -> float:
-    """Two-sided quantile of t, n_clusters - 1 degrees of freedom; NaN below two."""
+def t_quantile(n_clusters: float) -> float:
+    """Two-sided 95 % quantile of t, n_clusters - 1 degrees of freedom; NaN below two."""
     if n_clusters < 2:
         return np.nan
-    return float(special.stdtrit(n_clusters - 1, 0.5 + level / 2))
+    return float(special.stdtrit(n_clusters - 1, 0.5 + LEVEL / 2))
 
 
 def t_p_value(statistic: float, n_clusters: float) -> float:
