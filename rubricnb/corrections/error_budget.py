@@ -163,7 +163,13 @@ def budget_of_group(
         }
         if source in columns:
             column = columns[source]
-            row |= _kept_row(estimates[:, column], shares[:, column])
+            # of all, then without each cluster; `design_for` needs ``left``
+            variance, share = estimates[:, column], shares[:, column]
+            v, s = (infer.jackknife_t(a[0], a[1:]) for a in (variance, share))
+            row |= {"variance": v.value, **v.columns(*infer.UNTESTED)}
+            row |= s.named("share", *infer.UNTESTED)
+            row["share_low"], row["share_high"] = np.clip(s.ends, 0, 1)
+            row["left"] = variance.tobytes().hex()
             same = {"source": source}
             parts = ", ".join(n for n, r in why.items() if r.numbers == same)
             contains = Reason("contains", sources=parts) if parts else None
@@ -174,22 +180,6 @@ def budget_of_group(
             )
             row |= because(contains, whole, unknown)
         yield row
-
-
-def _kept_row(variance: FloatArray, share: FloatArray) -> Row:
-    """A source's numbers, from its variance and share: of all, without each cluster.
-
-    ``left`` keeps the variances, for `design_for`.
-    """
-    v, s = (infer.jackknife_t(a[0], a[1:]) for a in (variance, share))
-    row: Row = {"variance": v.value, **v.columns(*infer.UNTESTED)}
-    row |= s.named("share", *infer.UNTESTED)
-    low, high = np.clip(s.ends, 0, 1)
-    return row | {
-        "share_low": low,
-        "share_high": high,
-        "left": variance.tobytes().hex(),
-    }
 
 
 def _why_no_interval(
@@ -370,10 +360,14 @@ def designs(budget: Records, difference: float, price: Prices) -> Iterator[Row]:
             for end in ("", "_low", "_high")
         }
         row["cost"] = plan.cost
-        why = (
-            _left_undetected(source, *ends, plan.k) for source, ends in doubtful.items()
-        )
-        yield row | because(_why_no_design(plan.n, budget, variances.shape[1]), *why)
+        why = [_why_no_design(plan.n, budget, variances.shape[1])]
+        for source, (low, high) in doubtful.items():
+            if high > 0:
+                levels_of = plan.k[source.partition(" × ")[0]]
+                most = _multiplier(10_000) * np.sqrt(2 * high / levels_of)
+                ends = {"low": low, "high": high, "most": most}
+                why.append((Reason("left_undetected", source=source, **ends),))
+        yield row | because(*why)
 
 
 class _Plan(NamedTuple):
@@ -410,15 +404,6 @@ def _cost(calls: float, prompts: float, price: Prices) -> float:
         return np.nan
     amounts = ((calls, price.get("call", np.nan)), (prompts, price.get("item", 0.0)))
     return float(sum(amount * each for amount, each in amounts if each != 0))
-
-
-def _left_undetected(
-    source: str, low: float, high: float, k: Mapping[str, int]
-) -> Reason | None:
-    if not high > 0:
-        return None
-    most = _multiplier(10_000) * np.sqrt(2 * high / k[source.partition(" × ")[0]])
-    return Reason("left_undetected", source=source, low=low, high=high, most=most)
 
 
 def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
