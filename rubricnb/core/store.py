@@ -201,7 +201,7 @@ class Store:
             if probabilities is not None:
                 probabilities = tuple(map(tuple, json.loads(probabilities)))
             reply = Reply(0, text, finish, probabilities, *rest)
-            remarks = {}
+            remarks: dict[str, Any] = {}
             if reply.finish != "error" and reply.error:
                 notes, masses = map(tuple, json.loads(reply.error))
                 remarks = {"error": None, "notes": notes, "label_masses": masses}

@@ -365,8 +365,8 @@ def designs(budget: Records, difference: float, price: Prices) -> Iterator[Row]:
             if high > 0:
                 levels_of = plan.k[source.partition(" × ")[0]]
                 most = _multiplier(10_000) * np.sqrt(2 * high / levels_of)
-                ends = {"low": low, "high": high, "most": most}
-                why.append((Reason("left_undetected", source=source, **ends),))
+                found = {"low": low, "high": high, "most": most}
+                why.append((Reason("left_undetected", source=source, **found),))
         yield row | because(*why)
 
 

@@ -218,7 +218,7 @@ def _reads_left_out(block: IntArray, scores: FloatArray, complete: Mask) -> Reas
         for rows in (np.isnan(scores), ~np.isnan(scores))
     )
     mean = arrays.cell_means(block, np.zeros_like(block), scores, (n, 1))[:, 0]
-    return reads_lost("left_out_reads", *counts, mean[complete])
+    return reads_lost("left_out_reads", counts, mean[complete])
 
 
 def _position_tests(

@@ -161,7 +161,7 @@ def unscored(reads: Reads, human: FloatArray) -> Reasons:
             ),
         )
     counts = (count[is_both] for count in read_counts(reads))
-    return why + reads_lost("unscored_reads", *counts, human[is_both])
+    return why + reads_lost("unscored_reads", counts, human[is_both])
 
 
 def criterion_of(reads: Reads) -> IntArray:
@@ -462,8 +462,8 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> Row:
     row: Row = infer.counted(used, a.cluster[rows_a])
     if len(y) == 0:
         return row | because(Reason("unshared"), lost)
-    about = [only(side, ~np.isnan(human_of(side, items))) for side in (a, b)]
-    lost += lost_reads(*about) + absent(*about, what="rated items")
+    of_a, of_b = (only(s, ~np.isnan(human_of(s, items))[:, None]) for s in (a, b))
+    lost += lost_reads(of_a, of_b) + absent(of_a, of_b, what="rated items")
     reasons: list[Reason] = []
     found = correlations(x, y, cluster, criterion, infer.jackknife_t)
     row |= _delta_r(x, y, cluster, found["r"], reasons)

@@ -177,7 +177,7 @@ def _lost(values: FloatArray, reads: Reads, used: Mask) -> Reasons:
     """Return how many items lack one of these values, and the lost reads of others."""
     counts = (count[used] for count in read_counts(reads))
     mean = arrays.item_means(reads.value)[used]
-    return left_out(values, used) + reads_lost("left_out_reads", *counts, mean)
+    return left_out(values, used) + reads_lost("left_out_reads", counts, mean)
 
 
 def ordering_means(reads: Reads) -> FloatArray:

@@ -150,13 +150,13 @@ def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reaso
     ):
         counts = (count[rows[both]] for count in read_counts(side))
         why += reads_lost(
-            "lost_reads", *counts, other[both], name=called[0], other=called[1]
+            "lost_reads", counts, other[both], name=called[0], other=called[1]
         )
     return why
 
 
 def reads_lost(
-    code: str, lost: IntArray, got: IntArray, scored: FloatArray, **names: str
+    code: str, counts: Iterable[IntArray], scored: FloatArray, **names: str
 ) -> Reasons:
     """Return how many reads were lost, and what else is said of their items.
 
@@ -164,12 +164,13 @@ def reads_lost(
     ----------
     code
         Of the reason, which also has the `names`.
-    lost, got
-        Shape (items,): the reads of each item without a score and with one
+    counts
+        Shape (items,): the reads of each item without a score, and with one
         (`read_counts`).
     scored
         Shape (items,): what others say of each item; averaged over both kinds of reads.
     """
+    lost, got = counts
     if not lost.any():
         return ()
     means = {
