@@ -27,6 +27,9 @@ _PATH_PARAMETERS = ("path", "rubric", "bundle", "references")
 # a kernel that has not started by then hangs; a busy machine needs a minute
 Values = Mapping[str, Any]
 _START_SECONDS = 300
+# Reach a kernel through Unix sockets in the folder it runs in: a TCP port is chosen
+# first and bound later, by then perhaps by another kernel that starts at the same time.
+_TRANSPORT = {"transport": "ipc", "ip": "kernel"}
 
 
 class BookError(RuntimeError):
@@ -94,11 +97,7 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     }
     name = Path(stem).stem
     number = name.zfill(2) if name.isdigit() else name  # 5 is 05
-    stems = (
-        [name]
-        if name in known
-        else [other for other in known if other.split("_")[0] == number]
-    )
+    stems = [one for one in known if name == one or one.split("_")[0] == number]
     if len(stems) == 1:
         return known[stems[0]]
     raise ValueError(f"unknown notebook {stem!r}{_name_hint(name, known)}")
@@ -217,6 +216,7 @@ def execute(
     """
     import nbformat
     import papermill
+    from traitlets.config import Config
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
     root = root or find_root()
@@ -238,13 +238,20 @@ def execute(
                 cwd=folder,
                 start_timeout=_START_SECONDS,
                 execution_timeout=cell_seconds,
-                config=_kernel_transport(),
+                config=Config(KernelManager=_TRANSPORT if os.name == "posix" else {}),
             )
         except papermill.PapermillExecutionError as error:
             raise BookError(f"notebook {stem} failed\n{plain(str(error))}") from None
-    executed.metadata["rubricnb"] = _run_facts(
-        stem, values, time.perf_counter() - start
-    )
+    # of the record of the run, and of the line under a page's title
+    executed.metadata["rubricnb"] = {
+        "stem": stem,
+        "executed": date.today().isoformat(),
+        "seconds": round(time.perf_counter() - start, 1),
+        "parameters": values,
+        "version": rubricnb.__version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
     _forget_machine(executed)
     if target is not None:
         nbformat.write(executed, target)
@@ -326,16 +333,10 @@ def _fits(value: Any, annotation: str) -> bool:
     >>> _fits(4, "float"), _fits(None, "int | None"), _fits("four", "int"), _fits(True, "int")
     (True, True, False, False)
     """
-    type_names = {
-        part.split("[")[0].strip()
-        for part in re.sub(r"\[.*\]", "", annotation).split("|")
-    }
+    type_names = {*re.sub(r"\[.*\]", "", annotation).replace(" ", "").split("|")}
     type_name = type(value).__name__.replace("NoneType", "None")
-    return (
-        type_name in type_names
-        or "Any" in type_names
-        or (type_name == "int" and "float" in type_names)
-    )
+    fitting = {type_name, "Any", *(["float"] if type_name == "int" else [])}
+    return bool(fitting & type_names)
 
 
 def _check_output(target: Path, root: Path, values: Values) -> None:
@@ -412,43 +413,14 @@ def _scratch_folder(first: str) -> Iterator[Path]:
         mirror = os.environ.get("RUBRICNB_MIRROR", "")
         if mirror and "://" not in mirror:
             variables["RUBRICNB_MIRROR"] = str(Path(mirror).resolve())
-        earlier_values = {name: os.environ.get(name) for name in variables}
+        before = dict(os.environ)
         os.environ.update(variables)
         try:
             yield Path(folder)
         finally:
-            for key, value in earlier_values.items():
-                if value is None:
-                    del os.environ[key]
-                else:
-                    os.environ[key] = value
-
-
-def _kernel_transport() -> Any:
-    """Reach a kernel through Unix sockets in its folder: a TCP port may be taken.
-
-    Reach a kernel through Unix sockets in the folder it runs in: a TCP port is chosen
-    first and bound later, by then perhaps by another kernel that starts at the same
-    time.
-    """
-    from traitlets.config import Config
-
-    return Config(
-        KernelManager={"transport": "ipc", "ip": "kernel"} if os.name == "posix" else {}
-    )
-
-
-def _run_facts(stem: str, values: Values, seconds: float) -> dict[str, Any]:
-    """Return the facts of a run, for its record and the line under a page's title."""
-    return {
-        "stem": stem,
-        "executed": date.today().isoformat(),
-        "seconds": round(seconds, 1),
-        "parameters": dict(values),
-        "version": rubricnb.__version__,
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-    }
+            for name in variables.keys() - before.keys():
+                del os.environ[name]
+            os.environ.update(before)
 
 
 def _forget_machine(notebook: Any) -> None:
@@ -495,11 +467,10 @@ def recorded_numbers(root: Path | None = None) -> dict[str, dict[str, str]]:
     True
     """
     path, numbers = (root or find_root()) / RECORDED_FILE, dict[str, dict[str, str]]()
-    if not path.is_file():
-        return {}
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            numbers.setdefault(row["chapter"], {})[row["name"]] = row["text"]
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                numbers.setdefault(row["chapter"], {})[row["name"]] = row["text"]
     return numbers
 
 
@@ -513,11 +484,9 @@ def with_recorded(text: str, numbers: Mapping[str, str]) -> str:
     """
 
     def replacement(role: re.Match[str]) -> str:
-        return (
-            re.sub(r"([\\`$*{])", r"\\\1", numbers[role[1]])
-            if role[1] in numbers
-            else role[0]
-        )
+        if role[1] not in numbers:
+            return role[0]
+        return re.sub(r"([\\`$*{])", r"\\\1", numbers[role[1]])
 
     return RECORDED_ROLE.sub(replacement, text)
 

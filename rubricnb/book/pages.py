@@ -221,21 +221,15 @@ def show(
     if isinstance(what, Figure) and size is not None:
         what.set_size_inches(size)
     if isinstance(what, pd.DataFrame):
-        what = _laid_out(what, formats)
+        # `reason` has the sentences of codes
+        frame = what.drop(columns="codes", errors="ignore")
+        is_numbered = pd.api.types.is_integer_dtype(frame.index)
+        is_numbered &= frame.index.name is None
+        what = frame.style.format(**formats) if is_numbered or formats else frame
+        what = what.hide(axis="index") if is_numbered else what
     _glue(name, what)
     if isinstance(what, Figure):
         pyplot.close(what)
-
-
-def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
-    frame = frame.drop(columns="codes", errors="ignore")  # `reason` has their sentences
-    is_numbered = frame.index.name is None and pd.api.types.is_integer_dtype(
-        frame.index
-    )
-    if not is_numbered and not formats:
-        return frame
-    styler = frame.style.format(**formats)
-    return styler.hide(axis="index") if is_numbered else styler
 
 
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
@@ -329,20 +323,16 @@ text and this check together
         values = set(frame[column].astype(str))
         expected = {described} if isinstance(described, str) else set(described)
         if values != expected:
-            differences.append(
-                f"{column} = {_join_sorted(values)} "
-                f"(described: {_join_sorted(expected)})"
+            found, said = (
+                ", ".join(sorted(names)) or "nothing" for names in (values, expected)
             )
+            differences.append(f"{column} = {found} (described: {said})")
     if differences:
         raise ValueError(
             f"figure {figure} describes other data than its frame has: "
             f"{'; '.join(differences)}. Look at the figure, then change its caption, "
             "its alt text and this check together"
         )
-
-
-def _join_sorted(values: set[str]) -> str:
-    return ", ".join(sorted(values)) or "nothing"
 
 
 def percent(x: float, digits: int = 0) -> str:
@@ -561,18 +551,12 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     """
     is_general = (verdicts["judge"] == "") & (verdicts["dataset"] == "")
     listed = verdicts[verdicts["value"].notna() | is_general | unmeasured]
-    source = listed["paper"] + ", " + listed["section"] + ": "
-    return pd.DataFrame(
-        {
-            "statement": [
-                prefix + _statement(row)
-                for prefix, row in zip(source, listed.itertuples(), strict=True)
-            ],
-            "paper says": [_published(row) for row in listed.itertuples()],
-            "we find": [_estimated(row) for row in listed.itertuples()],
-            "verdict": listed["verdict"].to_numpy(),
-        }
-    )
+    rows = [
+        (_statement(row), _published(row), _estimated(row), row.verdict)
+        for row in listed.itertuples()
+    ]
+    columns = ["statement", "paper says", "we find", "verdict"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def replicated(table: pd.DataFrame) -> pd.DataFrame:
@@ -612,11 +596,9 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
         return "" if pd.isna(p) else p_value(p, 4)
 
     def counted(row: pd.Series) -> str:
-        return (
-            ""
-            if pd.isna(row["n_items"])
-            else f"{row['n_items']:.0f} ({row['n_clusters']:.0f})"
-        )
+        if pd.isna(row["n_items"]):
+            return ""
+        return f"{row['n_items']:.0f} ({row['n_clusters']:.0f})"
 
     shown = pd.DataFrame(
         {
@@ -630,13 +612,9 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
             "note": table["reason"],
         }
     )
-    is_redundant = {
-        "finding": table["finding"].nunique() == 1,
-        "note": (table["reason"] == "").all(),
-    }
-    return shown.drop(
-        columns=[name for name, redundant in is_redundant.items() if redundant]
-    )
+    if table["finding"].nunique() == 1:
+        shown = shown.drop(columns="finding")
+    return shown.drop(columns="note") if (table["reason"] == "").all() else shown
 
 
 def styled(styler: Any) -> str:
@@ -736,7 +714,8 @@ def _data_block(
 
 def _statement(row: Any) -> str:
     about = ", ".join(filter(None, (row.judge, row.dataset)))
-    return f"{row.quantity} ({about})" if about else str(row.quantity)
+    said = f"{row.paper}, {row.section}: {row.quantity}"
+    return f"{said} ({about})" if about else said
 
 
 def _published(row: Any) -> str:
@@ -747,10 +726,9 @@ def _published(row: Any) -> str:
 
 
 def _estimated(row: Any) -> str:
-    value, low, high = row.value, row.low, row.high
-    if np.isnan(value):
+    if np.isnan(row.value):
         return str(row.reason)
     if row.reason == NO_INTERVAL:
-        return f"{value:.4g} ({NO_INTERVAL})"
-    interval = "" if np.isnan(low) else f" [{low:.3g}, {high:.3g}]"
-    return f"{value:.4g}{interval}"
+        return f"{row.value:.4g} ({NO_INTERVAL})"
+    interval = "" if np.isnan(row.low) else f" [{row.low:.3g}, {row.high:.3g}]"
+    return f"{row.value:.4g}{interval}"

@@ -38,7 +38,7 @@ STYLE = Path(__file__).with_name("matplotlibrc")
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 QUIET = "#595959"
-_BOUNDS = ("low", "high")
+
 _ESTIMATE_SUFFIXES = ("", "_low", "_high")
 LineEnd = tuple[float, str, Any]
 # of small text, with six for each marker: what a figure of 6 inches holds
@@ -269,10 +269,8 @@ def forest(
     """
     ax = _axes_or_new(ax)
     row_of = {name: k for k, name in enumerate(table[label].drop_duplicates())}
-    columns = [
-        value,
-        *(c if f"{value}_{c}" not in table else f"{value}_{c}" for c in _BOUNDS),
-    ]
+    prefix = f"{value}_" if f"{value}_low" in table else ""
+    columns = [value, f"{prefix}low", f"{prefix}high"]
     series_of_row = table[series] if series in table else pd.Series(series, table.index)
     series_groups = list(table.groupby(series_of_row, observed=True, sort=False))
     for k, (name, points) in enumerate(series_groups):
@@ -282,12 +280,10 @@ def forest(
         colour, marker = styles(series_of_row)[name]
         middle, low, high = (scale * points[c].to_numpy(float) for c in columns)
         ax.hlines(y, low, high, color=colour, linewidth=1.4)
-        is_open = (
-            np.zeros(len(y), bool)
-            if reference is None
-            else ~((low > reference) | (high < reference))
-        )
-        for is_drawn, fill in ((~is_open, colour), (is_open, "none")):
+        is_filled = np.ones(len(y), bool)
+        if reference is not None:
+            is_filled = (low > reference) | (high < reference)
+        for is_drawn, fill in ((is_filled, colour), (~is_filled, "none")):
             ax.plot(
                 middle[is_drawn],
                 y[is_drawn],
@@ -364,14 +360,12 @@ def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
     scores = [
         name.removeprefix("share_") for name in table.filter(regex=r"^share_\d+$")
     ]
-    shares = [table[[f"share_{score}" for score in scores]].to_numpy(float)]
+    shares = table[[f"share_{score}" for score in scores]].to_numpy(float)
     names = [str(name) for name in table["condition"]]
     if "human_1" in table:
-        human_shares = table[[f"human_{score}" for score in scores]].to_numpy(
-            dtype=np.float64
-        )[:1]
-        shares, names = [human_shares, *shares], [people, *names]
-    percentages = 100 * np.concatenate(shares)
+        of_people = table[[f"human_{score}" for score in scores]].to_numpy(float)
+        shares, names = np.vstack([of_people[:1], shares]), [people, *names]
+    percentages = 100 * shares
     ax = heat(percentages, _axes_or_new(None), "score", "", lowest=0, number="{:.0f}")
     ax.set_xticks(range(1, len(scores) + 1), scores)
     ax.set_yticks(range(1, len(names) + 1), names)
@@ -465,15 +459,11 @@ def interval_lines(
         line = line[line[value].notna()].sort_values(x)
         if line.empty:
             continue
-        error_bars = reach(line, value)
-        shift = 0.0 if error_bars is None else aside * (k - (len(lines) - 1) / 2)
-        y, (colour, marker) = (
-            line[value].to_numpy(float),
-            styles(table[label])[name],
-        )
-        ax.errorbar(
-            line[x] + shift, y, error_bars, marker=marker, color=colour, elinewidth=1.1
-        )
+        bars = reach(line, value)
+        place = line[x] + (0.0 if bars is None else aside * (k - (len(lines) - 1) / 2))
+        colour, marker = styles(table[label])[name]
+        y = line[value].to_numpy(float)
+        ax.errorbar(place, y, bars, marker=marker, color=colour, elinewidth=1.1)
         line_ends.append((float(y[-1]), display_name(name), colour))
     return line_ends
 

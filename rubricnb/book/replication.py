@@ -34,6 +34,7 @@ from rubricnb.statistics.variation import order_effect
 
 ALPHA = 0.05
 REPLICATES, FAILS, UNCLEAR = VERDICTS
+_ENDS = ("", "_low", "_high")
 COLUMNS = [
     "finding",
     "judge",
@@ -155,7 +156,9 @@ def measured(
         except ValueError as error:
             rows.append({"finding": finding, **who, "reason": str(error)})
     table = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "p_equivalent"])
-    return judged(table.assign(reason=table.apply(_why, axis=1)))
+    # why a number is unknown; for criteria, which one it is about
+    known = table["p"].notna() & (table["finding"] != "criteria")
+    return judged(table.assign(reason=table["reason"].mask(known, "").astype(str)))
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
@@ -215,16 +218,13 @@ def _only(frame: pd.DataFrame, column: str) -> str:
 
 def _position(balanced: pd.DataFrame) -> Row:
     row = position_bias(balanced).iloc[0]
-    v = [
-        np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0))
-        for end in ("", "_low", "_high")
-    ]
+    v = [np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0)) for end in _ENDS]
     return _found(row, v, "V", row.p_within, row.p_equivalent)
 
 
 def _first(balanced: pd.DataFrame) -> Row:
     row, even = position_bias(balanced).iloc[0], 1 / int(balanced["n_options"].iloc[0])
-    points = [100 * (row[f"share_1{end}"] - even) for end in ("", "_low", "_high")]
+    points = [100 * (row[f"share_1{end}"] - even) for end in _ENDS]
     beyond = t_estimate(row.share_1 - even, row.share_1_se, row.share_1_df)
     return _found(row, points, "percentage points", beyond.p)
 
@@ -232,7 +232,7 @@ def _first(balanced: pd.DataFrame) -> Row:
 def _descending(balanced: pd.DataFrame) -> Row:
     row = order_effect(balanced).iloc[0]
     name = "ascending_minus_descending"
-    shift = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
+    shift = [row[f"{name}{end}"] for end in _ENDS]
     n = row[f"{name}_df"] + 1
     equal = equivalence(shift[0], row[f"{name}_se"], n, MARGINS["delta_pos"])
     return _found(row, shift, "score points", row[f"{name}_p"], equal)
@@ -286,9 +286,3 @@ def _found(
     return (
         ends | tests | {name: row[name] for name in ("n_items", "n_clusters", "reason")}
     )
-
-
-def _why(row: pd.Series) -> str:
-    """Return the reason for an unknown number; for criteria, name the criterion."""
-    known = pd.notna(row["p"]) and row["finding"] != "criteria"
-    return "" if known else str(row["reason"])

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import signature
@@ -394,7 +394,12 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
     inner = _inner(spec)
     kind = _kind(inner)
     if kind not in ENGINES or kind == "ray":
-        raise ValueError(_unknown(spec, kind))
+        forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
+        # an address may hold a secret
+        raise ValueError(
+            f"unknown judge {spec.partition('@')[0]!r}{nearest(kind, ENGINES)} "
+            f"Engines: {forms}"
+        )
     engine, rest = _engine_class(kind), inner.removeprefix(kind).removeprefix(":")
     host, model = "", rest if kind == "vllm" else ""
     arguments = [rest] if rest else []
@@ -510,11 +515,10 @@ def _price(given: Any) -> Price:
     """Check a price; one that is no amount would be no limit."""
     try:
         price = Price(*map(float, given))
+        is_amount = all(0 <= dollars < math.inf for dollars in price)
     except (TypeError, ValueError):
-        price = None
-    if price is None or not all(
-        math.isfinite(dollars) and dollars >= 0 for dollars in price
-    ):
+        is_amount = False
+    if not is_amount:
         raise ValueError(
             f"price = {given!r}: give three numbers, finite and not negative: (input, "
             "cached, output) in US dollars per million tokens"
@@ -533,15 +537,6 @@ def _kind(spec: str) -> str:
 
 def _is_engine(judge: JudgeLike) -> TypeGuard[Engine]:
     return hasattr(judge, "answer")
-
-
-def _unknown(spec: str, kind: str) -> str:
-    forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
-    # an address may hold a secret
-    return (
-        f"unknown judge {spec.partition('@')[0]!r}{nearest(kind, ENGINES)} "
-        f"Engines: {forms}"
-    )
 
 
 def _engine_class(kind: str) -> Any:
@@ -567,8 +562,8 @@ def _list_price(host: str, model: str) -> Price | None:
         Usage(input_tokens=1000, cache_read_tokens=1000),
         Usage(output_tokens=1000),
     )
-    midnight = datetime.now(UTC).replace(hour=0, minute=30)
-    hours = [midnight + timedelta(hours=hour) for hour in range(24)]
+    now = datetime.now(UTC)
+    hours = [now.replace(hour=hour, minute=30) for hour in range(24)]
     where = f"https://{host}"
     try:
         dollars = [

@@ -113,17 +113,15 @@ class JsonParser:
         entries, key = _folded(one), self.key.casefold()
         inner = []
         for name, value in list(entries.items()):
-            parts = value if isinstance(value, list) else [value]
-            for part in map(
-                _folded, (part for part in parts if isinstance(part, dict))
-            ):
+            is_list = isinstance(value, list)
+            parts = value if is_list else [value]
+            for part in map(_folded, (p for p in parts if isinstance(p, dict))):
                 is_about = any(isinstance(part.get(n), str) for n in _NAMING_KEYS)
-                if key in part and not is_about and not isinstance(value, list):
+                if key in part and not is_about and not is_list:
                     entries[name] = part[key]
                     inner.append(part[key])
-                elif is_about or not isinstance(value, list):
-                    is_part = in_list or isinstance(value, list)
-                    self._collect(part, found, named, is_part)
+                elif is_about or not is_list:
+                    self._collect(part, found, named, in_list or is_list)
         if key not in entries and len(inner) == 1:
             entries[key] = inner[0]
         about = next(
@@ -348,12 +346,9 @@ def _is_quotation(text: str, start: int, end: int) -> bool:
     if not re.search(r"[^\W\d_]{2}", text[start:end]):
         return False  # a bare label: 4 in "4"
     bare = line.strip("*_ #-.")
-    for quoted in _quotations(text):
-        if quoted[0] < start and end <= quoted[1]:
-            return bare not in (
-                text[quoted[0] : quoted[1] + 1],
-                text[quoted[0] : quoted[1]],
-            )
+    for begin, close in _quotations(text):
+        if begin < start and end <= close:
+            return bare not in (text[begin : close + 1], text[begin:close])
     return False
 
 
@@ -493,7 +488,11 @@ def _own_objects(text: str, prompt: str, key: str) -> list[Json]:
         return objects
     asked = _prompt_objects(prompt)
     with_words = [
-        one for one in objects if not _has_words(one) or _plainly(one) not in asked
+        one
+        for one in objects
+        if len(one) < 2
+        or not any(isinstance(value, str) for value in one.values())
+        or _plainly(one) not in asked
     ]
     verdicts = [one for one in with_words if key in _folded(one)]
     repeated = [
@@ -507,16 +506,12 @@ def _own_objects(text: str, prompt: str, key: str) -> list[Json]:
 
 def _is_between_quotes(text: str, start: int, end: int) -> bool:
     before, after = text[:start].rstrip()[-1:], text[end:].lstrip()[:1]
-    return (
-        before in _QUOTES and before != "" and after in _QUOTES and after != ""
-    ) or bool(re.search(r"(?:^|\n)[^\S\n]*>[^\S\n][^\n]*\Z", text[:start]))
+    if {before, after} <= _QUOTES:
+        return True
+    return bool(re.search(r"(?:^|\n)[^\S\n]*>[^\S\n][^\n]*\Z", text[:start]))
 
 
-_QUOTES = "\"'“”„‘’«»「」『』"
-
-
-def _has_words(one: Json) -> bool:
-    return len(one) > 1 and any(isinstance(value, str) for value in one.values())
+_QUOTES = frozenset("\"'“”„‘’«»「」『』")
 
 
 def _plainly(one: Json) -> dict[str, str]:

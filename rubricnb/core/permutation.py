@@ -97,15 +97,12 @@ class Design:
             )
         for name, given, least, most, what in (
             ("n", self.n, 2, _MOST_OPTIONS, "options"),
-            ("k", self.k, 1, _MOST_READS, "read" if self.k < 1 else "reads"),
+            ("k", self.k, 1, _MOST_READS, "reads"),
         ):
-            if given < least:
+            if not least <= given <= most:
                 raise ValueError(
-                    f"{name} = {given}: a design needs at least {least} {what}"
-                )
-            if given > most:
-                raise ValueError(
-                    f"{name} = {given:,}: a design has at most {most:,} {what}"
+                    f"{name} = {given:,}: a design has at most {most:,} {what}, and at "
+                    f"least {least}"
                 )
         most = len(_williams(self.n))
         numbers = {
@@ -157,8 +154,13 @@ class Design:
                 return np.vstack([_rotations(up), _rotations(up[::-1])])
             case "williams":
                 return _williams(self.n)
+            case "first" if self.k in (self.n, 2 * self.n):
+                return _williams(self.n)[: self.k]
             case "first":
-                return _first(self.n, self.k)
+                pairs = max(self.k // 2, 1)
+                rows = _rotations(up)[np.arange(pairs) * self.n // pairs]
+                both = np.stack([rows, rows[:, ::-1]], axis=1)
+                return both.reshape(-1, self.n)[: self.k]
             case "shuffled":
                 if item_id is None:
                     raise ValueError(
@@ -429,14 +431,6 @@ def _williams(n: int) -> IntArray:
     zigzag = [(j + 1) // 2 if j % 2 else (n - j // 2) % n for j in range(n)]
     square = (np.array(zigzag) + np.arange(n)[:, None]) % n + 1
     return square if n % 2 == 0 else np.vstack([square, square[:, ::-1]])
-
-
-def _first(n: int, k: int) -> IntArray:
-    if k in (n, 2 * n):
-        return _williams(n)[:k]
-    pairs = max(k // 2, 1)
-    up = _rotations(np.arange(1, n + 1))[np.arange(pairs) * n // pairs]
-    return np.stack([up, up[:, ::-1]], axis=1).reshape(-1, n)[:k]
 
 
 def _shuffled(n: int, k: int, item_id: str, seed: int) -> IntArray:

@@ -43,7 +43,8 @@ def typical_tokens(
     answer = _LABEL_TOKENS * len(request.slots) if short else _FEEDBACK_TOKENS
     if thinks(request, model) and not forced:
         answer += _REASONING_TOKENS.get(request.effort, _REASONING_TOKENS["medium"])
-    return _prompt_tokens(request), answer
+    prompt = sum(len(m.content) for m in request.messages) / CHARACTERS_PER_TOKEN
+    return prompt, answer
 
 
 class Calls(NamedTuple):
@@ -157,12 +158,12 @@ class Budget:
     )
 
     def __post_init__(self) -> None:
-        for name, limit in (("max_calls", self.max_calls), ("max_cost", self.max_cost)):
+        for name, what in (("max_calls", "requests"), ("max_cost", "US dollars")):
+            limit = getattr(self, name)
             if limit is None:
                 continue
             is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
-            if not is_number or not math.isfinite(limit) or limit < 0:
-                what = "requests" if name == "max_calls" else "US dollars"
+            if not is_number or not 0 <= limit < math.inf:
                 raise ValueError(
                     f"{name} = {limit!r}: give a number of {what}, finite and not "
                     "negative, or leave it out for no limit"
@@ -198,8 +199,10 @@ class Budget:
         if self.max_calls is not None and self.asked >= self.max_calls:
             self.exhausted = f"stopped after {self.max_calls:,} calls"
         most = self._most(request, judge) if self.max_cost is not None else None
+        # dollars that the calls under way may cost at most
+        held = sum(m.dollars for calls in self._reserved.values() for m in calls)
         limit = math.inf if self.max_cost is None else self.max_cost
-        if most is not None and self.spent + self._held + most.dollars > limit:
+        if most is not None and self.spent + held + most.dollars > limit:
             if self._reserved:
                 return False
             self.exhausted = self.exhausted or (
@@ -219,7 +222,11 @@ class Budget:
         self.answered += 1
         if judge.price is None:
             return
-        most = self._take(judge, reply)
+        key = judge.slug, reply.request_id
+        calls = self._reserved.get(key, [])
+        most = calls.pop() if calls else None  # was reserved for this reply
+        if not calls:
+            self._reserved.pop(key, None)
         prompt, completion = float(reply.prompt_tokens), float(reply.completion_tokens)
         if most is not None:
             beyond = self._beyond[judge.slug]
@@ -238,36 +245,18 @@ class Budget:
         self.answered = self.asked
         self._reserved.clear()
 
-    @property
-    def _held(self) -> float:
-        """Dollars that the calls under way may cost at most."""
-        return sum(most.dollars for calls in self._reserved.values() for most in calls)
-
-    def _take(self, judge: Judge, reply: Reply) -> _Most | None:
-        """Release what was reserved for a reply."""
-        calls = self._reserved.get(key := (judge.slug, reply.request_id))
-        if not calls:
-            return None
-        most = calls.pop()
-        if not calls:
-            del self._reserved[key]
-        return most
-
     def _most(self, request: Request, judge: Judge) -> _Most:
         assert judge.price is not None
         beyond, calls = self._beyond[judge.slug], _calls(request, judge)
-        prompt = calls * _most_prompt_tokens(request) + beyond.prompt_tokens
+        # a token for each byte, and the frames of the messages
+        texts = [*(m.content for m in request.messages), *request.slots, request.schema]
+        sent = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        sent += _FRAME_TOKENS * (len(request.messages) + 1)
+        prompt = calls * sent + beyond.prompt_tokens
         answer = max(
             calls * most_tokens(request, judge.model), beyond.completion_tokens
         )
         return _Most(prompt, answer, judge.price.of(prompt, 0, answer))
-
-
-def _most_prompt_tokens(request: Request) -> int:
-    """Return more tokens than a prompt can have: one for each byte, and its frame's."""
-    texts = [*(m.content for m in request.messages), *request.slots, request.schema]
-    bytes_ = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-    return bytes_ + _FRAME_TOKENS * (len(request.messages) + 1)
 
 
 def _calls(request: Request, judge: Judge) -> int:
@@ -282,7 +271,3 @@ def _calls(request: Request, judge: Judge) -> int:
         f" {label}"[:end] for label in request.choices for end in range(len(label) + 1)
     }
     return max(len(request.slots), 1) * len(beginnings) * _TOPS
-
-
-def _prompt_tokens(request: Request) -> float:
-    return sum(len(m.content) for m in request.messages) / CHARACTERS_PER_TOKEN

@@ -86,7 +86,12 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
             _most_probable(request, *slot)
             for slot in zip(request.slot_criteria, reply.probabilities, strict=False)
         ]
-    labels = _labels(request, text, parser)
+    if parser is None:
+        labels = written_labels(request, text)
+    else:
+        found = labels_found(parser, text.strip("\n"), _prompt(request)) if text else {}
+        names = request.criteria or ("" if "" in found else request.criterion,)
+        labels = [label_of(found.get(n.casefold()), request.choices) for n in names]
     return [_reading(label, text, reply.finish, request.choices) for label in labels]
 
 
@@ -96,27 +101,15 @@ def written_labels(request: Request, text: str) -> list[Label | None]:
     return [last_label(text, slot, request.choices, prompt) for slot in request.slots]
 
 
-def _labels(request: Request, text: str, parser: Parser | None) -> list[Label | None]:
-    """Find a label for each slot of an answer without its thoughts."""
-    if parser is None:
-        return written_labels(request, text)
-    prompt = _prompt(request)
-    found = labels_found(parser, text.strip("\n"), prompt) if text else {}
-    names = request.criteria or ("" if "" in found else request.criterion,)
-    return [label_of(found.get(name.casefold()), request.choices) for name in names]
-
-
 def _reading(
     label: Label | None, text: str, finish: str, choices: tuple[str, ...]
 ) -> Reading:
-    cut = finish == "length"
     if label is None:
-        return Reading("truncated" if cut else "unparsed")
+        return Reading("truncated" if finish == "length" else "unparsed")
     if label.position is None:
         return Reading("out_of_range")
-    if (cut or finish == "unknown") and is_cut(
-        text, choices[label.position - 1], choices
-    ):
+    may_be_cut = finish in ("length", "unknown")
+    if may_be_cut and is_cut(text, choices[label.position - 1], choices):
         return Reading("truncated")
     return Reading("ok", label.position)
 

@@ -19,7 +19,7 @@ from rubricnb.core.prompts import render
 from rubricnb.core.prompts.control_tokens import apart
 from rubricnb.core.prompts.render import PLACEBO_EDITS
 from rubricnb.core.rubrics import in_wording, resample
-from rubricnb.core.sharing import IntArray, walk
+from rubricnb.core.sharing import walk
 from rubricnb.core.support.hashing import hash64, mix64
 from rubricnb.core.support.types import FloatArray
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rubricnb.core.judge import Judge
     from rubricnb.core.prompts.own import OwnPrompt
 
-_ROWS = 4096  # rows of the plan unpacked at once
+_ROWS = 4096  # rows of a plan, which may have millions, unpacked at once
 _NO_EDITS: frozenset[str] = frozenset()
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 Wording: TypeAlias = tuple[str, dict[float, str], tuple[str, ...]]
@@ -76,15 +76,18 @@ def rendered(
     if own is not None and (refused := askable(requests, judge)[1]):
         raise ValueError("; ".join(refused.values()))
     source = _Source(requests, own)
-    for part, number, row in _rows(requests, order):
-        request = inert_for(source.request(row), judge)
-        if judge.source == "simulated":
-            request = replace(request, plan=part, row=number, facts=source.facts(row))
-        key = key_of(request, judge, judge.deterministic)
-        # Changed in place: it is not shared yet,
-        # and a copy would cost as much as rendering.
-        object.__setattr__(request, "key", key)
-        yield request
+    for start in range(0, len(requests), _ROWS):
+        part = requests.iloc[order[start : start + _ROWS]]
+        for number, row in enumerate(part.itertuples(index=False)):
+            request = inert_for(source.request(row), judge)
+            if judge.source == "simulated":
+                facts = source.facts(row)
+                request = replace(request, plan=part, row=number, facts=facts)
+            key = key_of(request, judge, judge.deterministic)
+            # Changed in place: it is not shared yet,
+            # and a copy would cost as much as rendering.
+            object.__setattr__(request, "key", key)
+            yield request
 
 
 def askable(
@@ -108,12 +111,11 @@ def askable(
         hidden = kind in prompt.unseen
         if rows.any() and (hidden or not prompt.shows & set(slots.split())):
             kept &= ~rows.to_numpy(bool)
-            why = (
-                f"has no slot {' or '.join(slots.split())}"
-                if slots
-                else "has a form of its own"
-            )
-            why = "does not carry them" if hidden else why
+            why = f"has no slot {' or '.join(slots.split())}"
+            if not slots:
+                why = "has a form of its own"
+            if hidden:
+                why = "does not carry them"
             refused[kind] = f"{prompt.name} {why}: {what} cannot be asked"
     return requests[kept], refused
 
@@ -122,11 +124,8 @@ def _needs(
     requests: Requests, shows: Set[str]
 ) -> tuple[tuple[str, pd.Series, str, str], ...]:
     """Kinds of requests: name, rows, the slots of which one must be there, in words."""
-    same = (
-        requests["ordering"]
-        .map(lambda o: list(decode(o)) == sorted(decode(o)))
-        .astype(bool)
-    )
+    ordering = requests["ordering"]
+    same = ordering.map(lambda o: list(decode(o)) == sorted(decode(o))).astype(bool)
     several = requests["template"] == "criteria"
     placebo = requests["design"] == "placebo"
     asks_one_of_several = (
@@ -296,14 +295,6 @@ def option_quality(items: pd.DataFrame, n_options: int) -> FloatArray:
     return quality
 
 
-def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Requests, int, Any]]:
-    """Parts of a plan that may have millions of rows, each as named tuples."""
-    for start in range(0, len(requests), _ROWS):
-        part = requests.iloc[order[start : start + _ROWS]]
-        for number, row in enumerate(part.itertuples(index=False)):
-            yield part, number, row
-
-
 def inert_for(request: Request, judge: Judge | Engine) -> Request:
     """Make inert the control tokens that only this judge's tokeniser knows."""
     tokens = getattr(judge, "control_tokens", ())
@@ -320,11 +311,11 @@ def key_of(request: Request, judge: Judge | Engine, shared: bool) -> str:
     """
     is_greedy = request.temperature == 0 or request.readout == "logprobs"
     replicate = 0 if shared and is_greedy else request.replicate
+    is_forced = request.readout in ("score", "logprobs")
     what: list[Any] = [
         judge.identity,
         [(m.role, m.content) for m in request.messages],
-        request.slots if request.readout in ("score", "logprobs") else (),
-        request.choices if request.readout in ("score", "logprobs") else (),
+        *((request.slots, request.choices) if is_forced else ((), ())),
         request.readout,
         request.prompt_format,
         request.effort,

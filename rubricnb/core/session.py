@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -162,15 +162,10 @@ class Session:
     def _unanswered(self, requests: Iterable[Request]) -> Iterator[Request]:
         """Requests that neither the store nor a batch answers."""
         for block in _blocks(requests):
-            known = self._known([request.key for request in block])
+            keys = [request.key for request in block]
+            known = self.store.answered(keys, self.fresh_run)
+            known |= self.store.in_batches(keys).keys()
             yield from (request for request in block if request.key not in known)
-
-    def _known(self, keys: Sequence[str]) -> set[str]:
-        """Keys that are answered, or asked by a batch."""
-        return (
-            self.store.answered(keys, self.fresh_run)
-            | self.store.in_batches(keys).keys()
-        )
 
     def _ask_all(
         self,

@@ -198,8 +198,14 @@ class Store:
                 raise DamagedStore(
                     _damaged(self.path, f"the answer {key} by {judge} has changed")
                 )
-            reply = Reply(0, text, finish, _thaw(probabilities), *rest)
-            found[key] = replace(reply, model=model or "", **_thaw_remarks(reply))
+            if probabilities is not None:
+                probabilities = tuple(map(tuple, json.loads(probabilities)))
+            reply = Reply(0, text, finish, probabilities, *rest)
+            remarks: dict[str, Any] = {}
+            if reply.finish != "error" and reply.error:
+                notes, masses = map(tuple, json.loads(reply.error))
+                remarks = {"error": None, "notes": notes, "label_masses": masses}
+            found[key] = replace(reply, model=model or "", **remarks)
         return found
 
     def check(self) -> int:
@@ -583,24 +589,11 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()  # a lone surrogate is no text
 
 
-def _thaw(probabilities: str | None) -> tuple[tuple[float, ...], ...] | None:
-    return (
-        None if probabilities is None else tuple(map(tuple, json.loads(probabilities)))
-    )
-
-
 def _freeze_remarks(reply: Reply) -> str | None:
     """Return what a server says about a good answer, kept in the place of an error."""
     if not any(reply.notes) and not any(reply.label_masses):
         return None
     return json.dumps([reply.notes, reply.label_masses])
-
-
-def _thaw_remarks(reply: Reply) -> dict[str, Any]:
-    if reply.finish == "error" or not reply.error:
-        return {}
-    notes, masses = map(tuple, json.loads(reply.error))
-    return {"error": None, "notes": notes, "label_masses": masses}
 
 
 def _listed(keys: Sequence[str]) -> str:

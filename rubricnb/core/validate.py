@@ -97,15 +97,21 @@ and with a finite score
     out = conform(rubrics, "rubrics")
     for column in ("criterion", "definition", "description"):
         check_text(out[column].astype("str"), "rubrics")
-    for (rubric_id, _), scores in out.groupby(["rubric_id", "variant"], observed=True)[
-        "score"
-    ]:
-        _check_levels(str(rubric_id), sorted(scores))
-    scales = out.groupby(["rubric_id", "variant"], observed=True)["score"].agg(
-        frozenset
-    )
-    for rubric_id, own in scales.groupby(level=0, observed=True):
-        if own.nunique() > 1:
+    scales: dict[str, list[float]] = {}
+    groups = out.groupby(["rubric_id", "variant"], observed=True)["score"]
+    for (rubric_id, _), own in groups:
+        scores = sorted(own)
+        if (
+            len(scores) < 2
+            or len(set(scores)) < len(scores)
+            or not all(map(math.isfinite, scores))
+        ):
+            raise ValueError(
+                f"rubric {rubric_id!r} has the levels "
+                f"{', '.join(f'{s:g}' for s in scores)}: give at least two levels, "
+                "each once and with a finite score"
+            )
+        if scales.setdefault(rubric_id, scores) != scores:
             raise ValueError(
                 f"rubric {rubric_id!r} has other levels in one of its variants"
             )
@@ -166,19 +172,11 @@ def _check_ratings(
 ) -> None:
     # A criterion of a dataset that nobody rated has no ratings;
     # one that was rated has a gap.
-    rated = (
-        items.groupby(["dataset", "criterion"], observed=True)[column].transform(
-            "count"
-        )
-        > 0
-    )
+    of_criterion = items.groupby(["dataset", "criterion"], observed=True)[column]
+    rated = of_criterion.transform("count") > 0
     missing = items[column].isna() & rated & (not allow_missing)
-    refuse(
-        "items",
-        items[column],
-        missing,
-        "is missing (NaN); rate the item or leave it out",
-    )
+    why = "is missing (NaN); rate the item or leave it out"
+    refuse("items", items[column], missing, why)
     for name in (name for name in (column, f"{column}_ratings") if name in items):
         single = (
             items[name].set_axis(range(len(items))).dropna().explode().astype("float64")
@@ -186,22 +184,7 @@ def _check_ratings(
         low, high = ends[single.index].T
         outside = single.index[~single.between(low, high)]
         if len(outside):
-            (low, high), rubric_id = (
-                ends[outside[0]],
-                items["rubric_id"].iloc[outside[0]],
-            )
+            low, high = ends[outside[0]]
+            rubric_id = items["rubric_id"].iloc[outside[0]]
             why = f"is outside {low:g}..{high:g}, the levels of rubric {rubric_id!r}"
             refuse("items", items[name], np.isin(range(len(items)), outside), why)
-
-
-def _check_levels(rubric_id: str, scores: list[float]) -> None:
-    if (
-        len(scores) < 2
-        or len(set(scores)) < len(scores)
-        or not all(map(math.isfinite, scores))
-    ):
-        raise ValueError(
-            f"rubric {rubric_id!r} has the levels "
-            f"{', '.join(f'{s:g}' for s in scores)}: give at least two levels, each "
-            "once and with a finite score"
-        )

@@ -96,25 +96,12 @@ def advise(
         )
     require_prices(price)
     judgments = arrays.without_placebo(judgments)
-    rows = [
+    rows = (
         key | row
         for key, part in arrays.groups(judgments, names)
         for row in _steps(part, labels, price, precision)
-    ]
-    columns = [
-        *names,
-        "step",
-        "do",
-        "gain",
-        "low",
-        "high",
-        "gain_is",
-        "cost",
-        "chapter",
-        "reason",
-        "codes",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+    )
+    return pd.DataFrame(rows)
 
 
 def _steps(
@@ -129,16 +116,20 @@ def _steps(
         if "design" in part
         else part[:0]
     )
-    budget, people = budget_of_group(part), _against_people(part, labels)
+    budget, people = [*budget_of_group(part)], _against_people(part, labels)
     judge, goes_on = _judge(budget, people)
     yield judge
     if goes_on:
-        why = _why_no_order_effect(crossed)
+        why = None
+        if len(crossed) == 0:
+            why = Reason("no_balanced")
+        elif "ordering" not in crossed or crossed["ordering"].nunique() < 2:
+            why = Reason("one_ordering_so_far")
         reads = None if why else arrays.reads(crossed)
         yield _texts(budget, people, price, precision)
-        for (step, chapter, gain_is), answer in _OF_ORDERS.items():
+        for about, answer in _OF_ORDERS.items():
             found = answer(crossed, reads, price) if reads else because(why)
-            yield _row(step, chapter, gain_is) | found
+            yield _row(*about) | found
         yield _labels(part, labels, people, price, precision)
 
 
@@ -151,14 +142,9 @@ def _row(
     why: Why = None,
     **known: Any,
 ) -> Row:
-    row = {
-        "step": step,
-        "do": "",
-        "cost": np.nan,
-        "gain_is": gain_is,
-        "chapter": chapter,
-    }
-    return row | {"gain": gain, "low": ends[0], "high": ends[1]} | because(why) | known
+    row = {"step": step, "do": "", "gain": gain, "low": ends[0], "high": ends[1]}
+    row |= {"gain_is": gain_is, "cost": np.nan, "chapter": chapter}
+    return row | because(why) | known
 
 
 class _People(NamedTuple):
@@ -295,15 +281,6 @@ def _texts(budget: Records, people: _People, price: Prices, precision: float) ->
     return _row(*about, plan["items"], (low, high), why, cost=plan["cost"], do=do)
 
 
-def _why_no_order_effect(crossed: pd.DataFrame) -> Reason | None:
-    """Return why these judgments cannot show an effect of orders; None if they can."""
-    if len(crossed) == 0:
-        return Reason("no_balanced")
-    if "ordering" not in crossed or crossed["ordering"].nunique() < 2:
-        return Reason("one_ordering_so_far")
-    return None
-
-
 def _measured(found: Row, name: str) -> Row:
     """A statistic, its interval and its reason."""
     ends = {end: found[f"{name}_{end}"] for end in ("low", "high")}
@@ -330,12 +307,9 @@ def _direction(crossed: pd.DataFrame, reads: Reads, price: Prices) -> Row:
     row = _measured(order_effect_of(reads), "ascending_minus_descending")
     if np.isnan(row["low"]):
         return row
-    moves = row["low"] > 0 or row["high"] < 0
-    do = (
-        "never compare scores of different orders; average both directions"
-        if moves
-        else "no shift by direction is seen: keep one order for all that you compare"
-    )
+    do = "no shift by direction is seen: keep one order for all that you compare"
+    if row["low"] > 0 or row["high"] < 0:
+        do = "never compare scores of different orders; average both directions"
     return row | {"do": do, "cost": 0.0}
 
 
@@ -353,14 +327,13 @@ def _readout(crossed: pd.DataFrame, score: Reads, price: Prices) -> Row:
         for side in (score, expected)
     )
     gain = np.sqrt((1 + one) / (1 + other))
-    low, high = infer.jackknife_t(float(gain[0]), gain[1:]).ends
-    row = {"gain": float(gain[0]), "low": low, "high": high}
-    if np.isnan(gain[0]):
+    found = infer.jackknife_t(float(gain[0]), gain[1:])
+    row = {"gain": found.value, **found.columns("low", "high")}
+    if np.isnan(found.value):
         return row | because(Reason("texts_alike"))
+    helps = found.low > 1
     do = (
-        "use the expected score"
-        if low > 1
-        else "the expected score is not shown to help"
+        "use the expected score" if helps else "the expected score is not shown to help"
     )
     return row | {"do": do, "cost": 0.0} | because(infer.few_clusters(cluster))
 

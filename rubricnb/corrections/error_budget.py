@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -27,8 +27,9 @@ _FACETS = {
 }
 _AGAIN = "re-read"
 _NUMBERS = (
-    *("variance", "low", "high", "se", "df"),
-    *("share", "share_low", "share_high", "share_se", "share_df"),
+    "variance",
+    *infer.UNTESTED,
+    *infer.Estimate().named("share", *infer.UNTESTED),
 )
 _STEPS = (1, 2, 4, 8, 16)
 Prices = Mapping[str, float]
@@ -95,23 +96,11 @@ def error_budget(
     """
     names = arrays.grouping(judgments, by, without=() if by else ("design", *FORMS))
     arrays.require_value(judgments, value)
-    judgments = arrays.without_placebo(judgments)
-    return _with_attributes(
-        [
-            {**key, **row}
-            for key, part in arrays.groups(judgments, names)
-            for row in _budget(_asked(part), names, value)
-        ]
-    )
-
-
-def budget_of_group(part: pd.DataFrame) -> Records:
-    """Rows of the budget of judgments that are one group and hold no read twice."""
-    return [*_budget(_asked(part), [], "score")]
-
-
-def _with_attributes(rows: Records) -> pd.DataFrame:
-    """Make a budget of its rows."""
+    rows = [
+        key | row
+        for key, part in arrays.groups(arrays.without_placebo(judgments), names)
+        for row in budget_of_group(part, names, value)
+    ]
     # As text: pandas copies and compares attributes at every step,
     # and writes them to parquet.
     left = {str(number): row.pop("left") for number, row in enumerate(rows)}
@@ -138,22 +127,18 @@ def _asked(judgments: pd.DataFrame) -> pd.DataFrame:
     return judgments[~(known & judgments.duplicated(names))]
 
 
-def _facets(part: pd.DataFrame, names: list[str]) -> dict[str, IntArray]:
-    """Codes of the conditions that vary between reads."""
-    found = {
-        facet: [part[c] for c in columns if c in part and c not in names]
-        for facet, columns in _FACETS.items()
-    }
-    return {
-        facet: arrays.combine(columns) for facet, columns in found.items() if columns
-    }
+def budget_of_group(
+    part: pd.DataFrame, names: Sequence[str] = (), value: Value = "score"
+) -> Iterator[Row]:
+    """Yield the budget of judgments that are one group and hold no read twice.
 
-
-def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[Row]:
+    `names`: the columns that are the same for all of them.
+    """
+    part = _asked(part)
     x = arrays.values_of(part, value)
     part, x = part[~np.isnan(x)], x[~np.isnan(x)]
     cluster = arrays.clusters_of(part)
-    sources = _sources(part, cluster, _facets(part, names))
+    sources = _sources(part, cluster, names)
     count: Row = {"n_reads": len(x), "n_items": _levels(sources["item"])}
     count |= {"n_clusters": _levels(cluster)}
     kept, why = _distinct(sources)
@@ -178,13 +163,16 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[Row]
         }
         if source in columns:
             column = columns[source]
-            row |= _kept_row(estimates[:, column], shares[:, column])
-            parts = [
-                n
-                for n, r in why.items()
-                if r == "part_of" and r.numbers["source"] == source
-            ]
-            contains = Reason("contains", sources=", ".join(parts)) if parts else None
+            # of all, then without each cluster; `design_for` needs ``left``
+            variance, share = estimates[:, column], shares[:, column]
+            v, s = (infer.jackknife_t(a[0], a[1:]) for a in (variance, share))
+            row |= {"variance": v.value, **v.columns(*infer.UNTESTED)}
+            row |= s.named("share", *infer.UNTESTED)
+            row["share_low"], row["share_high"] = np.clip(s.ends, 0, 1)
+            row["left"] = variance.tobytes().hex()
+            same = {"source": source}
+            parts = ", ".join(n for n, r in why.items() if r.numbers == same)
+            contains = Reason("contains", sources=parts) if parts else None
             unknown = (
                 ()
                 if equal or alias
@@ -192,22 +180,6 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[Row]
             )
             row |= because(contains, whole, unknown)
         yield row
-
-
-def _kept_row(variance: FloatArray, share: FloatArray) -> Row:
-    """A source's numbers, from its variance and share: of all, without each cluster.
-
-    ``left`` keeps the variances, for `design_for`.
-    """
-    v, s = (infer.jackknife_t(a[0], a[1:]) for a in (variance, share))
-    row: Row = {"variance": v.value, **v.columns(*infer.UNTESTED)}
-    row |= s.named("share", *infer.UNTESTED)
-    low, high = np.clip(s.ends, 0, 1)
-    return row | {
-        "share_low": low,
-        "share_high": high,
-        "left": variance.tobytes().hex(),
-    }
 
 
 def _why_no_interval(
@@ -233,7 +205,7 @@ def _levels(code: IntArray) -> int:
 
 
 def _sources(
-    part: pd.DataFrame, cluster: IntArray, facets: dict[str, IntArray]
+    part: pd.DataFrame, cluster: IntArray, names: Sequence[str]
 ) -> dict[str, IntArray]:
     """Code every source of variance; of two that coincide, the first one counts."""
     columns = [part[c] for c in ("dataset", "criterion") if c in part]
@@ -246,8 +218,11 @@ def _sources(
         out["candidate"] = arrays.crossed([*within, candidate])
     out["prompt"] = arrays.crossed([cluster, *within])
     texts = dict(out)
-    for facet, code in facets.items():
-        out[facet] = code
+    for facet, conditions in _FACETS.items():
+        varying = [part[c] for c in conditions if c in part and c not in names]
+        if not varying:
+            continue
+        out[facet] = code = arrays.combine(varying)
         if _levels(code) > 1:
             for name, text in texts.items():
                 out[f"{facet} × {name}"] = arrays.crossed([code, text])
@@ -349,25 +324,28 @@ def design_for(
 def designs(budget: Records, difference: float, price: Prices) -> Iterator[Row]:
     """Rows of `design_for` for the budget of one group, the cheapest first."""
     sources, variances = left_out(budget)
-    doubtful = _not_shown(budget, sources)
+    # preferences of a form, order or judge that may be 0, and their intervals
+    doubtful = {
+        row["source"]: (row["low"], row["high"])
+        for row in budget
+        if row["source"] in sources
+        and row["source"].endswith(" × candidate")
+        and not row["low"] > 0
+    }
     variances[[sources.index(source) for source in doubtful]] = 0.0
     n_levels = {row["source"]: int(row["n_levels"]) for row in budget}
     levels = {f: n_levels[f] for f in _FACETS if f in sources}
-    plans = [
-        _plan(sources, variances, dict(zip(levels, ks, strict=True)), reads, difference)
-        for *ks, reads in product(
-            *([k for k in _STEPS if k < n] + [n] for n in levels.values()),
-            _STEPS[:4] if _AGAIN in sources else (1,),
-        )
-    ]
-    asked = [2 * plan.calls * plan.n for plan in plans]
-    costs = [
-        _cost(calls, plan.n, price) for calls, plan in zip(asked, plans, strict=True)
-    ]
-    for i in sorted(
-        range(len(plans)), key=lambda i: (np.isnan(costs[i]), costs[i], asked[i])
+    plans = []
+    for *ks, reads in product(
+        *([k for k in _STEPS if k < n] + [n] for n in levels.values()),
+        _STEPS[:4] if _AGAIN in sources else (1,),
     ):
-        plan = plans[i]
+        k, calls = dict(zip(levels, ks, strict=True)), int(np.prod(ks)) * reads
+        one, floor = variance_of_difference(sources, variances, k, calls)
+        n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
+        cost = _cost(2 * calls * n, n, price)
+        plans.append(_Plan(k, reads, calls, one, floor, n, cost))
+    for plan in sorted(plans, key=lambda p: (np.isnan(p.cost), p.cost, p.calls * p.n)):
         # One ratio for both parts: the interval is of their sum
         # at the n that is planned.
         ends = _ratios(plan.one / np.minimum(plan.n, _MOST) + plan.floor)
@@ -381,11 +359,15 @@ def designs(budget: Records, difference: float, price: Prices) -> Iterator[Row]:
             f"calls{end}": 2 * plan.calls * row[f"items{end}"]
             for end in ("", "_low", "_high")
         }
-        row["cost"] = costs[i]
-        why = (
-            _left_undetected(source, *ends, plan.k) for source, ends in doubtful.items()
-        )
-        yield row | because(_why_no_design(plan.n, budget, variances.shape[1]), *why)
+        row["cost"] = plan.cost
+        why = [_why_no_design(plan.n, budget, variances.shape[1])]
+        for source, (low, high) in doubtful.items():
+            if high > 0:
+                levels_of = plan.k[source.partition(" × ")[0]]
+                most = _multiplier(10_000) * np.sqrt(2 * high / levels_of)
+                found = {"low": low, "high": high, "most": most}
+                why.append((Reason("left_undetected", source=source, **found),))
+        yield row | because(*why)
 
 
 class _Plan(NamedTuple):
@@ -393,7 +375,7 @@ class _Plan(NamedTuple):
 
     A way of asking: levels of each facet and reads of the same, calls about a text;
     what n prompts divide of the variance of a difference and what they do not, of all
-    and without each cluster; and the number of prompts.
+    and without each cluster; the number of prompts; and what it costs.
     """
 
     k: dict[str, int]
@@ -402,19 +384,7 @@ class _Plan(NamedTuple):
     one: FloatArray
     floor: FloatArray
     n: float
-
-
-def _plan(
-    sources: list[str],
-    variances: FloatArray,
-    k: dict[str, int],
-    reads: int,
-    difference: float,
-) -> _Plan:
-    calls = int(np.prod([*k.values()])) * reads
-    one, floor = variance_of_difference(sources, variances, k, calls)
-    n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
-    return _Plan(k, reads, calls, one, floor, n)
+    cost: float
 
 
 def require_prices(price: Prices) -> None:
@@ -436,33 +406,13 @@ def _cost(calls: float, prompts: float, price: Prices) -> float:
     return float(sum(amount * each for amount, each in amounts if each != 0))
 
 
-def _not_shown(budget: Records, sources: list[str]) -> dict[str, Ends]:
-    """Preferences of a form, order or judge that may be 0, and their intervals."""
-    return {
-        row["source"]: (row["low"], row["high"])
-        for row in budget
-        if row["source"] in sources
-        and row["source"].endswith(" × candidate")
-        and not row["low"] > 0
-    }
-
-
-def _left_undetected(
-    source: str, low: float, high: float, k: Mapping[str, int]
-) -> Reason | None:
-    if not high > 0:
-        return None
-    most = _multiplier(10_000) * np.sqrt(2 * high / k[source.partition(" × ")[0]])
-    return Reason("left_undetected", source=source, low=low, high=high, most=most)
-
-
 def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
-    """Sources of one group, a row each: the variance, then without each cluster."""
+    """Return what `left_out` does, of a budget of one group."""
     return left_out(_rows_of(budget))
 
 
 def left_out(budget: Records) -> tuple[list[str], FloatArray]:
-    """Return what `with_left_out` does, of a budget's rows."""
+    """Sources of one group, a row each: the variance, then without each cluster."""
     estimated = [row for row in budget if not np.isnan(row["variance"])]
     variance = np.array([[row["variance"]] for row in estimated]).reshape(-1, 1)
     kept = [np.frombuffer(bytes.fromhex(row["left"])) for row in estimated]

@@ -36,17 +36,6 @@ from rubricnb.statistics.human_agreement import row_with_people, unscored
 # standard errors between labelled and other texts that a random draw rarely shows
 CHOSEN = 3.0
 MIN_SYSTEMS = 5
-_NUMBERS = (
-    *("mean", "low", "high", "se", "df"),
-    *(
-        "labels_only",
-        "labels_only_low",
-        "labels_only_high",
-        "labels_only_se",
-        "labels_only_df",
-    ),
-    *("judge_mean", "gain", "r", "slope"),
-)
 
 
 class _Fit(NamedTuple):
@@ -149,8 +138,9 @@ def mean_row(reads: Reads, human: FloatArray) -> Row:
     row: Row = {"n_items": len(score), "n_labels": n}
     row["n_unscored"] = int((~np.isnan(human)).sum()) - n
     row["n_clusters"] = items["cluster"][labelled].nunique()
-    row |= {"drawn": drawn} | dict.fromkeys(_NUMBERS, np.nan)
-    row |= {"labels_only": mean_of(y), "judge_mean": mean_of(score)}
+    row |= {"drawn": drawn, "mean": np.nan, **Estimate().columns(*UNTESTED)}
+    row |= Estimate(mean_of(y)).named("labels_only", *UNTESTED)
+    row |= {"judge_mean": mean_of(score), "gain": np.nan, "r": np.nan, "slope": np.nan}
     lost = unscored(reads, human)
     if n < 4:
         few = Reason("few_labels", n=n) if n else Reason("no_labels")
@@ -167,23 +157,16 @@ def mean_row(reads: Reads, human: FloatArray) -> Row:
         items, labelled, fit_with_judge.error, fit_with_judge.lost, away
     )
     alone = sampling_variance(items, labelled, fit_alone.error, fit_alone.lost)
-    row |= {
-        "slope": fit_with_judge.slope,
-        "mean": row["labels_only"] + fit_with_judge.slope * apart,
-    }
+    row["mean"] = row["labels_only"] + fit_with_judge.slope * apart
     row |= _around(row["mean"], with_judge, labelled).columns(*UNTESTED)
     row |= _around(row["labels_only"], alone, labelled).named("labels_only", *UNTESTED)
-    row["gain"] = (
-        alone.variance / with_judge.variance
-        if min(alone.variance, with_judge.variance) > 0
-        else np.nan
-    )
+    if min(alone.variance, with_judge.variance) > 0:
+        row["gain"] = alone.variance / with_judge.variance
     row["r"] = float(correlation(moments(y, f).sum(axis=0)))
+    row["slope"] = fit_with_judge.slope
     if np.ptp(y) == 0:
-        row |= dict.fromkeys(
-            [k for k in _NUMBERS if k.endswith(("low", "high", "se", "df", "gain"))],
-            np.nan,
-        )
+        ends = ("low", "high", "se", "df", "gain")
+        row |= dict.fromkeys([name for name in row if name.endswith(ends)], np.nan)
     return row | because(*_why_unsure(items, score, rated, with_judge), lost)
 
 
@@ -191,11 +174,8 @@ def _why_unsure(
     items: pd.DataFrame, score: FloatArray, rated: FloatArray, found: Sampling
 ) -> Iterator[Reason | Reasons]:
     labelled = ~np.isnan(rated)
-    y, f, cluster = (
-        rated[labelled],
-        score[labelled],
-        items["cluster"].to_numpy()[labelled],
-    )
+    y, f = rated[labelled], score[labelled]
+    cluster = items["cluster"].to_numpy()[labelled]
     if labelled.all():
         yield Reason("all_labelled")
     if np.isnan(found.df):
@@ -213,7 +193,11 @@ def _why_unsure(
             yield Reason(
                 "criterion_unlabelled", criteria=" or ".join(map(repr, lacking))
             )
-    yield _looks_chosen(items, score, labelled)
+    off = f.mean() - score.mean()
+    chance = np.sqrt(sampling_variance(items, labelled, score - score.mean()).variance)
+    if chance > 0 and abs(off) > CHOSEN * chance:
+        side = "higher" if off > 0 else "lower"
+        yield Reason("looks_chosen", side=side, errors=abs(off) / chance)
     yield _why_few(items, labelled, found.unit, (y, f, y - f))
 
 
@@ -235,16 +219,12 @@ def _why_few(
 
 
 def _scored(
-    reads: Reads, human: FloatArray
+    reads: Reads, human: FloatArray, of: Mask | bool = True
 ) -> tuple[pd.DataFrame, FloatArray, FloatArray]:
-    """Keep the items that have a score."""
+    """Keep the items that have a score, `of` some."""
     score = arrays.item_means(reads.value)
-    is_scored = ~np.isnan(score)
-    return (
-        reads.items[is_scored].reset_index(drop=True),
-        score[is_scored],
-        human[is_scored],
-    )
+    kept = ~np.isnan(score) & of
+    return reads.items[kept].reset_index(drop=True), score[kept], human[kept]
 
 
 def _drawn(items: pd.DataFrame, labelled: Mask) -> str:
@@ -265,30 +245,21 @@ def _drawn(items: pd.DataFrame, labelled: Mask) -> str:
 
 def _mostly_whole(of: IntArray, labelled: Mask) -> bool:
     """Whether labelled items lie nearer to whole units than to a random draw."""
-    size, taken = (
-        binned(of),
-        binned(of[labelled], minlength=int(of.max()) + 1),
-    )
+    size, taken = binned(of), binned(of[labelled], minlength=int(of.max()) + 1)
     beside = (taken * (size - 1)).sum()  # items that share a unit with a labelled one
+    if beside == 0:
+        return False
     together, share = (taken * (taken - 1)).sum(), labelled.mean()
-    return bool(beside > 0 and together / beside > (1 + share) / 2) or bool(
-        beside > 0 and labelled.all()
-    )
+    return bool(together / beside > (1 + share) / 2 or labelled.all())
 
 
 def _texts(items: pd.DataFrame) -> IntArray | None:
     """Number each item's text, which several criteria may judge; None: unknown."""
     if "criterion" not in items or items["criterion"].nunique() < 2:
         return np.arange(len(items))
-    ways = (
-        ("cluster",),
-        ("cluster", "item_id"),
-        ("cluster", "candidate"),
-        ("cluster", "group_id", "candidate"),
-    )
-    for names in ways:
+    for names in ((), ("item_id",), ("candidate",), ("group_id", "candidate")):
         if set(names) <= set(items.columns):
-            text = arrays.combine(items[name] for name in names)
+            text = arrays.combine(items[name] for name in ("cluster", *names))
             once = not items.assign(text=text).duplicated(["text", "criterion"]).any()
             if once and text.max() + 1 < len(items):
                 return text
@@ -340,10 +311,8 @@ def sampling_variance(
     >>> round(found.variance, 3), round(found.df), found.unit
     (0.167, 2, 'clusters')
     """
-    n, known = (
-        len(error),
-        labelled if len(error) == labelled.sum() else np.ones_like(labelled),
-    )
+    n = len(error)
+    known = labelled if n == labelled.sum() else np.ones_like(labelled)
     names, codes, weights = _levels(
         items, labelled, known, 1 / labelled.sum() - 1 / len(items)
     )
@@ -418,16 +387,6 @@ def _around(value: float, found: Sampling, labelled: Mask) -> Estimate:
     return t_estimate(value, float(np.sqrt(found.variance)), found.df)
 
 
-def _looks_chosen(items: pd.DataFrame, score: FloatArray, labelled: Mask) -> Reasons:
-    """Return a warning if labelled texts differ from the others by more than chance."""
-    off = score[labelled].mean() - score.mean()
-    variance = sampling_variance(items, labelled, score - score.mean()).variance
-    if not variance > 0 or abs(off) <= CHOSEN * np.sqrt(variance):
-        return ()
-    side, errors = "higher" if off > 0 else "lower", abs(off) / np.sqrt(variance)
-    return (Reason("looks_chosen", side=side, errors=errors),)
-
-
 def labels_needed(
     judgments: pd.DataFrame,
     labels: pd.DataFrame,
@@ -493,17 +452,11 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> Row:
     labelled = ~np.isnan(rated)
     n, total = int(labelled.sum()), len(score)
     names = ("needed", "needed_low", "needed_high", "needed_alone")
-    row: Row = {
-        "n_items": total,
-        "n_labels": n,
-        **dict.fromkeys(names, np.nan),
-    }
+    row: Row = {"n_items": total, "n_labels": n, **dict.fromkeys(names, np.nan)}
     if n < 4:
         return row | because(Reason("needed.few_labels", n=n))
-    fits = [
-        _regression(rated[labelled], f, np.zeros(n, dtype=np.int64))
-        for f in (score[labelled], np.zeros(n))
-    ]
+    y, f, one = rated[labelled], score[labelled], np.zeros(n, dtype=np.int64)
+    fits = [_regression(y, x, one) for x in (f, np.zeros(n))]
     with_judge, alone = (
         label_variance(items, labelled, fit.error, fit.lost) for fit in fits
     )
@@ -512,13 +465,12 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> Row:
     if min(with_judge.variance, alone.variance) == 0:
         return row | because(Reason("needed.no_spread"))
     df, variance = with_judge.df, with_judge.variance
-    low, high = df * variance / stats.chi2.ppf([0.975, 0.025], df)
-    ways = [(with_judge._replace(variance=v), 2) for v in (variance, low, high)]
-    sizes = [
-        _size(way, n, total, half_width, lost) for way, lost in [*ways, (alone, 1)]
-    ]
+    ends = df * variance / stats.chi2.ppf([0.975, 0.025], df)
+    ways = [with_judge._replace(variance=v) for v in (variance, *ends)]
+    sizes = [_size(way, n, total, half_width, 2) for way in ways]
+    sizes.append(_size(alone, n, total, half_width, 1))
     every = Reason("needed.all") if sizes[0] == total else None
-    few = _why_few(items, labelled, with_judge.unit, (rated[labelled], score[labelled]))
+    few = _why_few(items, labelled, with_judge.unit, (y, f))
     why = because(every, few, unscored(reads, human))
     return row | dict(zip(names, sizes, strict=True)) | why
 
@@ -615,13 +567,8 @@ def systems_with_labels(
 
 
 def _systems(reads: Reads, human: FloatArray) -> Records:
-    items, score, rated = _scored(reads, human)
-    is_named = items["candidate"].notna().to_numpy()
-    items, score, rated = (
-        items[is_named].reset_index(drop=True),
-        score[is_named],
-        rated[is_named],
-    )
+    is_named = reads.items["candidate"].notna().to_numpy()
+    items, score, rated = _scored(reads, human, is_named)
     system, names = pd.factorize(items["candidate"])
     count = binned(system[~np.isnan(rated)], minlength=len(names))
     total = binned(system, weights=np.nan_to_num(rated))
@@ -629,15 +576,10 @@ def _systems(reads: Reads, human: FloatArray) -> Records:
         {
             "candidate": names,
             "estimate": np.nan,
-            "low": np.nan,
-            "high": np.nan,
-            "se": np.nan,
-            "df": np.nan,
+            **Estimate().columns(*UNTESTED),
             "labels_only": arrays.averages(total, count),
             "judge_mean": binned(system, weights=score) / binned(system),
-            "shrinkage": np.nan,
-            "off_line": np.nan,
-            "off_line_p": np.nan,
+            **dict.fromkeys(("shrinkage", "off_line", "off_line_p"), np.nan),
             "n_labels": count,
         }
     )
@@ -695,7 +637,7 @@ def estimate_systems(
     if labelled.all():
         columns["codes"] = [Reason("all_labelled")] * len(se)
     elif not fit.error.any():
-        se = np.full_like(se, np.nan)
+        se *= np.nan
         columns["codes"] = [Reason("no_interval.on_line")] * len(se)
     half = special.stdtrit(free, 0.5 + LEVEL / 2) * se
     ends = {"low": columns["estimate"] - half, "high": columns["estimate"] + half}
@@ -716,12 +658,8 @@ def _shared_variance(
     def table(cells: IntArray, values: FloatArray | None = None) -> FloatArray:
         return binned(cells, values, minlength=shape[0] * shape[1]).reshape(shape) * 1.0
 
-    errors, taken, there = (
-        table(cell[labelled], error),
-        table(cell[labelled]),
-        table(cell),
-    )
-    count = taken.sum(axis=1)
+    errors, taken = table(cell[labelled], error), table(cell[labelled])
+    there, count = table(cell), taken.sum(axis=1)
     both = taken @ taken.T  # pairs of labels of two systems on one prompt
     # Errors about the means of labels vary together less than errors do.
     kept = both * (1 - 1 / count - 1 / count[:, None] + both / np.outer(count, count))
@@ -793,18 +731,16 @@ def _line_without_outliers(own: FloatArray, judge: FloatArray) -> _Line:
     while True:
         line, leverage, df = _line(own, judge, on_line)
         is_alone = on_line & (1 - leverage < 1e-9)  # nothing is left of its residual
-        is_tested = ~is_alone
+        is_tested = on_line & ~is_alone
         # Externally studentised residuals:
         # t of each system against the line through the others.
-        left = np.where(on_line & is_tested, 1 - leverage, 1.0)
+        left = np.where(is_tested, 1 - leverage, 1.0)
         rest = (own - line) ** 2
-        variance = (rest[on_line].sum() - rest / left * (on_line & is_tested)) / (
-            df - on_line
-        )
+        variance = (rest[on_line].sum() - rest / left * is_tested) / (df - on_line)
         scale = np.where(on_line, left, 1 + leverage)
         t = np.abs(own - line) / np.sqrt(np.maximum(variance, 1e-18) * scale)
-        p = np.where(is_tested, 2 * special.stdtr(df - on_line, -t), np.nan)
-        worst = int(np.where(on_line & is_tested, p, 2).argmin())
+        p = np.where(is_alone, np.nan, 2 * special.stdtr(df - on_line, -t))
+        worst = int(np.where(is_tested, p, 2).argmin())
         if on_line.sum() <= MIN_SYSTEMS or not p[worst] < (1 - LEVEL) / len(own):
             return _Line(line, leverage, df, on_line, is_alone, p)
         on_line[worst] = False

@@ -28,6 +28,7 @@ from rubricnb.core.support.spelling import one_of
 from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
 from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator, nearest_label
 from rubricnb.rulers.evidence import STATUSES
+from rubricnb.statistics.human_agreement import numbers_of
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
 
@@ -184,9 +185,7 @@ def label_agreement(
     >>> table[["criterion", "calibration", "n_calibration"]].head(2).values.tolist()
     [['accuracy', 'quantile', 30], ['accuracy', 'none', 0]]
     """
-    kinds: list[Any] = (
-        [calibration] if isinstance(calibration, str) else list(calibration)
-    )
+    kinds: list[Any] = as_list(calibration)
     for kind in kinds:
         one_of("calibration", kind, CALIBRATIONS)
     training_set = None
@@ -256,14 +255,8 @@ def whole_texts(
     >>> scored[["item_id", "score"]].values.tolist(), rated["human"].tolist()
     ([['a', 2.5]], [2.5])
     """
-    read_columns = [
-        column
-        for column in (*GROUPING, "ordering_index", "replicate")
-        if column in scores
-    ]
-    scored = scores.drop_duplicates(
-        ["text_id", *(column for column in read_columns if column != "criterion")]
-    )
+    read_columns = {*GROUPING, "ordering_index", "replicate", "text_id"} - {"criterion"}
+    scored = scores.drop_duplicates([*scores.columns.intersection([*read_columns])])
     rated = items.drop_duplicates("text_id")
     is_sum = "dataset" in items and set(items["dataset"]) == {_SUMMED}
     # a sum of traits is their mean times their number
@@ -342,24 +335,21 @@ def label_contrast(
     (0.0, 60)
     """
     sides = [_select_side(scores, items, dict(selection)) for selection in (a, b)]
-    scored_ids = [
-        rated_set.item_id[~np.isnan(rated_set.score)] for rated_set, _ in sides
-    ]
     asked_ids = sides[0][0].item_id.intersection(sides[1][0].item_id, sort=False)
-    scores_of_side = [
-        rated_set.subset(rated_set.item_id.get_indexer(asked_ids)).score
+    asked = [
+        rated_set.subset(rated_set.item_id.get_indexer(asked_ids))
         for rated_set, _ in sides
     ]
-    losses = lost_scores(scores_of_side[0], scores_of_side[1], what="rated items")
-    common_ids = scored_ids[0].intersection(scored_ids[1], sort=False)
+    losses = lost_scores(asked[0].score, asked[1].score, what="rated items")
+    is_common = ~np.isnan(asked[0].score) & ~np.isnan(asked[1].score)
     sides = [
-        (rated_set.subset(rated_set.item_id.get_indexer(common_ids)), kind)
-        for rated_set, kind in sides
+        (rated_set.subset(is_common), kind)
+        for rated_set, (_, kind) in zip(asked, sides, strict=True)
     ]
     first_side = sides[0][0]
     draws, _, problem = _measure_draws(sides, n_calibration, n_draws, seed)
     row: Row = {
-        "n_items": len(common_ids),
+        "n_items": int(is_common.sum()),
         "n_clusters": len(set(first_side.cluster_id)),
     }
     for name in _CONTRASTED:
@@ -485,10 +475,8 @@ def invariance(scores: pd.DataFrame, by: By = None) -> pd.DataFrame:
         per_question = by_question.agg(
             variance=("score", "var"), cluster=("cluster_id", "first")
         ).dropna()
-        variance, cluster = (
-            per_question["variance"].to_numpy(float),
-            _cluster_codes(per_question["cluster"]),
-        )
+        variance = per_question["variance"].to_numpy(float)
+        cluster = _cluster_codes(per_question["cluster"])
         n_items = per_question.index.get_level_values("item_id").nunique()
         row: Row = key | {
             "n_items": n_items,
@@ -500,9 +488,7 @@ def invariance(scores: pd.DataFrame, by: By = None) -> pd.DataFrame:
         row |= {"sd": row["variance"] ** 0.5, "unchanged": infer.mean_of(variance == 0)}
         why: Why = infer.few_clusters(cluster)
         if not variance.any():
-            why = Reason("no_interval.repeats")
-        if not len(variance):
-            why = Reason("read_once")
+            why = Reason("no_interval.repeats" if len(variance) else "read_once")
         rows.append(row | because(why))
     return pd.DataFrame(rows)
 
@@ -533,17 +519,11 @@ def verification(evidence: pd.DataFrame, by: By = None) -> pd.DataFrame:
     require(evidence, ["text_id", "cluster_id", "status"], "evidence")
     rows = []
     for key, group in groups(evidence, _group_columns(evidence, by)):
-        cluster, n_texts = (
-            _cluster_codes(group["cluster_id"]),
-            group["text_id"].nunique(),
-        )
+        cluster = _cluster_codes(group["cluster_id"])
         for status in STATUSES:
             has_status = (group["status"] == status).to_numpy(float)
-            row = key | {
-                "status": status,
-                "n_quotes": len(has_status),
-                "n_texts": n_texts,
-            }
+            row = key | {"status": status, "n_quotes": len(has_status)}
+            row["n_texts"] = group["text_id"].nunique()
             row |= infer.named_mean(
                 "share", has_status, cluster, (0.0, 1.0), infer.UNTESTED
             )
@@ -687,10 +667,7 @@ def _scale(row: pd.Series) -> FloatArray:
 
 def _rater_by_rater(ratings: pd.Series, n_summed: int) -> tuple[float, ...]:
     """Each rater's mean over a text's criteria; empty if their numbers differ."""
-    by_criterion = [
-        tuple(by_rater) if isinstance(by_rater, tuple | list | np.ndarray) else ()
-        for by_rater in ratings
-    ]
+    by_criterion = [numbers_of(by_rater) for by_rater in ratings]
     if len(set(map(len, by_criterion))) > 1:
         return ()
     return tuple(float(n_summed * mean) for mean in np.mean(by_criterion, axis=0))
@@ -706,10 +683,8 @@ def _draw_calibration_items(
     mean_label = (
         binned(rated_set.cluster, rated_set.human, minlength=n_clusters) / cluster_size
     )
-    cluster_names = rated_set.cluster_id[
-        np.unique(rated_set.cluster, return_index=True)[1]
-    ]
-    tie_breaker = mix64(hash64(cluster_names), seed, draw)
+    # clusters are numbered as they appear
+    tie_breaker = mix64(hash64(pd.unique(rated_set.cluster_id)), seed, draw)
     by_label = np.lexsort((tie_breaker, mean_label))
     n_drawn_clusters = max(1, round(n_wanted / cluster_size.mean()))
     offset = float(np.random.default_rng((seed, draw)).random())
@@ -763,14 +738,13 @@ def _select_side(
         selection.pop("calibration", "quantile"),
         selection.pop("verified", True),
     )
-    is_chosen = np.ones(len(scores), bool)
     for column, value in selection.items():
-        is_chosen &= (scores[column] == value).to_numpy()
-    if not is_chosen.any():
+        scores = scores[scores[column] == value]
+    if scores.empty:
         listed = ", ".join(f"{column} {value!r}" for column, value in selection.items())
         raise ValueError(f"no scores for {listed}: grade it first")
-    _check_one_condition(scores[is_chosen], "one side")
-    ((_, rated_set),) = _rated_sets(scores[is_chosen], items, [], verified)
+    _check_one_condition(scores, "one side")
+    ((_, rated_set),) = _rated_sets(scores, items, [], verified)
     return rated_set, kind
 
 
@@ -792,10 +766,13 @@ def _estimate_over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
     mean = _mean_of_draws(draws)
     if not draws:
         return infer.Estimate(mean)
-    to_scale, from_scale = (
-        (_fisher_z, np.tanh) if name == "rho" else (np.asarray, np.asarray)
-    )
-    scaled_draws = [to_scale(draw) for draw in draws]
+
+    def scaled(draw: FloatArray) -> FloatArray:
+        """Fisher's z of ρ; NaN where it is infinite."""
+        return np.arctanh(np.where(np.abs(draw) < 1, draw, np.nan)) if is_rho else draw
+
+    is_rho = name == "rho"
+    scaled_draws = [scaled(draw) for draw in draws]
     variance_within = float(
         np.mean([float(infer.jackknife_se(draw[1:])) ** 2 for draw in scaled_draws])
     )
@@ -805,15 +782,12 @@ def _estimate_over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
         if len(draw) > 2
     ]
     # se² = mean over draws of the jackknife's variance + variance between draws
-    se = float(
-        np.sqrt(
-            variance_within
-            + _sd_of_draws([float(draw[0]) for draw in scaled_draws]) ** 2
-        )
-    )
+    values = [float(draw[0]) for draw in scaled_draws]
+    sd_between = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    se = float(np.sqrt(variance_within + sd_between**2))
     mean_df = float(np.mean(df_by_draw)) if df_by_draw else np.nan
-    estimate = infer.t_estimate(float(to_scale(np.array(mean))), se, mean_df)
-    ends = from_scale(np.array(estimate.ends))
+    estimate = infer.t_estimate(float(scaled(np.array(mean))), se, mean_df)
+    ends = np.tanh(estimate.ends) if is_rho else np.array(estimate.ends)
     if name in _MEASURES:
         ends = np.clip(ends, *((0.0, np.inf) if name in _DISTANCES else (-1.0, 1.0)))
     return replace(estimate, value=mean, low=float(ends[0]), high=float(ends[1]))
@@ -821,10 +795,6 @@ def _estimate_over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
 
 def _mean_of_draws(draws: list[FloatArray]) -> float:
     return infer.mean_of(np.array([draw[0] for draw in draws]))
-
-
-def _sd_of_draws(draws: list[float]) -> float:
-    return float(np.std(draws, ddof=1)) if len(draws) > 1 else 0.0
 
 
 def _measured(
@@ -836,7 +806,9 @@ def _measured(
     cluster = np.asarray(np.unique(cluster, return_inverse=True)[1])
     distinct_labels = np.unique(np.concatenate([label, human]))
     label_is, human_is = (side[:, None] == distinct_labels for side in (label, human))
-    is_central = _in_middle_third(distinct_labels, scale)
+    # in the middle third of the scale
+    place = (distinct_labels - scale[0]) / (scale[-1] - scale[0])
+    is_central = np.abs(place - 0.5) <= 1 / 6 + 1e-9
     summands = (
         kappa_sums(label, human),
         np.abs(label - human)[:, None],
@@ -876,14 +848,3 @@ def _measured(
         "middle_excess": (label_count - human_count)[:, is_central].sum(axis=1) / n,
         "wasserstein": wasserstein,
     }
-
-
-def _in_middle_third(labels: FloatArray, scale: FloatArray) -> Mask:
-    """Which labels lie in the middle third of the scale."""
-    place = (labels - scale[0]) / (scale[-1] - scale[0])
-    return np.abs(place - 0.5) <= 1 / 6 + 1e-9
-
-
-def _fisher_z(rho: FloatArray) -> FloatArray:
-    """Fisher's z; NaN where it is infinite."""
-    return np.arctanh(np.where(np.abs(rho) < 1, rho, np.nan))

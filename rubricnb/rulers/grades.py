@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from rubricnb.core.permutation import Design, code
@@ -196,23 +195,15 @@ def recorded_part(
         columns=list(_READ_KEY),
     )
     condition = {"method": method, **reading.condition}
-    scores, decisions, evidence = (
-        _select_reads(frame, condition, reads) for frame in grades
-    )
-    scores = scores[scores["item_id"].isin(items["item_id"])]
+    found = Grades(*(_select_reads(frame, condition, reads) for frame in grades))
+    scores = found.scores[found.scores["item_id"].isin(items["item_id"])]
     n_recorded = scores["text_id"].astype(str).value_counts()
-    complete_texts = n_recorded.index[
-        n_recorded
-        == (reads["text_id"].value_counts() * n_items_of_text)[n_recorded.index]
-    ]
+    n_asked = (reads["text_id"].value_counts() * n_items_of_text)[n_recorded.index]
+    complete_texts = n_recorded.index[n_recorded == n_asked]
     if not len(complete_texts):
         return None
-    return Grades(
-        *(
-            frame[frame["text_id"].isin(complete_texts)]
-            for frame in (scores, decisions, evidence)
-        )
-    )
+    found = found._replace(scores=scores)
+    return Grades(*(frame[frame["text_id"].isin(complete_texts)] for frame in found))
 
 
 def joined(parts: Sequence[Grades]) -> Grades:
@@ -235,12 +226,9 @@ def with_categories(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _has_locks_of(scores: pd.DataFrame, bundle: Bundle) -> bool:
     """Tell whether RULERS' scores of one variant and unit have this bundle's locks."""
-    is_same_rubric = (scores["variant"] == bundle.variant) & (
-        scores["units"] == bundle.units
-    )
-    orderings = scores.loc[
-        is_same_rubric & (scores["method"] == "rulers"), ["ordering", "lock"]
-    ].astype(str)
+    is_same = (scores["variant"] == bundle.variant) & (scores["units"] == bundle.units)
+    is_same &= scores["method"] == "rulers"
+    orderings = scores.loc[is_same, ["ordering", "lock"]].astype(str)
     levels = {score for score, _ in bundle.traits[0].levels}
     for ordering, lock in orderings.drop_duplicates().itertuples(index=False):
         order = list(map(int, ordering.split("-")))
@@ -252,11 +240,8 @@ def _has_locks_of(scores: pd.DataFrame, bundle: Bundle) -> bool:
 def _select_reads(
     frame: pd.DataFrame, condition: Row, reads: pd.DataFrame
 ) -> pd.DataFrame:
-    is_chosen = np.ones(len(frame), bool)
     for column, value in condition.items():
-        is_chosen &= (frame[column] == value).to_numpy()
+        frame = frame[frame[column] == value]
     read_keys = [frame[column].astype(reads[column].dtype) for column in _READ_KEY]
-    return frame[
-        is_chosen
-        & pd.MultiIndex.from_arrays(read_keys).isin(pd.MultiIndex.from_frame(reads))
-    ]
+    keys = pd.MultiIndex.from_arrays(read_keys)
+    return frame[keys.isin(pd.MultiIndex.from_frame(reads))]

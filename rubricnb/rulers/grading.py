@@ -25,7 +25,6 @@ from rubricnb.rulers.grades import (
     Reading,
     joined,
     recorded_part,
-    with_categories,
 )
 from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
 
@@ -141,29 +140,18 @@ def grade(
                 cases = list(_cases(to_grade, reading))
                 engine = described.opened()
                 judge_columns = {"judge": engine.slug, "source": engine.source}
+                judge_columns["method"] = method
                 graded = zip(cases, outcomes(method, cases, ask_engine), strict=True)
-                parts.append(
-                    _tables_of(
-                        [
-                            (case, outcome, judge_columns | {"method": method})
-                            for case, outcome in graded
-                        ]
-                    )
+                reads = [
+                    (case, judge_columns | case.condition, outcome)
+                    for case, outcome in graded
+                ]
+                tables = (
+                    pd.DataFrame([row for read in reads for row in rows_of(*read)])
+                    for rows_of in (_score_rows, _decision_rows, _evidence_rows)
                 )
+                parts.append(Grades(*tables))
     return joined(parts)
-
-
-def _tables_of(graded: Sequence[tuple[Case, Outcome, Row]]) -> Grades:
-    """Lay out outcomes, each with the judge and method that it is of."""
-    reads = [
-        (case, judge_columns | case.condition, outcome)
-        for case, outcome, judge_columns in graded
-    ]
-    tables = (
-        [row for read in reads for row in rows_of(*read)]
-        for rows_of in (_score_rows, _decision_rows, _evidence_rows)
-    )
-    return Grades(*(with_categories(pd.DataFrame(rows)) for rows in tables))
 
 
 def _check_items(items: Items, bundle: Bundle) -> None:
@@ -254,31 +242,24 @@ def _score_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row
 
 
 def _decision_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
-    for trait, item, decision in outcome.decisions:
-        decided = {"trait": trait, "item": item, "decision": decision}
-        yield {"text_id": case.facts["text_id"], **read_columns, **decided}
+    for decided in outcome.decisions:
+        named = zip(("trait", "item", "decision"), decided, strict=True)
+        yield {"text_id": case.facts["text_id"], **read_columns, **dict(named)}
 
 
 def _evidence_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
-    ids = {name: case.facts[name] for name in ("text_id", "cluster_id")}
     counted = set()
     for number, (trait, quote) in enumerate(outcome.quotes, start=1):
-        valid = (
-            quote.status == "verified"
-            and (trait, quote.unit, quote.text) not in counted
-        )
+        is_new = (trait, quote.unit, quote.text) not in counted
         counted.add((trait, quote.unit, quote.text))
-        quote_columns = {
+        yield {
+            "text_id": case.facts["text_id"],
+            **read_columns,
+            "cluster_id": case.facts["cluster_id"],
             "trait": trait,
             "number": number,
-            "valid": valid,
+            "valid": quote.status == "verified" and is_new,
             "characters": len(quote.text),
-        }
-        yield {
-            "text_id": ids["text_id"],
-            **read_columns,
-            **ids,
-            **quote_columns,
             **quote._asdict(),
         }
 
@@ -292,17 +273,14 @@ def _shared_columns(case: Case, outcome: Outcome) -> Row:
         "n_options": case.bundle.levels,
         **({"lowest": case.bundle.scale[0]} if case.bundle.scale[0] != 1 else {}),
         **{
-            f"{family}_{number}": values.get(name, np.nan)
+            f"{family}_{number}": values[name]
             for family, values in (
                 ("trait", outcome.scores),
                 ("ungated", outcome.ungated),
+                ("invalid", outcome.invalid),
             )
             for number, name in enumerate(trait_names, 1)
-        },
-        **{
-            f"invalid_{number}": outcome.invalid[name]
-            for number, name in enumerate(trait_names, 1)
-            if outcome.invalid
+            if values
         },
         "n_units": len(case.units),
         "n_quotes": len(outcome.quotes),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 from rubricnb.core.contract import Reply, Request
@@ -217,16 +218,14 @@ def traits(case: Case) -> Steps:
     )
     requests = {}
     for trait in case.bundle.traits:
-        named_criterion = (
-            {trait.name: case.criteria[trait.name]}
-            if trait.name in case.criteria
-            else None
-        )
+        criteria = case.criteria
+        if trait.name in criteria:
+            criteria = {trait.name: criteria[trait.name]}
         prompt = fill(
             "rulers_trait",
             **_context(case),
             text=case.text,
-            rubric=rubric_text(named_criterion or case.criteria),
+            rubric=rubric_text(criteria),
             trait=trait.name,
             definition=trait.definition,
             scale=case.bundle.scale,
@@ -273,28 +272,21 @@ def _read_answer(case: Case, content: Any) -> Outcome:
     n_needed = min(bundle.min_evidence, len(case.units))
     offset = bundle.scale[0] - 1  # `score` counts from 1
     for trait in bundle.traits:
-        answered = [
-            (item.id, content["checklist"][item.id]) for item in bundle.of_trait(trait)
-        ]
-        decisions = [decision for _, decision in answered]
+        items = [item.id for item in bundle.of_trait(trait)]
+        decisions = [content["checklist"][item] for item in items]
         cited = [
             (quote["sent_id"], cut(quote["quote"], QUOTE_CHARACTERS))
             for quote in content["evidence"][trait.id]
         ]
         quotes = verify_quotes(cited, case.units, bundle.min_characters)
         n_valid = count_valid(quotes)
-        gated, ungated = (
-            score(decisions, bundle.levels, *gate) for gate in ((n_valid, n_needed), ())
-        )
+        gated = score(decisions, bundle.levels, n_valid, n_needed)
         outcome.scores[trait.name] = offset + gated
-        outcome.ungated[trait.name] = offset + ungated
-        outcome.invalid[trait.name] = 1 - sum(
-            quote.status == "verified" for quote in quotes
-        ) / len(quotes)
-        outcome.decisions += [
-            (trait.name, item, decision) for item, decision in answered
-        ]
-        outcome.quotes += [(trait.name, quote) for quote in quotes]
+        outcome.ungated[trait.name] = offset + score(decisions, bundle.levels)
+        n_verified = sum(quote.status == "verified" for quote in quotes)
+        outcome.invalid[trait.name] = 1 - n_verified / len(quotes)
+        outcome.decisions += zip(repeat(trait.name), items, decisions, strict=False)
+        outcome.quotes += zip(repeat(trait.name), quotes, strict=False)
         outcome.ties += is_tie(decisions, bundle.levels)
         outcome.unsupported += decisions.count(2) if not n_valid else 0
     return outcome

@@ -12,12 +12,7 @@ import pandas as pd
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
-from rubricnb.core.estimates.intervals import (
-    Estimate,
-    correlation,
-    few_clusters,
-    fisher_jackknife_t,
-)
+from rubricnb.core.estimates.intervals import Estimate, correlation, few_clusters
 from rubricnb.core.estimates.losses import left_out
 from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import (
@@ -43,17 +38,12 @@ MOST_WORK = 8_000_000  # clusters × subsets behind the intervals of a curve
 VERDICT = 0.90  # level of an interval whose ends are two one-sided tests at 5 %
 MIN_CLUSTERS = 10  # of a pilot that gets a verdict
 _NUMBERS = (
-    *(
-        "r_mean",
-        "spread_low",
-        "spread_high",
-        "low",
-        "high",
-        "se",
-        "df",
-        "r_expected",
-        "gain",
-    ),
+    "r_mean",
+    "spread_low",
+    "spread_high",
+    *infer.UNTESTED,
+    "r_expected",
+    "gain",
 )
 
 
@@ -132,20 +122,16 @@ def _curve(reads: Reads, human: FloatArray) -> Records:
     out = out.assign(r_mean=r_mean, spread_low=spread[:, 0], spread_high=spread[:, 1])
     out = out.assign(**intervals, r_expected=expected, gain=gain)
     if lost:
-        every = _r_of_one_read(reads.value, human)
-        lost += (Reason("r_one_of_all", all=every, kept=float(r_mean[0])),)
+        # of one read, each over the rated items that it scored
+        scored = ~np.isnan(reads.value) & rated_items[:, None]
+        every = [
+            correlation(infer.moments(value[kept], human[kept]).sum(axis=0))
+            for value, kept in zip(reads.value.T, scored.T, strict=True)
+        ]
+        means = {"all": float(np.mean(every)), "kept": float(r_mean[0])}
+        lost += (Reason("r_one_of_all", **means),)
     why = because_each(*[(*_why_unknown(out, cluster), *lost)] * len(out))
     return out.assign(**why).to_dict("records")
-
-
-def _r_of_one_read(value: FloatArray, human: FloatArray) -> float:
-    """Mean over the reads of r with people, each over the rated items it scored."""
-    scored = ~np.isnan(value) & ~np.isnan(human)[:, None]
-    r = [
-        correlation(infer.moments(v[kept], human[kept]).sum(axis=0))
-        for v, kept in zip(value.T, scored.T, strict=True)
-    ]
-    return float(np.mean(r))
 
 
 def _why_unknown(curve: pd.DataFrame, cluster: IntArray) -> Reasons:
@@ -219,8 +205,7 @@ def _intervals(
     # Some of the subsets tell how r varies over clusters,
     # about the mean over all of them.
     left += r_mean - _subset_correlations(total[None], sets)[0] @ member.T
-    found = [fisher_jackknife_t(r, own) for r, own in zip(r_mean, left.T, strict=True)]
-    return pd.DataFrame([one.columns(*infer.UNTESTED) for one in found])
+    return infer.jackknifed(r_mean, left, infer.fisher_jackknife_t)
 
 
 def _some_of_each(
@@ -353,16 +338,13 @@ def permuting_row(value: FloatArray, cluster: IntArray, k: int) -> Row:
         row["gain_congeneric"] = _congeneric(whole - whole.mean(axis=0))
     apart = infer.jackknife_t(parts[0, 0], parts[1:, 0], VERDICT).low > 0
     if n_clusters >= MIN_CLUSTERS and apart:
-        row["verdict"] = _verdict(gain)
+        # two one-sided tests at 5 %; who never changed has nothing to average
+        low, high = infer.jackknife_t(float(gain[0]), gain[1:], VERDICT).ends
+        if low > GAIN:
+            row["verdict"] = "go"
+        elif high < GAIN or (gain == 1).all():
+            row["verdict"] = "stop"
     return row | because(lost, *_why_unsure(row, phi, apart, cluster))
-
-
-def _verdict(gain: FloatArray) -> str:
-    """Two one-sided tests at 5 %; a judge that never changed has nothing to average."""
-    if (gain == 1).all():
-        return "stop"
-    low, high = infer.jackknife_t(float(gain[0]), gain[1:], VERDICT).ends
-    return "go" if low > GAIN else "stop" if high < GAIN else "unsure"
 
 
 def _why_unsure(

@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
-from rubricnb.core.estimates.losses import left_out, no_equivalence, reads_left_out
+from rubricnb.core.estimates.losses import left_out, no_equivalence, reads_lost
 from rubricnb.core.estimates.reads import By, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because
 from rubricnb.core.support.counting import binned
@@ -213,12 +213,12 @@ def _criterion(key: Row, part: pd.DataFrame, value: Value, seed: int) -> Row:
 def _reads_left_out(block: IntArray, scores: FloatArray, complete: Mask) -> Reasons:
     """Return how many reads of complete blocks lack a score that another one has."""
     n = len(complete)
-    counts = [
-        binned(block[known], minlength=n)
-        for known in (np.isnan(scores), ~np.isnan(scores))
-    ]
+    counts = (
+        binned(block[rows], minlength=n)[complete]
+        for rows in (np.isnan(scores), ~np.isnan(scores))
+    )
     mean = arrays.cell_means(block, np.zeros_like(block), scores, (n, 1))[:, 0]
-    return reads_left_out(counts[0][complete], counts[1][complete], mean[complete])
+    return reads_lost("left_out_reads", counts, mean[complete])
 
 
 def _position_tests(

@@ -93,19 +93,20 @@ def agreement(
     0        8  0.93   0.62    0.99
     """
 
-    def row(reads: Reads, human: FloatArray) -> Row:
-        return _agreement(reads, human) | _ceiling(reads, items)
-
-    return row_with_people(judgments, items, by, value, row)
+    return linear_agreement(judgments, items, by, value, linear=False)
 
 
 def linear_agreement(
-    judgments: pd.DataFrame, items: pd.DataFrame, by: By = None, value: Value = "score"
+    judgments: pd.DataFrame,
+    items: pd.DataFrame,
+    by: By = None,
+    value: Value = "score",
+    linear: bool = True,
 ) -> pd.DataFrame:
-    """The same without ρ and the papers' interval, which take most of its time."""
+    """The same; `linear`: without ρ and the papers' interval, which take longest."""
 
     def row(reads: Reads, human: FloatArray) -> Row:
-        return _agreement(reads, human, linear=True) | _ceiling(reads, items)
+        return _agreement(reads, human, linear) | _ceiling(reads, items)
 
     return row_with_people(judgments, items, by, value, row)
 
@@ -159,9 +160,8 @@ def unscored(reads: Reads, human: FloatArray) -> Reasons:
                 scored_mean=means[1],
             ),
         )
-    no_score, got = (count[is_both] for count in read_counts(reads))
-    numbers = reads_lost(no_score, got, human[is_both])
-    return (*why, Reason("unscored_reads", **numbers)) if numbers else why
+    counts = (count[is_both] for count in read_counts(reads))
+    return why + reads_lost("unscored_reads", counts, human[is_both])
 
 
 def criterion_of(reads: Reads) -> IntArray:
@@ -171,7 +171,7 @@ def criterion_of(reads: Reads) -> IntArray:
     return np.asarray(pd.factorize(reads.items["criterion"])[0], dtype=np.int64)
 
 
-def _agreement(reads: Reads, human: FloatArray, linear: bool = False) -> Row:
+def _agreement(reads: Reads, human: FloatArray, linear: bool) -> Row:
     used, x, y = rated(reads, human)
     cluster, criterion = reads.cluster[used], criterion_of(reads)[used]
     ways = x[None], y, cluster, criterion, infer.fisher_jackknife_t
@@ -462,7 +462,8 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> Row:
     row: Row = infer.counted(used, a.cluster[rows_a])
     if len(y) == 0:
         return row | because(Reason("unshared"), lost)
-    lost += _lost_besides(a, b, items)
+    of_a, of_b = (only(s, ~np.isnan(human_of(s, items))[:, None]) for s in (a, b))
+    lost += lost_reads(of_a, of_b) + absent(of_a, of_b, what="rated items")
     reasons: list[Reason] = []
     found = correlations(x, y, cluster, criterion, infer.jackknife_t)
     row |= _delta_r(x, y, cluster, found["r"], reasons)
@@ -485,12 +486,6 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> Row:
     if no_verdict:
         row["p_equivalent"] = np.nan
     return row | because(reasons, lost, no_verdict)
-
-
-def _lost_besides(a: Reads, b: Reads, items: pd.DataFrame) -> Reasons:
-    """Return rated items that one side was not asked about, and unscored reads."""
-    a, b = (only(side, ~np.isnan(human_of(side, items))) for side in (a, b))
-    return lost_reads(a, b) + absent(a, b, what="rated items")
 
 
 def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.core.estimates import reads as arrays
-from rubricnb.core.estimates.intervals import UNTESTED, few_clusters, jackknife_t
+from rubricnb.core.estimates.intervals import few_clusters, jackknifed
 from rubricnb.core.estimates.reads import By, Reads, by_cluster
 from rubricnb.core.estimates.reasons import Reason, because_each, collect
 from rubricnb.core.frames import score_dtype
@@ -277,21 +277,16 @@ def _shift(reads: Reads) -> Records:
     cluster = reads.cluster[whole]
     own, size = by_cluster(moved, cluster), by_cluster(np.ones((len(mean), 1)), cluster)
     left = (own.sum(axis=0) - own) / (size.sum() - size) if len(own) > 1 else own[:0]
-    found = [
-        jackknife_t(m, others)
-        for m, others in zip(moved.mean(axis=0), left.T, strict=True)
-    ]
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {
             "ordering": repeated(code(reads.orderings), n),
             "score": np.tile(np.arange(1, n + 1), len(reads.orderings)),
             "log_preference": moved.mean(axis=0),
-            **pd.DataFrame([one.columns(*UNTESTED) for one in found]),
+            **jackknifed(moved.mean(axis=0), left),
             "n_reads": int(count[whole].sum()),
-            **because_each(*[collect(few_clusters(cluster))] * len(found)),
+            **because_each(*[few_clusters(cluster)] * len(left.T)),
         }
-    )
-    return table.to_dict("records")
+    ).to_dict("records")
 
 
 def _prior(reads: Reads) -> Records:
@@ -312,10 +307,6 @@ def _prior(reads: Reads) -> Records:
     # One order a prompt leaves few prompts in a cell,
     # so each is left out with its cell refitted.
     left = position_preferences(total - sums) if len(sums) > 1 else np.empty((0, n))
-    estimates = [
-        jackknife_t(m, left_out) for m, left_out in zip(mean, left.T, strict=True)
-    ]
-    intervals = pd.DataFrame([left_out.columns(*UNTESTED) for left_out in estimates])
     is_one_prompt = len(sums) > 1 and bool(np.isnan(left).any())
     why = collect(
         few_clusters(cluster) if len(logs) else Reason("no_probabilities"),
@@ -325,7 +316,7 @@ def _prior(reads: Reads) -> Records:
         {
             "position": np.arange(1, n + 1),
             "log_preference": mean,
-            **intervals,
+            **jackknifed(mean, left),
             "share": _softmax(mean),
             "n_reads": len(logs),
             **because_each(*[why] * n),

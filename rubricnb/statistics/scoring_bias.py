@@ -141,7 +141,6 @@ def strata(
     arrays.require(judgments, baseline, "judgments")
     baseline = _as_known(judgments, baseline)
     outside = arrays.grouping(judgments, by, without=baseline)
-    arrays.require_value(judgments, value)
     edited, found = {**baseline, "design": "placebo"}, False
     for key, stratum in arrays.groups(judgments, outside):
         parts = arrays.groups(stratum, list(baseline))

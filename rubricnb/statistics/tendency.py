@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -274,11 +275,11 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
 
 def _majority(scores: FloatArray) -> float:
     """The most frequent score; the median if several are, NaN without any."""
+    if not len(scores):
+        return np.nan
     values, counts = np.unique(scores, return_counts=True)
-    most = values[counts == counts.max(initial=0)]
-    return float(
-        most[0] if len(most) == 1 else np.median(scores) if len(scores) else np.nan
-    )
+    most = values[counts == counts.max()]
+    return float(most[0] if len(most) == 1 else np.median(scores))
 
 
 def _tendency(side: Reads, items: pd.DataFrame | None) -> Row:
@@ -294,9 +295,10 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> Row:
     row |= _shares("share", side.value[has_reads], levels, why)
     if items is None:
         return row | because(why, None if has_reads.any() else Reason("no_read"))
-    distance = Estimate()
+    distance, lost = Estimate(), Reasons()
     both: Mask = np.zeros(has_reads.shape, bool)
     if people is not None:
+        lost = unscored(side, arrays.item_means(people.ratings))
         both = np.logical_and(has_reads, ~np.isnan(people.ratings).all(axis=1))
         row |= _shares("human", people.ratings[both], levels, why)
         row["compares"] = people.compares
@@ -308,24 +310,17 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> Row:
         )
     row |= distance.named("wasserstein", *infer.UNTESTED)
     alike = infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else ()
-    lost = unscored(side, people.means) if people is not None else ()
     return row | because(why, alike, lost)
 
 
 _SINGLE, _MEANS = "read with rating", "mean with mean"
 
 
-@dataclass(frozen=True)
-class _People:
+class _People(NamedTuple):
     """Ratings of the judged items, shape (items, ratings): NaN where there is none."""
 
     ratings: FloatArray
     compares: str
-
-    @property
-    def means(self) -> FloatArray:
-        """Mean rating of each item; NaN without one."""
-        return arrays.item_means(self.ratings)
 
 
 def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[Reason]]:
@@ -541,24 +536,19 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> Row:
         "share": infer.mean_of(share[used]),
         "share_baseline": infer.mean_of(share_base[used]),
     }
-    control = (edited - plain, edited_nearer)
-    found = (("pull", share - share_base), ("approach", nearer))
-    for (name, values), other in zip(found, control, strict=True):
+    for name, values, other in (
+        ("pull", share - share_base, edited - plain),
+        ("approach", nearer, edited_nearer),
+    ):
         row |= infer.named_mean(name, values, base.cluster)
         row |= infer.named_mean(f"{name}_excess", values - other, base.cluster)
+    ends = row["pull_low"], row["pull_high"]
     return row | because(
         why_no_interval(used, base.cluster),
         why_no_excess(side, placebo),
         infer.alike(row),
         lost_to_both(side, base, placebo),
-        _open_pull(share, share_base, row),
-    )
-
-
-def _open_pull(share: FloatArray, share_base: FloatArray, row: Row) -> Reasons:
-    """Return the bounds of the pull if lost scores could turn its sign."""
-    return open_sign(
-        share, share_base, (0.0, 1.0), (row["pull_low"], row["pull_high"]), "pull"
+        open_sign(share, share_base, (0.0, 1.0), ends, "pull"),
     )
 
 
@@ -573,8 +563,8 @@ def _towards(
         else at_items(base, side, distinct(side))
     )
     nearer = arrays.item_means(np.abs(before - k)) - arrays.item_means(np.abs(here - k))
-    return _share(here, k), _share(before, k), nearer
-
-
-def _share(values: FloatArray, k: int) -> FloatArray:
-    return arrays.item_means(np.where(np.isnan(values), np.nan, values == k))
+    shares = [
+        arrays.item_means(np.where(np.isnan(values), np.nan, values == k))
+        for values in (here, before)
+    ]
+    return shares[0], shares[1], nearer

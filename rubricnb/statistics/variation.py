@@ -9,7 +9,7 @@ import pandas as pd
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
-from rubricnb.core.estimates.losses import left_out, read_counts, reads_left_out
+from rubricnb.core.estimates.losses import left_out, read_counts, reads_lost
 from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because
 from rubricnb.core.permutation import directions
@@ -165,7 +165,7 @@ def _within_item_sd(reads: Reads) -> Row:
         "k": infer.mean_of(count[used].astype(float)),
     }
     row |= infer.counted(used, reads.cluster)
-    lost = left_out(reads.value, used) + _lost_reads(reads, used)
+    lost = _lost(reads.value, reads, used)
     if not used.any():
         return row | because(Reason("single_reads"), lost)
     return row | because(
@@ -173,9 +173,11 @@ def _within_item_sd(reads: Reads) -> Row:
     )
 
 
-def _lost_reads(reads: Reads, used: Mask) -> Reasons:
-    lost, got = (count[used] for count in read_counts(reads))
-    return reads_left_out(lost, got, arrays.item_means(reads.value)[used])
+def _lost(values: FloatArray, reads: Reads, used: Mask) -> Reasons:
+    """Return how many items lack one of these values, and the lost reads of others."""
+    counts = (count[used] for count in read_counts(reads))
+    mean = arrays.item_means(reads.value)[used]
+    return left_out(values, used) + reads_lost("left_out_reads", counts, mean)
 
 
 def ordering_means(reads: Reads) -> FloatArray:
@@ -195,7 +197,7 @@ def order_effect_of(reads: Reads) -> Row:
     mean = ordering_means(reads)
     complete = np.asarray(~np.isnan(mean).any(axis=1))
     row: Row = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
-    lost = left_out(mean, complete) + _lost_reads(reads, complete)
+    lost = _lost(mean, reads, complete)
     if not complete.any():
         return row | because(Reason("incomplete_items"), lost)
     # the draws below follow the orders' own names
@@ -238,7 +240,7 @@ def components_row(reads: Reads) -> Row:
     cluster, n_orderings = reads.cluster[used], first.shape[1]
     row: Row = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(used, reads.cluster)
     row["n_orderings"] = n_orderings
-    lost = left_out(first, used) + _lost_reads(reads, used)
+    lost = _lost(first, reads, used)
     if row["n_items"] < 2:
         return row | because(Reason("few_complete_items"), lost)
     if n_orderings < 2:

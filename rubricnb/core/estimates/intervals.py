@@ -26,7 +26,7 @@ POWER = 0.80
 ALPHA = 0.05
 # coverage falls beyond these (chapter 06)
 FEW_CLUSTERS, FEW_EVENTS, MOST_ALIKE = 20, 10, 0.75
-_KEPT = 1_000_000  # numbers that say how to permute: eight MB
+
 _AT_ONCE = 100_000  # permuted numbers that are held: more would leave the cache
 _NONE = 1e-12  # a standard error below this is rounding
 MARGINS = {"share": 0.02, "delta_r": 0.02, "delta_pos": 0.1, "flips": 0.05}
@@ -88,11 +88,11 @@ UNTESTED = ("low", "high", "se", "df")
 """Parts of estimates for which 0 is no hypothesis: shares, variances, r of a panel."""
 
 
-def t_quantile(n_clusters: float, level: float = LEVEL) -> float:
-    """Two-sided quantile of t, n_clusters - 1 degrees of freedom; NaN below two."""
+def t_quantile(n_clusters: float) -> float:
+    """Two-sided 95 % quantile of t, n_clusters - 1 degrees of freedom; NaN below two."""
     if n_clusters < 2:
         return np.nan
-    return float(special.stdtrit(n_clusters - 1, 0.5 + level / 2))
+    return float(special.stdtrit(n_clusters - 1, 0.5 + LEVEL / 2))
 
 
 def t_p_value(statistic: float, n_clusters: float) -> float:
@@ -318,6 +318,16 @@ def jackknife_t(value: float, leave_out: FloatArray, level: float = LEVEL) -> Es
     return t_estimate(value, float(jackknife_se(leave_out)), df, level)
 
 
+def jackknifed(
+    values: FloatArray,
+    left: FloatArray,
+    interval: Callable[[float, FloatArray], Estimate] = jackknife_t,
+) -> pd.DataFrame:
+    """Table of the intervals of several values, `left` being (clusters, values)."""
+    found = (interval(v, own) for v, own in zip(values, left.T, strict=True))
+    return pd.DataFrame([one.columns(*UNTESTED) for one in found])
+
+
 def jackknife(
     values: FloatArray,
     cluster: IntArray,
@@ -456,30 +466,13 @@ def _permuted_totals(
     # Many draws at once; the same numbers, as they are drawn in the same order.
     wide = np.stack([sums[:, block] for block in blocks])
     parts = min(draws, draws * wide.size // _AT_ONCE + 1)
-    if draws * wide.size <= _KEPT:
-        every = _permuted_columns(wide.shape, draws, seed)
-        found = [
-            np.take_along_axis(wide[None], columns, axis=-1).sum(axis=2)
-            for columns in np.array_split(every, parts)
-        ]
-    else:
-        found = [
-            rng.permuted(np.broadcast_to(wide, (len(some), *wide.shape)), axis=-1).sum(
-                axis=2
-            )
-            for some in np.array_split(np.arange(draws), parts)
-        ]
+    found = [
+        rng.permuted(np.broadcast_to(wide, (len(some), *wide.shape)), axis=-1).sum(
+            axis=2
+        )
+        for some in np.array_split(np.arange(draws), parts)
+    ]
     return np.concatenate(found).reshape(draws, -1)
-
-
-@lru_cache(maxsize=1)
-def _permuted_columns(shape: tuple[int, ...], draws: int, seed: int) -> IntArray:
-    """Draw columns for each row of an array, anew each time: (draws, *shape).
-
-    Kept, since one group after another has the same shape.
-    """
-    columns = np.broadcast_to(np.arange(shape[-1]), (draws, *shape))
-    return np.random.default_rng(seed).permuted(columns, axis=-1)
 
 
 def percentile_interval(draws: FloatArray) -> Ends:

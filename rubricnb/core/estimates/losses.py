@@ -20,7 +20,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from rubricnb.core.estimates.intervals import mean_of
+from rubricnb.core.estimates.intervals import mean_known, mean_of
 from rubricnb.core.estimates.reads import Reads, item_means, same_answer
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.estimates.sides import shared_items
@@ -120,7 +120,7 @@ def absent(
         if absent_here.any() and len(rows):
             means = {
                 "lost_mean": mean_of(mean[absent_here]),
-                "kept_mean": _mean_known(mean[shared]),
+                "kept_mean": mean_known(mean[shared]),
             }
             why.append(
                 Reason(
@@ -143,40 +143,42 @@ def lost_reads(a: Reads, b: Reads, names: tuple[str, str] = ("a", "b")) -> Reaso
     rows_a, rows_b = shared_items(a, b)
     mean_a, mean_b = item_means(a.value)[rows_a], item_means(b.value)[rows_b]
     both = ~np.isnan(mean_a) & ~np.isnan(mean_b)
-    why = []
+    why: Reasons = ()
     for side, rows, other, called in (
         (a, rows_a, mean_b, names),
         (b, rows_b, mean_a, names[::-1]),
     ):
-        lost, got = (count[rows[both]] for count in read_counts(side))
-        numbers = reads_lost(lost, got, other[both])
-        if numbers:
-            why.append(Reason("lost_reads", name=called[0], other=called[1], **numbers))
-    return tuple(why)
+        counts = (count[rows[both]] for count in read_counts(side))
+        why += reads_lost(
+            "lost_reads", counts, other[both], name=called[0], other=called[1]
+        )
+    return why
 
 
-def reads_lost(lost: IntArray, got: IntArray, scored: FloatArray) -> dict[str, float]:
-    """Count lost reads, and average what others say of their items and of the rest.
+def reads_lost(
+    code: str, counts: Iterable[IntArray], scored: FloatArray, **names: str
+) -> Reasons:
+    """Return how many reads were lost, and what else is said of their items.
 
-    `lost` and `got`: the reads of each item without a score and with one
-    (`read_counts`). Empty without losses.
+    Parameters
+    ----------
+    code
+        Of the reason, which also has the `names`.
+    counts
+        Shape (items,): the reads of each item without a score, and with one
+        (`read_counts`).
+    scored
+        Shape (items,): what others say of each item; averaged over both kinds of reads.
     """
+    lost, got = counts
     if not lost.any():
-        return {}
+        return ()
     means = {
         "lost_mean": lost @ scored / lost.sum(),
         "kept_mean": got @ scored / got.sum(),
     }
-    return {"lost": int(lost.sum()), "asked": int(lost.sum() + got.sum()), **means}
-
-
-def reads_left_out(lost: IntArray, got: IntArray, mean: FloatArray) -> Reasons:
-    """Return how many reads of the kept items lack a score, and their other scores.
-
-    `lost`, `got`: as in `reads_lost`; `mean`: the score of each kept item.
-    """
-    numbers = reads_lost(lost, got, mean)
-    return (Reason("left_out_reads", **numbers),) if numbers else ()
+    asked = int(lost.sum() + got.sum())
+    return (Reason(code, **names, lost=int(lost.sum()), asked=asked, **means),)
 
 
 def shares_lost(side: Reads) -> FloatArray:
@@ -189,10 +191,6 @@ def read_counts(side: Reads) -> tuple[IntArray, IntArray]:
     """Count each item's reads without a score, and with one; copies do not count."""
     asked = (side.order >= 0) & ~same_answer(side)
     return (asked & ~side.parsed).sum(axis=1), (asked & side.parsed).sum(axis=1)
-
-
-def _mean_known(values: FloatArray) -> float:
-    return mean_of(values[~np.isnan(values)])
 
 
 def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:

@@ -26,11 +26,9 @@ Answer = TypeVar("Answer")
 GROUPING = ("judge", "dataset", "design", *CONDITIONS)
 _ANSWER = re.compile(
     r"status|score|position|expected_score|label_mass|probability_\d+|response|key"
-    r"|seconds"
-    r"|server_note"
-    r"|(prompt|cached|completion)_tokens"
+    r"|seconds|server_note|(prompt|cached|completion)_tokens"
 )
-_READ_COLUMNS = ("item_id", "cluster_id", "score")
+
 _OF_ITEMS = ("dataset", "criterion", "group_id", "candidate")
 _NAMES = ("item_id", "cluster_id", *_OF_ITEMS, "ordering", "criterion_ordering", "key")
 
@@ -106,13 +104,10 @@ class Reads:
     @property
     def scores(self) -> IntArray | FloatArray:
         """The score of each option; 1, 2, … where items differ in it."""
-        if (
-            self.scale is None
-            or not (self.scale == self.scale[:1]).all()
-            or not len(self.scale)
-        ):
+        scales = None if self.scale is None else np.unique(self.scale, axis=0)
+        if scales is None or len(scales) != 1:
             return np.arange(1, self.n_options + 1)
-        scale = self.scale[0]
+        scale = scales[0]
         return scale.astype(np.int64) if (scale % 1 == 0).all() else scale
 
     @property
@@ -173,11 +168,8 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
     ]
     if not numbered or "item_id" not in judgments:
         return
-    first = [
-        c
-        for c in ("item_id", *numbered, "criterion", "ordering", "judge")
-        if c in judgments
-    ]
+    names = ("item_id", *numbered, "criterion", "ordering", "judge")
+    first = [c for c in names if c in judgments]
     rest = [c for c in judgments if c not in first and not _ANSWER.fullmatch(str(c))]
     code = np.zeros(len(judgments), dtype=np.int64)
     for name in [*first, *rest]:
@@ -227,13 +219,8 @@ def groups(
         raise ValueError(
             "there are no judgments: the frame is empty (check your filter)"
         )
-    group = (
-        combine(judgments[name] for name in names)
-        if names
-        else np.zeros(len(judgments), int)
-    )
-    _, first = np.unique(group, return_index=True)
-    if len(first) == 1:
+    group = combine(judgments[name] for name in names) if names else np.zeros(1)
+    if not group.any():  # there is one
         yield {name: judgments[name].iloc[0] for name in names}, judgments
         return
     order = np.argsort(group, kind="stable")
@@ -257,12 +244,10 @@ def _coded(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_groups(
-    judgments: pd.DataFrame, by: By, value: Value, without: Iterable[str] = ()
+    judgments: pd.DataFrame, by: By, value: Value
 ) -> Iterator[tuple[Row, Reads]]:
     """Yield each group's values and its reads."""
-    names = grouping(judgments, by, without)
-    require_value(judgments, value)
-    for key, part in groups(judgments, names):
+    for key, part in groups(judgments, grouping(judgments, by)):
         yield key, reads(part, value)
 
 
@@ -307,16 +292,19 @@ def keyed(key: Row, frame: pd.DataFrame) -> pd.DataFrame:
 
 def require_value(judgments: pd.DataFrame, value: Value) -> None:
     """Refuse an unknown `value`, and judgments without the columns that it needs."""
-    columns = [*_READ_COLUMNS]
-    if value == "expected_score":
-        columns += ["expected_score", *_probability_columns(judgments)]
-    elif value != "score":
+    if value not in ("score", "expected_score"):
         raise ValueError(f"value {value!r} is neither 'score' nor 'expected_score'")
-    require(judgments, columns, "judgments")
+    if value == "expected_score" and not probability_columns(judgments):
+        raise ValueError(
+            "value='expected_score' needs the columns probability_1…n, which "
+            "readout='logprobs' gives; for other readouts use value='score'"
+        )
+    require(judgments, ("item_id", "cluster_id", "score", value), "judgments")
 
 
 def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     """Turn the judgments of one group into matrices."""
+    require_value(part, value)
     unit = combine(part[c] for c in unit_columns(part))
     column = _read_column(unit, part)
     shape = (int(unit.max()) + 1, int(column.max()) + 1)
@@ -329,7 +317,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     codes, orderings, scale = _orderings(part)
     values, probability, criteria = values_of(part, value), None, None
     if value == "expected_score":
-        known = part[_probability_columns(part)].to_numpy(float)
+        known = part[probability_columns(part)].to_numpy(float)
         # A read without its probabilities does not count, even if its mean is given.
         values = np.where(np.isnan(known).all(axis=1), np.nan, values)
         probability = widen(known[:, : orderings.shape[1]], np.nan, np.float64)
@@ -384,11 +372,8 @@ def codes_of(column: pd.Series) -> tuple[IntArray, NDArray[Any] | pd.Index]:
 
 def floats(column: pd.Series) -> FloatArray:
     """Return a numeric column as float64, NaN where missing; refuse True and False."""
-    if pd.api.types.infer_dtype(column, skipna=True) in (
-        "boolean",
-        "mixed-integer",
-        "mixed",
-    ):
+    kinds = ("boolean", "mixed-integer", "mixed")
+    if pd.api.types.infer_dtype(column, skipna=True) in kinds:
         truth = [isinstance(v, bool | np.bool_) for v in column]
         if any(truth):
             raise ValueError(
@@ -493,12 +478,10 @@ def _refuse_equal_items(known: pd.MultiIndex, own: Mask, names: list[str]) -> No
         named = ", ".join(
             f"{name} {part!r}" for name, part in zip(names, key, strict=True)
         )
-        lacking = [c for c in ("dataset", "criterion") if c not in names]
-        hint = (
-            f" (or name the {' and the '.join(lacking)} in both frames)"
-            if lacking
-            else ""
+        lacking = " and the ".join(
+            c for c in ("dataset", "criterion") if c not in names
         )
+        hint = f" (or name the {lacking} in both frames)" if lacking else ""
         raise ValueError(
             f"items hold {named} {len(rows)} times (rows {', '.join(rows[:5])}), so "
             f"which one was judged is not known; pass each once{hint}: "
@@ -588,9 +571,7 @@ def copies(reads: Reads) -> Mask:
     repeat, differs = _repeats(reads, keyed=False)
     if not differs.any():
         return repeat
-    return (
-        np.zeros_like(repeat) if reads.key is None else _repeats(reads, keyed=True)[0]
-    )
+    return repeat & False if reads.key is None else _repeats(reads, keyed=True)[0]
 
 
 def echoes(reads: Reads) -> Mask:
@@ -686,13 +667,3 @@ def probability_columns(judgments: pd.DataFrame) -> list[str]:
     """Return the names probability_1…n that a frame has, by position."""
     names = [c for c in judgments.columns if str(c).startswith("probability_")]
     return sorted(names, key=lambda name: int(str(name).rsplit("_", 1)[1]))
-
-
-def _probability_columns(judgments: pd.DataFrame) -> list[str]:
-    names = probability_columns(judgments)
-    if not names:
-        raise ValueError(
-            "value='expected_score' needs the columns probability_1…n, which "
-            "readout='logprobs' gives; for other readouts use value='score'"
-        )
-    return names

@@ -34,7 +34,6 @@ def sides(
     wanted = [_split(name) for name in names]
     column = column or _compared_column(judgments, wanted[0][0], wanted[1][0])
     outside = arrays.grouping(judgments, by, without=[column])
-    arrays.require_value(judgments, value)
     for key, part in arrays.groups(judgments, outside):
         label, found = part[column].to_numpy(), dict[Any, Reads]()
         for name in dict.fromkeys(name for name, _ in wanted):
@@ -79,9 +78,10 @@ def _compared_column(judgments: pd.DataFrame, a: Any, b: Any) -> str:
         if a in found and b in found:
             return name
     values_of = {name: sorted(map(str, judgments[name].unique())) for name in names}
-    several = {name: values for name, values in values_of.items() if len(values) > 1}
     listed = "; ".join(
-        f"{name}: {', '.join(values)}" for name, values in several.items()
+        f"{name}: {', '.join(values)}"
+        for name, values in values_of.items()
+        if len(values) > 1
     )
     raise ValueError(
         f"no column of the judgments holds both {a!r} and {b!r}; columns with several "
@@ -89,9 +89,9 @@ def _compared_column(judgments: pd.DataFrame, a: Any, b: Any) -> str:
     )
 
 
-def take(side: Reads, piece: str | None) -> Reads:
-    """Keep some reads of a side."""
-    if piece is None:
+def take(side: Reads, piece: str) -> Reads:
+    """Keep some reads of a side; all of them if no piece is named."""
+    if not piece:
         return side
     n_reads = side.value.shape[1]
     if piece.startswith("half"):
@@ -106,22 +106,18 @@ def take(side: Reads, piece: str | None) -> Reads:
                 f"'/{piece}': no {piece} rotations of the scores 1…n were asked; use a "
                 "design that has them, such as 'balanced', or /half-1 and /half-2"
             )
-    value, order = np.where(kept, side.value, np.nan), np.where(kept, side.order, -1)
-    return replace(side, value=value, order=order)
+    return only(side, kept)
 
 
-def only(side: Reads, items: Mask) -> Reads:
-    """Keep the reads of some items, as if the others had not been asked about."""
-    kept = items[:, None]
+def only(side: Reads, kept: Mask) -> Reads:
+    """Keep some reads, as if the others had not been asked for."""
     value, order = np.where(kept, side.value, np.nan), np.where(kept, side.order, -1)
     return replace(side, value=value, order=order)
 
 
 def shared_items(a: Reads, b: Reads) -> tuple[IntArray, IntArray]:
     """Rows of the items that both sides have, in the order of `a`."""
-    names = [
-        c for c in ("dataset", "item_id", "criterion") if c in a.items and c in b.items
-    ]
+    names = [c for c in arrays.unit_columns(a.items) if c in b.items]
     index_a, index_b = (
         pd.MultiIndex.from_frame(s.items[names].astype(object)) for s in (a, b)
     )
@@ -130,8 +126,8 @@ def shared_items(a: Reads, b: Reads) -> tuple[IntArray, IntArray]:
     return rows_a.astype(np.int64), rows_b[rows_a].astype(np.int64)
 
 
-def _split(value: Any) -> tuple[Any, str | None]:
+def _split(value: Any) -> tuple[Any, str]:
     if isinstance(value, str) and value.rpartition("/")[2] in _PARTS:
         design, _, piece = value.rpartition("/")
         return design, piece
-    return value, None
+    return value, ""

@@ -146,7 +146,9 @@ def render(
     if template == "pairwise":  # the first response shown is A, whichever it is
         names = tuple("ABCDEFGHIJ"[: len(ordering)])
     text_span, number_span = span(list(label.values()), labels)
-    slots = _slots(criteria)
+    slots = tuple(
+        ("\n" if j else "") + f"[{inert(c)}]" for j, (c, _) in enumerate(criteria)
+    ) or (RESULT,)
     data = partial(_inert, slots=slots)
 
     def levels(described: Mapping[float, str]) -> list[tuple[str, str]]:
@@ -226,14 +228,6 @@ def takes_edits(template: str) -> bool:
         files("rubricnb.core.prompts") / "templates" / f"{template}.jinja"
     ).read_text("utf-8")
     return "edits" in meta.find_undeclared_variables(templates().parse(source))
-
-
-def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    if not criteria:
-        return (RESULT,)
-    return tuple(
-        ("\n" if j else "") + f"[{inert(c)}]" for j, (c, _) in enumerate(criteria)
-    )
 
 
 @cache  # Jinja looks at the file each time

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 
-import numpy as np
 import pandas as pd
 
 
@@ -26,20 +26,18 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     """
     if any(frame["score"].notna().any() for frame in judgments):
         return
-    n_judgments = sum(map(len, judgments))
-    statuses = Counter(
-        status for frame in judgments for status in frame.get("status", ())
-    )
+    every = pd.concat(judgments)
+    statuses = Counter(every.get("status", ()))
     outcomes = (
         ", ".join(f"{count:,} {name}" for name, count in statuses.most_common())
         or "no status"
     )
-    judge_names = join_distinct(pd.concat([frame["judge"] for frame in judgments]))
+    judge_names = join_distinct(every["judge"])
     judge = "the judge" if judge_names == "unknown" else judge_names
-    noted = [f["server_note"].dropna() for f in judgments if "server_note" in f]
-    said = f"; its server notes {noted[0].iloc[0]!r}" if noted else ""
+    noted = every.get("server_note", pd.Series(dtype=object)).dropna()
+    said = f"; its server notes {noted.iloc[0]!r}" if len(noted) else ""
     raise CannotShow(
-        f"{judge} gave no score in any of {n_judgments:,} judgments "
+        f"{judge} gave no score in any of {len(every):,} judgments "
         f"({outcomes}{said}): "
         "see the line that the run printed; this page cannot say anything about the "
         "judge"
@@ -99,10 +97,11 @@ _TRUTH_NAMES = {"human": "people", "gold": "gold"}
 _CONDITION_COLUMNS = ("design", "labels", "reference_score", "exemplar", "layout")
 
 
-_DESIGN_NAMES = {"shuffled": "random order"}
-
-
-_LABEL_NAMES = {"letter": "letters", "roman": "Roman numerals"}
+_CONDITION_NAMES = {
+    "shuffled": "random order",
+    "letter": "letters",
+    "roman": "Roman numerals",
+}
 
 
 def condition_names(frame: pd.DataFrame) -> list[str]:
@@ -126,30 +125,21 @@ def condition_names(frame: pd.DataFrame) -> list[str]:
     ['reference 5', 'descending, letters, reference 5']
     """
     columns = [name for name in _CONDITION_COLUMNS if name in frame]
-    condition = (
-        frame.groupby(columns, observed=True, dropna=False, sort=False)
-        .ngroup()
-        .to_numpy()
+    known = cache(
+        lambda *values: (
+            ", ".join(filter(None, map(_condition_part, columns, values))) or "baseline"
+        )
     )
-    distinct = (
-        frame[columns].iloc[np.unique(condition, return_index=True)[1]].astype(str)
-    )
-    names = [
-        ", ".join(filter(None, map(_condition_part, columns, values))) or "baseline"
-        for values in distinct.itertuples(index=False)
-    ]
-    return [names[number] for number in condition]
+    conditions = frame[columns].astype(str).itertuples(index=False)
+    return [known(*values) for values in conditions]
 
 
 def _condition_part(column: str, value: str) -> str:
     if value in ("fixed", "numeric", "none", "auto", "rubric-last"):
         return ""
-    if column == "design":
-        return _DESIGN_NAMES.get(value, value)
-    if column == "labels":
-        return _LABEL_NAMES[value]
-    prefixes = {"reference_score": "reference ", "exemplar": "example ", "layout": ""}
-    return (prefixes[column] + value).replace("-", " ")
+    prefixes = {"reference_score": "reference ", "exemplar": "example "}
+    name = _CONDITION_NAMES.get(value) or prefixes.get(column, "") + value
+    return name.replace("-", " ") if column == "layout" else name
 
 
 def join_distinct(column: pd.Series) -> str:
