@@ -53,16 +53,17 @@ def purposes(requests: Requests) -> pd.Series:
     # A prompt lists every score of its scale; the full mark is the largest.
     top = {order: f"{max(decode(order)):g}" for order in requests["ordering"].unique()}
     full = (shown == "auto") | (shown == requests["ordering"].astype("object").map(top))
-    purpose = design.map(
-        {
-            "fixed": PLAIN_PROMPT,
-            "placebo": EDITS,
-            "balanced": TURNED,
-            "descending": DESCENDING,
-        }
+    labels = requests["labels"].astype("str").map({"letter": LETTERS, "roman": ROMAN})
+    purpose = labels.fillna(
+        design.map(
+            {
+                "fixed": PLAIN_PROMPT,
+                "placebo": EDITS,
+                "balanced": TURNED,
+                "descending": DESCENDING,
+            }
+        )
     )
-    labels = requests["labels"].astype("str")
-    purpose = purpose.mask(labels == "letter", LETTERS).mask(labels == "roman", ROMAN)
     purpose = purpose.mask(shown != "none", GRADED).mask((shown != "none") & full, FULL)
     return purpose.mask(requests["template"].astype("str") == "criteria", TOGETHER)
 

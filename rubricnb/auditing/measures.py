@@ -158,10 +158,10 @@ def noise_rows(answers: Answers) -> Records:
         for m, rates in answers.changes.items()
     }
     if "edits" in rows:
-        edited = answers.judgments[answers.judgments["condition"] == "placebo"]
-        sides = mean_values(answers.usual), mean_values(edited)
         rows["edits"]["codes"] += lost_to_both(
-            *sides, ("the plain prompt", "neutral edits")
+            mean_values(answers.usual),
+            mean_values(answers.edited),
+            ("the plain prompt", "neutral edits"),
         )
     if (
         "reask" in rows
@@ -189,8 +189,7 @@ def moved_rows(answers: Answers) -> Records:
     if "descending" not in reads_of and answers.mirrored:
         name, base, turned = answers.mirrored
         turned = turned.assign(design="descending", condition="descending")
-        edited = judgments[judgments["condition"] == "placebo"]
-        both = pd.concat([base.assign(design="fixed"), turned, edited])
+        both = pd.concat([base.assign(design="fixed"), turned, answers.edited])
         rows = _moved(answers, both, {name: turned}, {name: "order"}, base) + rows
     for _, reads in judgments.groupby("top"):  # each scale by itself
         rows += _pulled(reads, looks)
@@ -250,7 +249,7 @@ def _pulled(judgments: pd.DataFrame, looks: int) -> Records:
         return []
     low, high = min(names), max(names)
     one, two = (judgments[judgments["condition"] == names[k]] for k in (low, high))
-    means = [reads.groupby(KEYS)["value"].mean() for reads in (one, two)]
+    means = [mean_values(reads) for reads in (one, two)]
     pulled = (means[1] - means[0]) / (high - low)
     question = f"reference {high:g} against {low:g}"
     row = mean_row("reference", question, pulled, looks=looks)

@@ -20,7 +20,6 @@ from rubricnb.auditing.terms import (
 from rubricnb.auditing.verdicts import correlation_verdict
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.reads import matched
 from rubricnb.core.estimates.reasons import Reason, Why, collect, without
 from rubricnb.core.support.types import FloatArray, Records, Row
 from rubricnb.corrections.raters import judge_bias, system_agreement
@@ -135,9 +134,7 @@ def systems_rows(answers: Answers) -> Records:
     rated = answers.cells[[PLAIN, "human"]].dropna()["human"]
     if rated.empty or "candidate" not in answers.items:
         return []
-    means = rated.groupby(
-        matched(rated.index.to_frame(), answers.items, "candidate").array
-    ).mean()
+    means = rated.groupby(answers.of_items(rated.index, "candidate")).mean()
     if len(means) < 3:
         return []
     tau = system_agreement(**answers.rated).iloc[0]

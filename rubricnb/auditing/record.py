@@ -278,26 +278,20 @@ class Audit:
         head = {"schema": SCHEMA, "package": rubricnb.__version__, "date": made}
         rows = self.rows.assign(codes=self.rows["codes"].map(stored))
         frames = {"rows": rows, "cells": self.cells}
-        exact = {
-            "orient": "records",
-            "double_precision": 15,
-        }  # an audit is compared with another
-        tables = {k: json.loads(frame.to_json(**exact)) for k, frame in frames.items()}
-        content = asdict(replace(self, rows=None, cells=None)) | {
-            "sentence": self.sentence
+        tables = {  # exact, as an audit is compared with another
+            k: json.loads(frame.to_json(orient="records", double_precision=15))
+            for k, frame in frames.items()
         }
-        whole = head | content | {"hashes": self.hashes} | tables
+        content = asdict(replace(self, rows=None, cells=None))
+        said = {"sentence": self.sentence, "hashes": self.hashes}
+        whole = head | content | said | tables
         whole["checksum"] = sha256_of(whole)
         # A row of a table is a line: Python writes indented JSON ten times as slowly.
-        lines = {k: ",\n  ".join(map(_compact, rows)) for k, rows in tables.items()}
-        texts = {k: f"[\n  {rows}\n ]" for k, rows in lines.items()}
-        for k in whole.keys() - tables.keys():
-            texts[k] = json.dumps(whole[k], ensure_ascii=False, indent=1).replace(
-                "\n", "\n "
-            )
-        return (
-            "{\n " + ",\n ".join(f"{_compact(k)}: {texts[k]}" for k in whole) + "\n}\n"
-        )
+        texts = {k: _compact(part) for k, part in whole.items()}
+        for k, rows in tables.items():
+            texts[k] = "[\n  " + ",\n  ".join(map(_compact, rows)) + "\n ]"
+        parts = ",\n ".join(f"{_compact(k)}: {text}" for k, text in texts.items())
+        return f"{{\n {parts}\n}}\n"
 
     def save(self, path: str | Path, *others: Audit, datasheet: bool = False) -> None:
         """Write the page to `path`, and the numbers beside it as ``.json``.
