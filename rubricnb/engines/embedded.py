@@ -12,7 +12,7 @@ import secrets
 import struct
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rubricnb.core.contract import Readout, Request
 from rubricnb.core.prompts.control_tokens import unknown
@@ -69,7 +69,7 @@ class EmbeddedJudge(OpenAIJudge):
 
     # A small model's free text rarely ends in a score, so its probabilities are what
     # can be read.
-    readouts: tuple[Readout, ...] = ("logprobs", "score", "feedback", "json")
+    readouts: ClassVar[tuple[Readout, ...]] = ("logprobs", "score", "feedback", "json")
     deterministic = True
     spec = "embedded"
     is_free = True

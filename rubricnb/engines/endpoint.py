@@ -13,9 +13,9 @@ import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 from rubricnb.core.address import KEYS, OPENAI, checked, headers_for
 from rubricnb.core.contract import Finish, JudgeError, Reply, Request
@@ -50,6 +50,7 @@ _MAX_STORED_CHARS, _SAID = 100_000, 500
 _LONGEST_HOLD_S = 20  # of all calls; a longer pause may be meant for one of them
 
 
+@dataclass(eq=False, repr=False)
 class Endpoint:
     """A judge behind an HTTP endpoint; a subclass has a `call` for each request.
 
@@ -62,50 +63,36 @@ class Endpoint:
     The parameters are those of `rubricnb.engines.openai.OpenAIJudge`.
     """
 
-    source: Literal["live"] = "live"
+    model: str
+    base_url: str = ""
+    _: KW_ONLY
+    concurrency: int = 16
+    requests_per_minute: float | None = None
+    timeout: float = 600
+    retries: int = 6
+    patience: float = 1800
+    key_variable: str | None = None
+    check_model: bool = True
+    identity: str = field(default="", init=False)
+
+    source: ClassVar[Literal["live"]] = "live"
     through_openai = True  # whether its calls go through the openai client
     spec = "openai"  # what its spec begins with
     # what to do if another one answers
     other_model = "pass check_model=False if that is right"
-    identity: str
-    concurrency: int
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None,
-        *,
-        concurrency: int,
-        requests_per_minute: float | None,
-        timeout: float,
-        retries: int,
-        patience: float,
-        key_variable: str | None,
-        check_model: bool,
-    ) -> None:
-        check_numbers(
-            concurrency=concurrency,
-            timeout=timeout,
-            retries=retries,
-            patience=patience,
-            **{}
-            if requests_per_minute is None
-            else {"requests_per_minute": requests_per_minute},
-        )
-        self.model = model
-        self.base_url, self.host = checked(base_url or f"https://{OPENAI}/v1")
-        self.slug = slug(model)
-        self.concurrency = concurrency
-        self.check_model = check_model
-        self.key_variable = key_variable or KEYS.get(self.host)
-        self.timeout, self.retries, self.patience = timeout, retries, patience
-        self._pace = Pace(requests_per_minute)
+    def __post_init__(self) -> None:
+        check_numbers(self)
+        self.base_url, self.host = checked(self.base_url or f"https://{OPENAI}/v1")
+        self.slug = slug(self.model)
+        self.key_variable = self.key_variable or KEYS.get(self.host)
+        self._pace = Pace(self.requests_per_minute)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: Connection  # from the first call on
         self.answered_before = False
         self._has_answered = False  # whether any call got a good answer
         self._last_answer_time = 0.0  # of the last good answer
-        self._doubt = Doubt(concurrency)
+        self._doubt = Doubt(self.concurrency)
         # once there is no doubt that all would fail
         self._hopeless: JudgeError | None = None
         self._last_trouble = ""
@@ -435,29 +422,26 @@ class Call:
             )
 
 
-def check_numbers(**given: Any) -> None:
+_LIMITS = {
+    "concurrency": "a whole number, finite and 1 or more",
+    "retries": "a whole number, finite and 0 or more",
+    "patience": "a number, finite and 0 or more",
+    "timeout": "a number, finite and above 0",
+    "requests_per_minute": "a number, finite and above 0",
+}
+
+
+def check_numbers(judge: Endpoint) -> None:
     """Refuse limits that would limit nothing."""
-    value: Any
-    for name, value in given.items():
-        kinds: Any = (int,) if name in ("concurrency", "retries") else (int, float)
-        is_number = (
-            isinstance(value, kinds)
-            and not isinstance(value, bool)
-            and math.isfinite(value)
-        )
-        least = 1 if name == "concurrency" else 0
-        if (
-            not is_number
-            or value < least
-            or (not value and name not in ("retries", "patience"))
-        ):
-            what = "a whole number" if kinds == (int,) else "a number"
-            more = (
-                f"{least} or more"
-                if name in ("concurrency", "retries", "patience")
-                else "above 0"
-            )
-            raise ValueError(f"{name} = {value!r}: give {what}, finite and {more}")
+    for name, wanted in _LIMITS.items():
+        value = getattr(judge, name)
+        if name == "requests_per_minute" and value is None:
+            continue
+        kind = int if "whole" in wanted else int | float
+        is_number = isinstance(value, kind) and not isinstance(value, bool)
+        is_enough = is_number and 0 <= value < math.inf
+        if not is_enough or (not value and "0 or more" not in wanted):
+            raise ValueError(f"{name} = {value!r}: give {wanted}")
 
 
 def slug(model: str) -> str:

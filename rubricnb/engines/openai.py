@@ -6,7 +6,8 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from rubricnb.core.address import OPENAI
@@ -88,6 +89,21 @@ _DIALECTS: dict[Server, _Dialect] = {
 _HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 
 
+class _AskedServer:
+    """The kind of server at the endpoint, which is asked once if nobody told it."""
+
+    def __get__(self, judge: OpenAIJudge | None, _: type) -> Server:
+        if judge is None:
+            return None  # type: ignore[return-value]  # the parameter's default
+        if judge.told_server is None:
+            judge.told_server = judge.ask_server()
+        return judge.told_server
+
+    def __set__(self, judge: OpenAIJudge, server: Server | None) -> None:
+        judge.told_server = server
+
+
+@dataclass(eq=False, repr=False)
 class OpenAIJudge(Endpoint):
     """A judge behind an OpenAI-compatible endpoint.
 
@@ -156,49 +172,22 @@ class OpenAIJudge(Endpoint):
     >>> judge.close()
     """
 
-    source: Literal["live"] = "live"
-    readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
+    _: KW_ONLY
+    told_server: Server | None = field(default=None, init=False)
+    server: _AskedServer = _AskedServer()
+    extra: Json = field(default_factory=dict)
+
+    readouts: ClassVar[tuple[Readout, ...]] = ("feedback", "score", "logprobs", "json")
     # a server's answers may depend on what it computes together
-    deterministic: bool = False
+    deterministic: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None = None,
-        *,
-        server: Server | None = None,
-        concurrency: int = 16,
-        requests_per_minute: float | None = None,
-        timeout: float = 600,
-        retries: int = 6,
-        patience: float = 1800,
-        key_variable: str | None = None,
-        check_model: bool = True,
-        extra: Json | None = None,
-    ) -> None:
-        super().__init__(
-            model,
-            base_url,
-            concurrency=concurrency,
-            requests_per_minute=requests_per_minute,
-            timeout=timeout,
-            retries=retries,
-            patience=patience,
-            key_variable=key_variable,
-            check_model=check_model,
-        )
-        self.extra = extra or {}
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.extra = self.extra or {}
         _refuse_own_keys(self.extra)
-        more = f" {json.dumps(extra, sort_keys=True)}" if extra else ""
-        self.identity = f"{self.base_url} {model}{more}"
-        self._server = server or _HOSTED.get(self.host)
-
-    @property
-    def server(self) -> Server:
-        """The kind of server at the endpoint."""
-        if self._server is None:
-            self._server = self._ask_server()
-        return self._server
+        more = f" {json.dumps(self.extra, sort_keys=True)}" if self.extra else ""
+        self.identity = f"{self.base_url} {self.model}{more}"
+        self.told_server = self.told_server or _HOSTED.get(self.host)
 
     @property
     def dialect(self) -> _Dialect:
@@ -213,7 +202,7 @@ class OpenAIJudge(Endpoint):
     @property
     def holds_lengths(self) -> bool:
         """Whether a ``json`` answer keeps to `maxLength`, which hosts do not know."""
-        return self._server not in _HOSTED.values()
+        return self.told_server not in _HOSTED.values()
 
     @property
     def how_to_start(self) -> str:
@@ -237,7 +226,7 @@ class OpenAIJudge(Endpoint):
         other = f"; {_OTHER_READOUTS}" if problem.is_without_logprobs else ""
         return other + _WAYS_OUT.get(problem.param, "")
 
-    def _ask_server(self) -> Server:
+    def ask_server(self) -> Server:
         """Ask the endpoint who owns its models; "other" if it lists none."""
         asking = asyncio.run_coroutine_threadsafe(
             self._persist("/models"), self._start()
