@@ -76,7 +76,6 @@ class Endpoint:
     identity: str = field(default="", init=False)
 
     source: ClassVar[Literal["live"]] = "live"
-    through_openai = True  # whether its calls go through the openai client
     spec = "openai"  # what its spec begins with
     # what to do if another one answers
     other_model = "pass check_model=False if that is right"
@@ -205,7 +204,7 @@ class Endpoint:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         # here, so that a judge is described where nothing can be asked
-        from rubricnb.engines.client import OpenAIPosts, Posts
+        from rubricnb.engines.client import Connection
 
         if self._loop is None:
             key = self._key()
@@ -215,8 +214,7 @@ class Endpoint:
                     f"{self.key_variable}"
                 )
             loop = asyncio.new_event_loop()
-            connect = OpenAIPosts if self.through_openai else Posts
-            self._connection = connect(
+            self._connection = Connection(
                 self.base_url,
                 headers_for(self.host, key),
                 redact=self.redact,
