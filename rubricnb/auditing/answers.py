@@ -131,15 +131,19 @@ class Answers:
             tuple(decode(code)): part
             for code, part in reads.groupby("ordering", observed=True)
         }
-        pairs = []
-        for order, part in parts.items():
-            both = parts.get(order[::-1], part.head(0))["item_id"]
-            n = 0 if order == order[::-1] else part["item_id"].isin(both).sum()
-            pairs.append((n > 0, [*order] == sorted(order), n, [-x for x in order]))
-        there, ascends, _, negative = max(pairs, default=(False, False, 0, []))
-        if not there:
+        shared = {
+            order: part["item_id"].isin(parts[order[::-1]]["item_id"]).sum()
+            for order, part in parts.items()
+            if order[::-1] in parts and order[::-1] != order
+        }
+        choices = [
+            ([*order] == sorted(order), n, [-score for score in order], order)
+            for order, n in shared.items()
+            if n
+        ]
+        if not choices:
             return None
-        order = tuple(-x for x in negative)
+        ascends, *_, order = max(choices)
         names = ["-".join(f"{score:g}" for score in o) for o in (order, order[::-1])]
         name = "descending" if ascends else f"opposite ({names[1]}, not {names[0]})"
         return name, parts[order], parts[order[::-1]]

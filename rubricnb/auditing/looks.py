@@ -14,7 +14,7 @@ and looks of known sizes; clusters of unequal size have neither.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -109,31 +109,32 @@ def ask_in_looks(
     rows_of
         Judgments of the first items → the rows of their audit.
     """
-    named = [purposes(part) for part in planned]
-    is_first = [about(part, first_items) for part in planned]
-    at_once = [
-        mask | (name == PLAIN_PROMPT)
-        for mask, name in zip(is_first, named, strict=True)
-    ]
-    now = [part[mask.to_numpy()] for part, mask in zip(planned, at_once, strict=True)]
-    answers = [ask(part) for part in now]
-    first = _counted(answers, now, named)
-    if all(mask.all() for mask in at_once):
-        return Asked(answers, first, {})
-    first_answers = [
-        judged[judged["request_id"].isin(part["request_id"][mask.to_numpy()])]
-        for judged, part, mask in zip(answers, planned, is_first, strict=True)
-    ]
-    needed = still_open(rows_of(first_answers, first_items))
+    answers, first_answers, named, at_once = [], [], [], []
+    first: Counter[str] = Counter()
     second: Counter[str] = Counter()
-    for k, (part, name) in enumerate(zip(planned, named, strict=True)):
-        later = part[(~at_once[k] & name.isin(needed)).to_numpy()]
-        if len(later):
-            more = ask(later)
-            second.update(_counted([more], [later], [name]))
-            both = part[(at_once[k] | name.isin(needed)).to_numpy()]
-            answers[k] = join(both, answers[k], more)
-    return Asked(answers, first, dict(second))
+    for part in planned:
+        is_first, name = about(part, first_items), purposes(part)
+        now = is_first | (name == PLAIN_PROMPT)
+        judged = ask(part[now.to_numpy()])
+        first.update(_counted(judged, part, name))
+        of_first = part["request_id"][is_first.to_numpy()]
+        first_answers.append(judged[judged["request_id"].isin(of_first)])
+        answers.append(judged)
+        named.append(name)
+        at_once.append(now)
+    if not all(now.all() for now in at_once):
+        needed = still_open(rows_of(first_answers, first_items))
+        for k, (part, name, now) in enumerate(
+            zip(planned, named, at_once, strict=True)
+        ):
+            is_open = name.isin(needed)
+            later = part[(is_open & ~now).to_numpy()]
+            if len(later):
+                more = ask(later)
+                second.update(_counted(more, part, name))
+                both = part[(is_open | now).to_numpy()]
+                answers[k] = join(both, answers[k], more)
+    return Asked(answers, dict(first), dict(second))
 
 
 def about(requests: Requests, items: Items) -> pd.Series:
@@ -142,18 +143,10 @@ def about(requests: Requests, items: Items) -> pd.Series:
     return requests["item_id"].astype("object").isin(names)
 
 
-def _counted(
-    answers: Iterable[pd.DataFrame],
-    asked: Iterable[Requests],
-    named: Iterable[pd.Series],
-) -> dict[str, int]:
+def _counted(answers: pd.DataFrame, asked: Requests, name: pd.Series) -> Counter[str]:
     """Number of distinct prompts by purpose; a copy of a greedy answer is none."""
-    counts: Counter[str] = Counter()
-    for found, part, name in zip(answers, asked, named, strict=True):
-        of = dict(zip(part["request_id"], name[part.index], strict=True))
-        once = found.drop_duplicates("key")["request_id"]
-        counts.update(Counter(once.map(of)))
-    return dict(counts)
+    of = dict(zip(asked["request_id"], name, strict=True))
+    return Counter(answers.drop_duplicates("key")["request_id"].map(of))
 
 
 def audit_cost(

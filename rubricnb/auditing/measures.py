@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -85,7 +86,11 @@ def discrimination_rows(answers: Answers) -> Records:
     ordered = other[other["design"] != "fixed"]
     asked = next((part for part in (edited, ordered) if len(part)), other)
     edits = "blanks" if len(edited) and are_closed(edited) else "edits"
-    reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
+    reads = distinct_reads(pd.concat([plain, asked]))
+    reads["edit"] = reads["ordering_index"].where(reads["design"] == "placebo", 0)
+    told = ["ordering", "edit", "labels", "reference_score"]
+    own = reads.groupby(told, dropna=False, observed=True, sort=False)
+    reads = reads.assign(prompt=own.ngroup())
     values = reads.groupby(KEYS)["value"]
     first = values.first()
     if first.index.get_level_values("criterion").nunique() == len(first):
@@ -138,15 +143,6 @@ def _what_differs(reads: pd.DataFrame, edits: str) -> list[str]:
     }
     of_item = reads.groupby(KEYS)[[*columns.values()]].nunique().max()
     return [name for name, column in columns.items() if of_item[column] > 1]
-
-
-def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
-    """Add what tells prompts apart: order, neutral edit, labels and reference."""
-    edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
-    reads = reads.assign(edit=edit)
-    told = ["ordering", "edit", "labels", "reference_score"]
-    own = reads.groupby(told, dropna=False, observed=True, sort=False)
-    return reads.assign(prompt=own.ngroup())
 
 
 def noise_rows(answers: Answers) -> Records:
@@ -268,11 +264,7 @@ def position_rows(answers: Answers) -> Records:
     for bias in table:
         n, clusters = int(bias["n_options"]), int(bias["n_clusters"])
         shares = np.array([bias.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
-        most = (
-            int(np.nanargmax(np.abs(shares - 1 / n))) + 1
-            if np.isfinite(shares).any()
-            else 1
-        )
+        most = int(np.argmax(np.nan_to_num(np.abs(shares - 1 / n)))) + 1
         share, se, df = (
             bias.get(f"share_{most}{e}", np.nan) for e in ("", "_se", "_df")
         )
@@ -284,7 +276,11 @@ def position_rows(answers: Answers) -> Records:
         equal = bias.get("p_equivalent", np.nan)
         if lost:
             lost += _open_share(bias, most, found)
-            equal = 1.0 if _matters_with_lost(bias, n) else equal
+            # Some share could be uneven by what matters, as lost reads may lie.
+            places = product(range(1, n + 1), ("least", "most"))
+            ends = [bias[f"share_{place}_{end}"] for place, end in places]
+            away = 100 * np.abs(np.subtract(ends, 1 / n)).max()
+            equal = 1.0 if away >= MARGINS["percentage points"] else equal
         rows.append(
             new_row(
                 "position",
@@ -314,14 +310,6 @@ def _open_share(bias: Row, most: int, found: Estimate) -> Reasons:
     if low > 0 or high < 0:
         return ()
     return (Reason("open_share", low=least, high=greatest),)
-
-
-def _matters_with_lost(bias: Row, n: int) -> bool:
-    """Whether some share could be uneven by what matters, as lost reads may lie."""
-    ends = [bias[f"share_{p}_{e}"] for p in range(1, n + 1) for e in ("least", "most")]
-    return bool(
-        100 * np.abs(np.subtract(ends, 1 / n)).max() >= MARGINS["percentage points"]
-    )
 
 
 def criteria_rows(answers: Answers) -> Records:

@@ -147,7 +147,14 @@ def audit(
     else:
         require_items(items)
         few = drawn(items, n_items, n_prompts, settings.get("seed", 0))
-        _check_enough(few, force)
+        n = inference.effective_clusters(pd.factorize(few["cluster_id"])[0])
+        if n < TOO_FEW and not force:
+            raise ValueError(
+                f"{n:.1f} effective clusters (texts that share a prompt count as one): "
+                f"below {TOO_FEW} results do not carry over to other texts. Use texts "
+                "of more prompts (n_prompts, --n-prompts), or run anyway (force=True, "
+                "--force)"
+            )
         budget = Budget(max_calls, max_cost)
         with opened_with(judge, options, settings, price) as (opened, asked_with):
             parts = parts_of(opened, items, asked_with)
@@ -215,17 +222,6 @@ def _again(before: Audit, store: StoreLike) -> int:
         return kept.run_begun(f"again, after {before.judge} {before.asked!r}", _DAY)
 
 
-def _check_enough(items: pd.DataFrame, force: bool) -> None:
-    few = inference.effective_clusters(pd.factorize(items["cluster_id"])[0])
-    if few < TOO_FEW and not force:
-        raise ValueError(
-            f"{few:.1f} effective clusters (texts that share a prompt count as one): "
-            f"below {TOO_FEW} results do not carry over to other texts. Use texts of "
-            "more prompts (n_prompts, --n-prompts), or run anyway (force=True, "
-            "--force)"
-        )
-
-
 def _check_same(before: Audit | None, parts: Mapping[str, Any]) -> None:
     """Refuse to report a changed judge or changed questions as drift; asks nothing."""
     if before and (changes := changes_between(before.parts, parts)):
@@ -243,10 +239,10 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
     chosen = (
         (named == str(name)).any(axis=1) if name is not None else named["judge"] != ""
     )
-    several = [f"{c} {v}" for c in names for v in named[c][chosen].unique()]
-    if len(several) != len(names):
-        absent = "" if several else f"nothing in the judgments is named {name!r}; "
-        several = several or [f"{c} {v}" for c in names for v in named[c].unique()]
+    absent = "" if chosen.any() else f"nothing in the judgments is named {name!r}; "
+    there = named if absent else named[chosen]
+    several = [f"{column} {v}" for column in names for v in there[column].unique()]
+    if absent or len(several) != len(names):
         raise ValueError(
             f"{absent}an audit is about one judge, template and temperature, and the "
             f"judgments have {', '.join(several)}: name one (--judge NAME), or two to "
@@ -254,10 +250,8 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
         )
     judgments = judgments[chosen]
     shown = judgments.groupby(["dataset", "criterion"], observed=True)["n_options"]
-    if (shown.nunique() > 1).any():
-        (_, criterion), lengths = next(
-            (k, sizes.unique()) for k, sizes in shown if sizes.nunique() > 1
-        )
+    lengths_of = {k: sizes.unique() for k, sizes in shown if sizes.nunique() > 1}
+    for (_, criterion), lengths in lengths_of.items():
         raise ValueError(
             "an audit is about one scale for each criterion, but the orderings of "
             f"{criterion!r} list {', '.join(map(str, sorted(lengths)))} options: keep "

@@ -202,8 +202,7 @@ def is_lost(row: Row) -> bool:
         return False
     if row["p_equivalent"] < ALPHA or row["measure"] == "discrimination":
         return share_lost(row["codes"]) > MOST_LOST
-    there = row["p_adjusted"] < ALPHA and abs(row["effect"]) >= row["margin"]
-    return bool(there and may_turn(row))
+    return is_shift(row) and may_turn(row)
 
 
 def may_turn(row: Row) -> bool:

@@ -99,7 +99,11 @@ class Connection(httpx2.AsyncClient):
             raise Refused(status, _redirect(response), headers)
         # before it is cut
         raw = self._redact(response.content.decode("utf-8-sig", "replace"))
-        answer = _object(raw)
+        try:
+            answer = json.loads(raw)
+        except (ValueError, RecursionError):
+            answer = None
+        answer = answer if isinstance(answer, dict) else None
         if not response.is_success:
             raise Refused(status, answer or raw[:MAX_KEPT_CHARS], headers)
         if len(response.content) > MAX_BODY_BYTES:
@@ -130,12 +134,3 @@ def _redirect(response: httpx2.Response) -> str:
         f"it redirects to {shown}, and redirects are not followed. If that is the "
         "right address, give it"
     )
-
-
-def _object(raw: str) -> Json | None:
-    """Parse a JSON object; None if the text is not one."""
-    try:
-        answer = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return answer if isinstance(answer, dict) else None

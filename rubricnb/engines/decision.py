@@ -191,7 +191,14 @@ class _Call(Call):
         (message,) = self.request.messages
         body = {"model": self.judge.model} | json.loads(message.content)
         self.last = yield f"/{self.judge.shape}", body
-        self._count(part(self.last, "usage"))
+        usage = part(self.last, "usage")
+        self.tokens.update(
+            prompt_tokens=count_of(usage, "input_tokens"),
+            cached_tokens=count_of(
+                part(usage, "input_tokens_details"), "cached_tokens"
+            ),
+            completion_tokens=count_of(usage, "output_tokens"),
+        )
         for name in _model_names(self.last):
             self._check_model({"model": name})
         asked = body["questions"]
@@ -237,15 +244,6 @@ class _Call(Call):
             bool(own),
             about.get("reads") == 0,
             math.fsum(masses) / len(masses) if masses else None,
-        )
-
-    def _count(self, usage: Json) -> None:
-        self.tokens.update(
-            prompt_tokens=count_of(usage, "input_tokens"),
-            cached_tokens=count_of(
-                part(usage, "input_tokens_details"), "cached_tokens"
-            ),
-            completion_tokens=count_of(usage, "output_tokens"),
         )
 
     def _slot(

@@ -213,7 +213,6 @@ class Endpoint:
                     f"no key for {self.base_url}: set the environment variable "
                     f"{self.key_variable}"
                 )
-            loop = asyncio.new_event_loop()
             self._connection = Connection(
                 self.base_url,
                 headers_for(self.host, key),
@@ -221,9 +220,7 @@ class Endpoint:
                 timeout=self.timeout,
                 proxies=bool(self.host),  # bypass the proxy for localhost
             )
-            name = f"judge {self.slug}"
-            threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
-            self._loop = loop
+            self._loop = running_loop(f"judge {self.slug}")
         return self._loop
 
     def _key(self) -> str | None:
@@ -273,8 +270,14 @@ class Endpoint:
             elif self._doubt.grows(
                 problem, request.text_id or request.key, self._works
             ):
+                such = (
+                    "no answer since then could be used"
+                    if self._works
+                    else "not one answer so far could be used"
+                )
+                said = f"{such}; the last: {self._error_text(problem)}"
                 self._hopeless = self._hopeless or JudgeError(
-                    self._hopeless_message(problem)
+                    f"{self.identity}: {said}. {way_out(problem)}"
                 )
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
@@ -338,15 +341,6 @@ class Endpoint:
             said += self.way_out_of(problem)
         return f"{self.identity} refused: {said}"
 
-    def _hopeless_message(self, problem: Exception) -> str:
-        such = (
-            "no answer since then could be used"
-            if self._works
-            else "not one answer so far could be used"
-        )
-        said = self._error_text(problem)
-        return f"{self.identity}: {such}; the last: {said}. {way_out(problem)}"
-
     def _no_answer_message(self) -> str:
         minutes = f"{(time.monotonic() - self._last_answer_time) / 60:.0f} min"
         last = f"; the last attempt: {self._last_trouble}" if self._last_trouble else ""
@@ -357,6 +351,13 @@ class Endpoint:
         return one_line(re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem))))[
             :_SAID
         ]
+
+
+def running_loop(name: str) -> asyncio.AbstractEventLoop:
+    """Start an event loop in its own thread, as the caller's may be running."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
+    return loop
 
 
 class Unusable(ValueError):

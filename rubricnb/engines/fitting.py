@@ -68,12 +68,11 @@ def stand_in(dataset: str) -> Items:
 
 
 def _row(dataset: str, number: int, candidate: str, criterion: str) -> Row:
-    name = criterion.lower()
-    rated = "criteria" in _SETS[dataset]
-    prompt = f"{dataset}/{number:03d}" if rated else f"{dataset}/{number}"
+    name, is_rated = criterion.lower(), "criteria" in _SETS[dataset]
+    prompt = f"{dataset}/{number:03d}" if is_rated else f"{dataset}/{number}"
     text = prompt if candidate == "human" else f"{prompt}/{candidate}"
     return {
-        "item_id": f"{text}/{name}" if rated else text,
+        "item_id": f"{text}/{name}" if is_rated else text,
         "text_id": text,
         "cluster_id": prompt,
         "group_id": {"hanna": None, "summeval": f"{prompt}/{name}"}.get(
@@ -81,7 +80,7 @@ def _row(dataset: str, number: int, candidate: str, criterion: str) -> Row:
         ),
         "candidate": candidate,
         "criterion": criterion,
-        "rubric_id": f"{dataset}/{name}" if rated else prompt,
+        "rubric_id": f"{dataset}/{name}" if is_rated else prompt,
     }
 
 

@@ -157,7 +157,8 @@ def ordering_tables(profile: Profile, table: tuple[str, ...], n: int) -> Tables:
     points = np.arange(n) / (n - 1)
     alpha = _at(profile.score_preference, points)
     gamma = _at(profile.position_preference, points)
-    delta = _interaction(profile.interaction, points)
+    by_position = [_at(row, points) for row in profile.interaction or ((0.0,),)]
+    delta = np.array([_at(column, points) for column in np.transpose(by_position)]).T
     rising = (np.roll(orders, -1, axis=1) > orders).sum(axis=1)
     rates = dict(profile.unparsed)
     return Tables(
@@ -258,12 +259,3 @@ def _softmax(logits: FloatArray) -> FloatArray:
 def _at(values: Sequence[float], points: FloatArray) -> FloatArray:
     """Interpolate values given at equally spaced points of 0..1."""
     return np.interp(points, np.linspace(0, 1, len(values)), values)
-
-
-def _interaction(
-    values: tuple[tuple[float, ...], ...], points: FloatArray
-) -> FloatArray:
-    if not values:
-        return np.zeros((len(points), len(points)))
-    by_position = np.array([_at(row, points) for row in values])
-    return np.array([_at(column, points) for column in by_position.T]).T

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -184,7 +185,14 @@ class OpenAIJudge(Endpoint):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.extra = self.extra or {}
-        _refuse_own_keys(self.extra)
+        # A plan, or a limit in dollars, decides these.
+        if twice := [name for name in _OWN_KEYS if name in self.extra]:
+            raise ValueError(
+                f"extra sets {', '.join(twice)}, which the judge writes itself: give "
+                "the longest answer as max_tokens (rubricnb.plan(…, max_tokens=N), or "
+                "the judge's option max_tokens), and ask again with "
+                "rubricnb.fixed(n, k)"
+            )
         more = f" {json.dumps(self.extra, sort_keys=True)}" if self.extra else ""
         self.identity = f"{self.base_url} {self.model}{more}"
         self.told_server = self.told_server or _HOSTED.get(self.host)
@@ -246,16 +254,6 @@ class OpenAIJudge(Endpoint):
         if "llamacpp" in owned_by:
             return "llama.cpp"
         return "vllm" if "vllm" in owned_by else "other"
-
-
-def _refuse_own_keys(extra: Json) -> None:
-    """Refuse a parameter that would undo what a plan, or a limit in dollars, says."""
-    if twice := [name for name in _OWN_KEYS if name in extra]:
-        raise ValueError(
-            f"extra sets {', '.join(twice)}, which the judge writes itself: give the "
-            "longest answer as max_tokens (rubricnb.plan(…, max_tokens=N), or the "
-            "judge's option max_tokens), and ask again with rubricnb.fixed(n, k)"
-        )
 
 
 class _Call(Call):
@@ -391,9 +389,7 @@ class _Call(Call):
                 body["logprobs"] = top_logprobs
         else:
             path = "/chat/completions"
-            messages = [
-                {"role": m.role, "content": m.content} for m in request.messages
-            ]
+            messages = list(map(asdict, request.messages))
             if prefill:
                 messages.append({"role": "assistant", "content": prefill})
                 body |= dialect.continuing
@@ -417,7 +413,11 @@ class _Call(Call):
             cached_tokens=count_of(
                 part(usage, "prompt_tokens_details"), "cached_tokens"
             ),
-            completion_tokens=_completion_tokens(usage),
+            # All paid tokens: xAI and Google add thoughts to the total alone.
+            completion_tokens=max(
+                count_of(usage, "completion_tokens"),
+                count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens"),
+            ),
         )
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
@@ -461,14 +461,7 @@ def finish_of(reason: Any) -> Finish:
     """
     if reason is None:
         return "stop"
-    word = (
-        str(reason)
-        .partition(":")[0]
-        .strip()
-        .lower()
-        .replace("-", "_")
-        .replace(" ", "_")
-    )
+    word = re.sub("[- ]", "_", str(reason).partition(":")[0].strip().lower())
     return _FINISH.get(word.removeprefix("finish_reason_"), "unknown")
 
 
@@ -595,9 +588,3 @@ def _checked(chances: Probabilities) -> Probabilities:
             f"{sum(chances.values()):g}"
         )
     return chances
-
-
-def _completion_tokens(usage: Json) -> int:
-    """Count all paid tokens of an answer; xAI and Google add thoughts to the total."""
-    beside = count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens")
-    return max(count_of(usage, "completion_tokens"), beside)

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from rubricnb.core.contract import Engine, JudgeError, Reply, Request
@@ -158,7 +158,11 @@ class RayJudge:
                     deaths[block.first] += 1
                     replies, said = [], ""
                     if deaths[block.first] == _ATTEMPTS:
-                        said = _died(died)
+                        said = (
+                            f"an actor died {_ATTEMPTS} times over one block, possibly "
+                            f"out of memory ({str(died).strip().partition(chr(10))[0]})"
+                            "; see Ray's logs"
+                        )
                     elif lacking := block.lacking:
                         again.append(lacking)
                         deaths[lacking[0].request_id] = deaths[block.first]
@@ -249,7 +253,9 @@ class _Actor:
             judge.answered_before = answered_before or getattr(
                 judge, "answered_before", False
             )
-            for reply in judge.answer(self._until_stopped(requests)):
+            for reply in judge.answer(
+                takewhile(lambda _: not self.is_stopped, requests)
+            ):
                 replies.append(reply)
                 if time.monotonic() - last >= seconds:
                     yield replies, ""
@@ -258,19 +264,6 @@ class _Actor:
             yield replies, f"{type(problem).__name__}: {problem}"
             return
         yield replies, ""
-
-    def _until_stopped(self, requests: list[Request]) -> Iterator[Request]:
-        for request in requests:
-            if self.is_stopped:
-                return
-            yield request
-
-
-def _died(died: Exception) -> str:
-    return (
-        f"an actor died {_ATTEMPTS} times over one block, possibly out of memory "
-        f"({str(died).strip().partition(chr(10))[0]}); see Ray's logs"
-    )
 
 
 def _connect() -> tuple[Any, bool]:

@@ -45,9 +45,8 @@ def mend(path: Path) -> str:
         read.
     """
     path = path.resolve()
-    _undo_stopped(path)
+    kept = sorted(path.parent.glob(f"{glob.escape(path.name)}-damaged-*"))
     if not path.exists():
-        kept = sorted(path.parent.glob(f"{glob.escape(path.name)}-damaged-*"))
         if kept:
             raise StoreError(
                 f"there is no store at {path}, but {kept[0].name} is beside it, with "
@@ -55,6 +54,7 @@ def mend(path: Path) -> str:
                 "again"
             )
         return f"there is no store yet: {path}"
+    _undo_stopped(path, kept)
     try:
         with Store(path) as store:
             return f"{store.check():,} answers in {path}, each as it was written"
@@ -67,7 +67,14 @@ def mend(path: Path) -> str:
         )
     with closing(alone), TemporaryDirectory(dir=path.parent) as folder:
         new = Path(folder) / "new"
-        if not (saved := _save(path, new)):
+        with (
+            closing(sqlite3.connect(path, isolation_level=None)) as old,
+            Store(new) as store,
+        ):
+            old.text_factory = decode
+            store.put_saved(_rows(old), _batches(old))
+            saved = len(store)
+        if not saved:
             raise StoreError(
                 f"no answer in {path} can be read: it is not a rubricnb store, or a "
                 "page that all others depend on is damaged. Keep it and set "
@@ -76,8 +83,12 @@ def mend(path: Path) -> str:
         number = next(n for n in count(1) if not Path(f"{path}-damaged-{n}").exists())
         # The first name last given up, so that whenever this ends, one store is there.
         for ending in ("", *_LOGS):
-            if Path(f"{path}{ending}").exists():
-                _keep(f"{path}{ending}", f"{path}-damaged-{number}{ending}")
+            file, name = f"{path}{ending}", f"{path}-damaged-{number}{ending}"
+            if Path(file).exists():
+                try:
+                    os.link(file, name)
+                except OSError:  # where the disk has no hard links
+                    shutil.copy2(file, name)
         for ending in _LOGS:
             Path(f"{path}{ending}").unlink(missing_ok=True)
         new.replace(path)
@@ -87,21 +98,9 @@ def mend(path: Path) -> str:
     )
 
 
-def _keep(file: str, name: str) -> None:
-    """Give a file a second name; a copy where the disk has no hard links."""
-    try:
-        os.link(file, name)
-    except OSError:
-        shutil.copy2(file, name)
-
-
-def _undo_stopped(path: Path) -> None:
+def _undo_stopped(path: Path, kept: list[Path]) -> None:
     """Undo a repair that was killed: the damaged store has two names then."""
-    kept = [
-        name
-        for name in path.parent.glob(f"{glob.escape(path.name)}-damaged-*")
-        if not name.name.endswith(_LOGS) and path.exists() and name.samefile(path)
-    ]
+    kept = [n for n in kept if not n.name.endswith(_LOGS) and n.samefile(path)]
     if not kept:
         return
     alone = lock(open_file(path), "BEGIN EXCLUSIVE")
@@ -115,17 +114,6 @@ def _undo_stopped(path: Path) -> None:
                     saved.rename(log)
                 saved.unlink(missing_ok=True)
             name.unlink()
-
-
-def _save(path: Path, new: Path) -> int:
-    """Copy intact answers into a new store; return their number."""
-    with (
-        closing(sqlite3.connect(path, isolation_level=None)) as old,
-        Store(new) as store,
-    ):
-        old.text_factory = decode
-        store.put_saved(_rows(old), _batches(old))
-        return len(store)
 
 
 def _rows(old: sqlite3.Connection) -> Iterator[Row]:

@@ -85,7 +85,9 @@ def simulate(
     logprobs = readout == "logprobs"
     answers = answer(judge.profile, seed, batch, logprobs)
     lost = answers.lost & (readout == "feedback")
-    columns = _repeated(requests, judged.row)
+    columns: Row = {
+        name: requests[name].array.take(judged.row) for name in requests.columns
+    }
     columns["key"] = _keys(
         judge.identity, requests["request_id"].to_numpy(np.uint64)[judged.row]
     )
@@ -206,7 +208,7 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
         place=np.where(n_slots > 0, slot / np.maximum(n_slots - 1, 1), np.nan),
         quality=quality,
         wording=wording(requests)[row],
-        labels=_label_rows(requests["labels"])[row],
+        labels=pd.Index(LABELS).get_indexer(requests["labels"])[row],
         reference=_references(requests, items, item, row),
         temperature=requests["temperature"].to_numpy(np.float32)[row],
         replicate=requests["replicate"].to_numpy(np.uint64)[row],
@@ -229,11 +231,6 @@ def wording(requests: pd.DataFrame) -> UInt64Array:
 def _hashed(column: pd.Series) -> UInt64Array:
     codes, values = pd.factorize(column)
     return hash64(values)[codes]
-
-
-def _label_rows(labels: pd.Series) -> IntArray:
-    codes, names = pd.factorize(labels)
-    return np.array([LABELS.index(name) for name in names], dtype=np.int64)[codes]
 
 
 def _references(
@@ -314,13 +311,6 @@ def _reply(request: Request, answers: Answers, rows: range) -> Reply:
         text = answer_text(replace(request, slots=slots), [positions[j] for j in kept])
         return Reply(request.request_id, f"Feedback: {_NO_TEXT} {text}")
     return Reply(request.request_id, answer_text(request, positions))
-
-
-def _repeated(requests: pd.DataFrame, row: IntArray) -> Row:
-    columns = {name: requests[name].array for name in requests.columns}
-    if len(row) == len(requests):
-        return columns
-    return {name: values.take(row) for name, values in columns.items()}
 
 
 def _keys(identity: str, request_id: UInt64Array) -> Any:

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -228,7 +228,7 @@ class VLLMJudge:
             conditions["enable_thinking"] = request.thinking == "on"
         if request.effort != "default":
             conditions["reasoning_effort"] = request.effort
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        messages = list(map(asdict, request.messages))
         if self._tokenizer.chat_template is None:
             raise JudgeError(
                 f"{self.slug} has no chat template (base models have none): plan with "
