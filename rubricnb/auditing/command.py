@@ -42,12 +42,6 @@ class AuditCommand(AuditOptions):
         """Where the page goes."""
         return self.datasheet or self.output
 
-    @property
-    def compares_stored(self) -> bool:
-        """Whether two stored audits are compared, so that nothing is asked or read."""
-        sides = self.compare or ("",)
-        return all(side.endswith(".json") for side in sides)
-
     def refuse_contradictions(self) -> None:
         """Refuse options that do not go together, before anything is read or asked."""
         _ = self._renamed, self._judge_options  # refused if they are misspelt
@@ -117,8 +111,9 @@ class AuditCommand(AuditOptions):
         return done
 
     def _sides(self, says: Says) -> Iterator[Audit]:
-        if self.compares_stored:
-            yield from map(read_audit, self.compare or ())
+        stored = [side for side in self.compare or () if side.endswith(".json")]
+        if len(stored) == 2:  # so that nothing is asked or read
+            yield from map(read_audit, stored)
             return
         items = self._texts()
         table = self._judgments(items)

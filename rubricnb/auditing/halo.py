@@ -50,10 +50,15 @@ def halo_rows(answers: Answers) -> Records:
         pd.factorize(cluster)[0],
         lambda one: correlation_of_criteria(one, k)[0] @ np.array([1.0, -1.0]),
     )
-    names = ("judge", "people", "judge_reliability", "people_reliability")
-    numbers = dict(zip(names, (*np.clip(r, -1, 1), *reliability), strict=True))
+    correlated = Reason(
+        "criteria_correlate",
+        judge=np.clip(r[0], -1, 1),
+        people=np.clip(r[1], -1, 1),
+        judge_reliability=reliability[0],
+        people_reliability=reliability[1],
+    )
     lost = left_out(judge["mean"].to_numpy(), whole.to_numpy(), "texts")
-    why = (Reason("criteria_correlate", **numbers), *lost)
+    why = (correlated, *lost)
     row = new_row("halo", "correlation of criteria", cluster.nunique(), found, why)
     more = max(found.value, 0.0)
     margin = MARGINS["points of r"]

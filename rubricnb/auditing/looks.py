@@ -70,12 +70,9 @@ def purposes(requests: Requests) -> pd.Series:
 
 def still_open(rows: pd.DataFrame) -> set[str]:
     """Name what must be asked about more texts, from the rows that are inconclusive."""
-    needed = set()
-    for row in rows[rows["verdict"] == UNCLEAR].to_dict("records"):
-        needed |= {*_NEEDS.get(row["measure"], ())}
-        if row["measure"] == "labels":
-            needed |= {row["question"]}
-    return needed
+    unclear = rows[rows["verdict"] == UNCLEAR]
+    needed = {need for name in unclear["measure"] for need in _NEEDS.get(name, ())}
+    return needed | {*unclear["question"][unclear["measure"] == "labels"]}
 
 
 _NEEDS = {
@@ -191,35 +188,37 @@ def estimated(
             if asked.any():
                 own = part[asked.to_numpy()]
                 cost = estimate_cost(own, judge)
-                counts = _calls_by_purpose(own, name, int(cost["calls"].iloc[0]))
+                # The ascending list is one of the balanced orders, and a deterministic
+                # judge is asked once for a repeated prompt: these are one call.
+                edit = own["ordering_index"].where(own["design"] == "placebo", 0)
+                prompts = own[[c for c in _OF_PROMPT if c in own]].assign(edit=edit)
+                every = ~prompts.assign(replicate=own["replicate"]).duplicated()
+                calls = cost["calls"].iloc[0]
+                kept = min(
+                    (every, ~prompts.duplicated()),
+                    key=lambda kept: abs(kept.sum() - calls),
+                )
+                counts = name[kept[kept].index].value_counts().to_dict()
                 rows.append(cost.assign(look=look, purposes=[counts]))
     return pd.concat(rows, ignore_index=True)
 
 
-def _calls_by_purpose(
-    requests: Requests, name: pd.Series, calls: int
-) -> dict[str, int]:
-    """Split so many calls by purpose.
-
-    The ascending list is one of the balanced orders, and a deterministic judge is asked
-    once for a repeated prompt: these are one call.
-    """
-    edit = requests["ordering_index"].where(requests["design"] == "placebo", 0)
-    columns = ["item_id", "ordering", "criterion_ordering", "labels", "reference_score"]
-    prompts = requests[[c for c in [*columns, "template"] if c in requests]]
-    prompts = prompts.assign(edit=edit)
-    every = ~prompts.assign(replicate=requests["replicate"]).duplicated()
-    once = ~prompts.duplicated()
-    asked = min((every, once), key=lambda kept: abs(int(kept.sum()) - calls))
-    return {str(k): int(n) for k, n in name[asked[asked].index].value_counts().items()}
+_OF_PROMPT = (
+    "item_id",
+    "ordering",
+    "criterion_ordering",
+    "labels",
+    "reference_score",
+    "template",
+)
 
 
 def cost_in_words(cost: pd.DataFrame) -> str:
     """Say for what the calls of an estimate are made."""
-    counts: list[Counter[str]] = [Counter(), Counter()]
+    counts: tuple[Counter[str], Counter[str]] = Counter(), Counter()
     for look, purpose in zip(cost["look"], cost["purposes"], strict=True):
         counts[look - 1].update(purpose)
-    return in_words(counts[0], counts[1], "at most ")
+    return in_words(*counts, "at most ")
 
 
 def in_words(

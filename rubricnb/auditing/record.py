@@ -29,7 +29,6 @@ from rubricnb.auditing.terms import (
     TOO_FEW,
     WORST_FIRST,
 )
-from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
 from rubricnb.core.support.types import Json, Records, Row
@@ -109,8 +108,7 @@ class Audit:
         moved = self.rows["measure"].map(MEASURE_TABLE["kind"]).eq("effect")
         moved &= ~self.rows["section"].isin(["texts", "against"])
         effects = self.rows[moved].to_dict("records")
-        enough, tied = inference.FEW_CLUSTERS, self.charts["ties"]["effect"]
-        return words.headline(self.judge, self.design, tied, first, effects, enough)
+        return words.headline(self, first, effects)
 
     def _said(self, rows: pd.DataFrame) -> Records:
         """Row about all criteria or, if one does worse, a row for each verdict."""

@@ -159,7 +159,11 @@ def audit(
         with opened_with(judge, options, settings, price) as (opened, asked_with):
             parts = parts_of(opened, items, asked_with)
             _check_same(before, parts)
-            fresh = before is not None and _again(before, store)
+            fresh = 0
+            if before is not None:  # within a day, the same run asks it again
+                with open_store(store) as kept:
+                    again = f"again, after {before.judge} {before.asked!r}"
+                    fresh = kept.run_begun(again, _DAY)
             ask = partial(run, judge=opened, store=store, fresh=fresh, budget=budget)
             done = _asked(opened, few, asked_with, looks, ask, on_cost)
         done.design["n_asked"] = budget.asked
@@ -214,12 +218,6 @@ def _asked(
     done = findings(asked.answers, items, *who)
     done.design["calls"] = {"first": asked.first, "second": asked.second}
     return done
-
-
-def _again(before: Audit, store: StoreLike) -> int:
-    """Return the run that asks an earlier audit again: within a day, the same one."""
-    with open_store(store) as kept:
-        return kept.run_begun(f"again, after {before.judge} {before.asked!r}", _DAY)
 
 
 def _check_same(before: Audit | None, parts: Mapping[str, Any]) -> None:

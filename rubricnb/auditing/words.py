@@ -24,6 +24,7 @@ from rubricnb.auditing.terms import (
     UNCLEAR,
     WEAK,
 )
+from rubricnb.core.estimates.intervals import FEW_CLUSTERS
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
 from rubricnb.core.estimates.reasons import join
 from rubricnb.core.support.types import Records, Row
@@ -284,38 +285,27 @@ def mover(row: Row) -> str:
     return str(row["question"])
 
 
-def headline(
-    judge: str,
-    design: Mapping[str, Any],
-    tied: float | None,
-    first: Mapping[str, Records],
-    effects: Records,
-    enough: float,
-) -> str:
+def headline(audit: Any, first: Mapping[str, Records], effects: Records) -> str:
     """Say an audit in one sentence: what is good, what is bad, what is open.
 
     Parameters
     ----------
-    judge, design
-        As in `rubricnb.auditing.Audit`.
-    tied
-        Share of pairs of texts of one prompt with the same score, if known.
+    audit
+        A `rubricnb.auditing.Audit`.
     first
         Measure → what is said of it, on all criteria or on some.
     effects
         The rows about what moves its scores.
-    enough
-        Effective clusters below which the audit is a first look.
     """
+    design = audit.design
     retest, agreement = first.get("discrimination", []), first.get("agreement", [])
     fails = [row for row in [*retest, *agreement] if row["verdict"] == FAILS]
     if fails and not fails[0]["on"]:
         why = fails[0]["codes"][0].sentence
-        result = f"{judge} fails: {why}, so it says nothing about the texts."
+        result = f"{audit.judge} fails: {why}, so it says nothing about the texts."
     else:
-        people = "the designed quality" if design["truth"] == "designed" else "people"
-        result = _whole(judge, people, tied, first, effects, fails)
-    if design["effective_clusters"] < enough:
+        result = _whole(audit, first, effects, fails)
+    if design["effective_clusters"] < FEW_CLUSTERS:
         n = f"{design['effective_clusters']:.0f}"
         unit = "cluster" if n == "1" else "clusters"
         result += (
@@ -330,13 +320,11 @@ def headline(
 
 
 def _whole(
-    judge: str,
-    people: str,
-    tied: float | None,
-    first: Mapping[str, Records],
-    effects: Records,
-    fails: Records,
+    audit: Any, first: Mapping[str, Records], effects: Records, fails: Records
 ) -> str:
+    designed = audit.design["truth"] == "designed"
+    people = "the designed quality" if designed else "people"
+    tied = audit.charts["ties"]["effect"]
     found = [row for row in effects if row["verdict"] == FOUND]
     n_open = sum(row["verdict"] == UNCLEAR for row in effects)
     agreement = first.get("agreement", [])
@@ -364,7 +352,7 @@ def _whole(
     if n_open:
         questions = f"{n_open} of {len(effects)} questions"
         end = f"; inconclusive: {questions} about what moves its scores"
-    return f"{judge} {parsed}{listed(good)}{but}{listed(bad)}{end}."
+    return f"{audit.judge} {parsed}{listed(good)}{but}{listed(bad)}{end}."
 
 
 def _said(

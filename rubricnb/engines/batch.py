@@ -340,24 +340,21 @@ def _take(
         return "known", None
     if line is None:
         return "missing", None
-    reply = _reply(request, judge, line)
+    reply: Reply | None
+    if (body := _body(line)) is not None:
+        reply = judge.read(request, body)
+    else:
+        said = line.get("error") or _response(line).get("body") or _response(line)
+        if isinstance(said, dict):
+            said = said.get("error") or said
+        told = one_line(f"in the batch: {said}")[:500]
+        reply = Reply(request.request_id, "", "error", error=told)
+        if is_filtered(said):
+            reply = Reply(request.request_id, told, "refusal")
     if reply is None:
         return "unfinished", None
     store.put(request.key, judge.slug, reply)
     return "failed" if reply.finish == "error" else "answered", reply
-
-
-def _reply(request: Request, judge: Any, line: Json) -> Reply | None:
-    body = _body(line)
-    if body is not None:
-        return judge.read(request, body)
-    said = line.get("error") or _response(line).get("body") or _response(line)
-    if isinstance(said, dict):
-        said = said.get("error") or said
-    told = one_line(f"in the batch: {said}")[:500]
-    if is_filtered(said):
-        return Reply(request.request_id, told, "refusal")
-    return Reply(request.request_id, "", "error", error=told)
 
 
 def _response(line: Json) -> Json:

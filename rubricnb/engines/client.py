@@ -96,7 +96,14 @@ class Connection(httpx2.AsyncClient):
         """Return the JSON object of a response; raise an error for anything else."""
         status, headers = response.status_code, response.headers
         if 300 <= status < 400:
-            raise Refused(status, _redirect(response), headers)
+            # the target without parameters and passwords
+            target = urlsplit(urljoin(str(response.url), headers.get("location", "")))
+            host = target.netloc.rpartition("@")[2]
+            said = (
+                f"it redirects to {target.scheme}://{host}{target.path}, and redirects "
+                "are not followed. If that is the right address, give it"
+            )
+            raise Refused(status, said, headers)
         # before it is cut
         raw = self._redact(response.content.decode("utf-8-sig", "replace"))
         try:
@@ -124,13 +131,3 @@ class Connection(httpx2.AsyncClient):
             )
             raise Refused(status, answer, headers)
         return answer
-
-
-def _redirect(response: httpx2.Response) -> str:
-    """Describe a redirect: its target without parameters and passwords."""
-    target = urlsplit(urljoin(str(response.url), response.headers.get("location", "")))
-    shown = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
-    return (
-        f"it redirects to {shown}, and redirects are not followed. If that is the "
-        "right address, give it"
-    )

@@ -367,7 +367,7 @@ class Unusable(ValueError):
 class Call:
     """One request under way: makes the bodies of its calls, and adds their tokens."""
 
-    def __init__(self, judge: Endpoint, request: Request) -> None:
+    def __init__(self, judge: Any, request: Request) -> None:
         self.judge, self.request = judge, request
         # of all calls, under the names that a reply has
         self.tokens: Counter[str] = Counter()
@@ -375,14 +375,14 @@ class Call:
         self.model = ""  # the name under which it answered
         self._calls = self.answer()
 
-    def next(self, response: Json | None) -> tuple[str, Json] | Reply:
+    def next(self, response: Any) -> Any:
         """Take the response to the last call; return the next call, or the reply."""
         try:
-            return next(self._calls) if response is None else self._calls.send(response)
+            return self._calls.send(response)
         except StopIteration as done:
             return cast(Reply, done.value)
 
-    def answer(self) -> Calls:
+    def answer(self) -> Generator[Any, Any, Any]:
         """Yield path and body of each call that the readout takes; return the reply."""
         raise NotImplementedError
 

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -330,25 +331,20 @@ class _Call(Call):
                     return self._reply(text, finish)
                 text += " " + label.strip()
             else:
-                chances = yield from self._at_slot(text, targets)
+                for top in self.judge.dialect.tops:
+                    ask = partial(self._steps_after, text, top)
+                    chances = yield from label_probabilities(ask, targets)
+                    # otherwise a label is not among the first tokens
+                    if 0 not in chances:
+                        break
                 probabilities.append(chances)
                 text += targets[most_probable(self.request, criterion, chances)]
         return self._reply(text, "stop", tuple(probabilities) or None)
 
-    def _at_slot(self, text: str, targets: list[str]) -> Calls:
-        for top in self.judge.dialect.tops:
-
-            def ask(prefix: str, rest: list[str], top: int = top) -> Calls:
-                _, _, steps = yield from self._send(
-                    text + prefix, _LABEL_TOKENS, rest, top
-                )
-                return steps
-
-            probabilities = yield from label_probabilities(ask, targets)
-            # otherwise a label is not among the first tokens
-            if 0 not in probabilities:
-                break
-        return probabilities
+    def _steps_after(self, text: str, top: int, prefix: str, rest: list[str]) -> Calls:
+        sent = self._send(text + prefix, _LABEL_TOKENS, rest, top)
+        _, _, steps = yield from sent
+        return steps
 
     def _label_in_feedback(self) -> Calls:
         plain = self.request.prompt_format == "plain"
@@ -443,9 +439,9 @@ class _Call(Call):
                 f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}"
             )
         if not text and finish in ("stop", "unknown") and not self.judge.continues:
-            raise ValueError(
-                f"the endpoint sent an empty answer{_thought_only(message)}"
-            )
+            thoughts = [n for n in ("reasoning", "reasoning_content") if message.get(n)]
+            why = _THOUGHT_ONLY.format(*thoughts) if thoughts else ""
+            raise ValueError(f"the endpoint sent an empty answer{why}")
         if prefill and text.startswith(prefill):
             text = text[len(prefill) :]  # llama.cpp repeats the given beginning
         return text, finish, _steps(choices[0].get("logprobs"))
@@ -465,16 +461,10 @@ def finish_of(reason: Any) -> Finish:
     return _FINISH.get(word.removeprefix("finish_reason_"), "unknown")
 
 
-def _thought_only(message: Mapping[str, Any]) -> str:
-    """Say that a message without text has thoughts, and what to do."""
-    name = next((n for n in ("reasoning", "reasoning_content") if message.get(n)), "")
-    return name and (
-        f": all its text is in {name!r}. Switch the model's thinking off "
-        "(thinking='off', or the server's own switch in extra=), or allow more tokens "
-        "(max_tokens=)"
-    )
-
-
+_THOUGHT_ONLY = (
+    ": all its text is in {!r}. Switch the model's thinking off (thinking='off', or "
+    "the server's own switch in extra=), or allow more tokens (max_tokens=)"
+)
 # Reasons to finish of OpenAI, Anthropic, Google, Mistral, DeepSeek, Z.ai, TGI and vLLM.
 _REASONS: dict[Finish, str] = {
     "stop": (
