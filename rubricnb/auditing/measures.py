@@ -86,11 +86,7 @@ def discrimination_rows(answers: Answers) -> Records:
     ordered = other[other["design"] != "fixed"]
     asked = next((part for part in (edited, ordered) if len(part)), other)
     edits = "blanks" if len(edited) and are_closed(edited) else "edits"
-    reads = distinct_reads(pd.concat([plain, asked]))
-    reads["edit"] = reads["ordering_index"].where(reads["design"] == "placebo", 0)
-    told = ["ordering", "edit", "labels", "reference_score"]
-    own = reads.groupby(told, dropna=False, observed=True, sort=False)
-    reads = reads.assign(prompt=own.ngroup())
+    reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
     values = reads.groupby(KEYS)["value"]
     first = values.first()
     if first.index.get_level_values("criterion").nunique() == len(first):
@@ -131,6 +127,15 @@ def discrimination_rows(answers: Answers) -> Records:
     elif how == ["blanks"] and np.ptp(sides, axis=0).max() < 1e-9:
         row |= {"low": np.nan, "codes": (Reason("unmoved"),)}
     return [row]
+
+
+def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
+    """Add what tells prompts apart: order, neutral edit, labels and reference."""
+    edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
+    reads = reads.assign(edit=edit)
+    told = ["ordering", "edit", "labels", "reference_score"]
+    own = reads.groupby(told, dropna=False, observed=True, sort=False)
+    return reads.assign(prompt=own.ngroup())
 
 
 def _what_differs(reads: pd.DataFrame, edits: str) -> list[str]:

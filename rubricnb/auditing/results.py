@@ -85,13 +85,6 @@ def findings(
         for name, measure in MEASURES.items()
         if name not in set(table["measure"])
     }
-    # Also of items that were asked about and have no score.
-    asked_of = pd.MultiIndex.from_frame(single.judgments[KEYS].drop_duplicates())
-    without = asked_of.difference(single.cells.index, sort=False)
-    cells = single.cells.reindex(single.cells.index.append(without))
-    for name in ("human", "candidate"):
-        if name in items:
-            cells[name] = single.of_items(cells.index, name)
     return Audit(
         judge,
         identity,
@@ -100,7 +93,7 @@ def findings(
         {str(name): int(n) for name, n in status.items()},
         table,
         unseen,
-        cells.reset_index().rename_axis(columns=None),
+        _every_item(single).reset_index().rename_axis(columns=None),
         {"places": places, **_charts(single, design["step"])},
         {"model": {"identity": identity}},
     )
@@ -192,6 +185,17 @@ def _charts(answers: Answers, step: float) -> Row:
         "levels": {f"{level:g}": _estimate("bias", gaps) for level, gaps in levels},
         "ties": _estimate("edits", tied, (0.0, 1.0), weight=pairs[pairs > 0]),
     }
+
+
+def _every_item(answers: Answers) -> pd.DataFrame:
+    """Cells with a row for every item that was asked about, also without a score."""
+    cells = answers.cells
+    every = pd.MultiIndex.from_frame(answers.judgments[KEYS].drop_duplicates())
+    cells = cells.reindex(cells.index.append(every.difference(cells.index, sort=False)))
+    for name in ("human", "candidate"):
+        if name in answers.items:
+            cells[name] = answers.of_items(cells.index, name)
+    return cells
 
 
 def _n_pairs(n: pd.Series) -> pd.Series:

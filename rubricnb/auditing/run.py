@@ -147,14 +147,7 @@ def audit(
     else:
         require_items(items)
         few = drawn(items, n_items, n_prompts, settings.get("seed", 0))
-        n = inference.effective_clusters(pd.factorize(few["cluster_id"])[0])
-        if n < TOO_FEW and not force:
-            raise ValueError(
-                f"{n:.1f} effective clusters (texts that share a prompt count as one): "
-                f"below {TOO_FEW} results do not carry over to other texts. Use texts "
-                "of more prompts (n_prompts, --n-prompts), or run anyway (force=True, "
-                "--force)"
-            )
+        _check_enough(few, force)
         budget = Budget(max_calls, max_cost)
         with opened_with(judge, options, settings, price) as (opened, asked_with):
             parts = parts_of(opened, items, asked_with)
@@ -218,6 +211,17 @@ def _asked(
     done = findings(asked.answers, items, *who)
     done.design["calls"] = {"first": asked.first, "second": asked.second}
     return done
+
+
+def _check_enough(items: pd.DataFrame, force: bool) -> None:
+    few = inference.effective_clusters(pd.factorize(items["cluster_id"])[0])
+    if few < TOO_FEW and not force:
+        raise ValueError(
+            f"{few:.1f} effective clusters (texts that share a prompt count as one): "
+            f"below {TOO_FEW} results do not carry over to other texts. Use texts of "
+            "more prompts (n_prompts, --n-prompts), or run anyway (force=True, "
+            "--force)"
+        )
 
 
 def _check_same(before: Audit | None, parts: Mapping[str, Any]) -> None:

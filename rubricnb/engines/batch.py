@@ -210,7 +210,6 @@ def import_batch(
                 reasons[reply.error or ""] += 1
         store.release([*lines, *(missing if release else ())])
         left = len(store.in_batches(missing))
-    # What the counts do not show.
     said = [
         f"{number:,} of {counts['failed']:,} failed requests: {reason}"
         for reason, number in reasons.most_common(1)
@@ -220,13 +219,16 @@ def import_batch(
         said.append(f"the answers are by {names}; each is stored with its name")
     if left:
         why = f", as {cut} was cut: download it again" if cut else ""
-        said.append(
-            f"{left:,} requests have no answer yet and stay with their batch{why}. "
-            "Once it has ended, release=True (--release) lets a run ask them"
-        )
-    for line in said:
-        print(f"{endpoint.slug}: {line}")
+        said.append(f"{left:,} {_WITH_THEIR_BATCH.format(why)}")
+    for text in said:
+        print(f"{endpoint.slug}: {text}")
     return counts
+
+
+_WITH_THEIR_BATCH = (
+    "requests have no answer yet and stay with their batch{}. Once it has ended, "
+    "release=True (--release) lets a run ask them"
+)
 
 
 def _new(path: Path) -> IO[bytes]:

@@ -67,14 +67,7 @@ def mend(path: Path) -> str:
         )
     with closing(alone), TemporaryDirectory(dir=path.parent) as folder:
         new = Path(folder) / "new"
-        with (
-            closing(sqlite3.connect(path, isolation_level=None)) as old,
-            Store(new) as store,
-        ):
-            old.text_factory = decode
-            store.put_saved(_rows(old), _batches(old))
-            saved = len(store)
-        if not saved:
+        if not (saved := _save(path, new)):
             raise StoreError(
                 f"no answer in {path} can be read: it is not a rubricnb store, or a "
                 "page that all others depend on is damaged. Keep it and set "
@@ -114,6 +107,17 @@ def _undo_stopped(path: Path, kept: list[Path]) -> None:
                     saved.rename(log)
                 saved.unlink(missing_ok=True)
             name.unlink()
+
+
+def _save(path: Path, new: Path) -> int:
+    """Copy intact answers into a new store; return their number."""
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as old,
+        Store(new) as store,
+    ):
+        old.text_factory = decode
+        store.put_saved(_rows(old), _batches(old))
+        return len(store)
 
 
 def _rows(old: sqlite3.Connection) -> Iterator[Row]:

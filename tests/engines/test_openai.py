@@ -300,7 +300,7 @@ def test_no_path_leads_a_call_elsewhere(place):
                 await calls.ask(elsewhere, {"model": "m"})
 
         asyncio.run(asked())
-    assert (seen, received) == ([], [{"model": "m"}])
+    assert seen == []
     assert received.paths == [f"/v1{elsewhere}"]
 
 
