@@ -93,11 +93,11 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     table = table.assign(**because_each(*(_doubted(*row) for row in doubts)))
     table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
     act = table.pop("own_act").astype("object").fillna(table.pop("act"))
-    table["advice"] = act.where(table["verdict"].isin(ADVERSE), table.pop("calm"))
+    usual = act.where(table["verdict"].isin(ADVERSE), table.pop("calm"))
+    special = {UNCLEAR: words.MORE_TEXTS, REVERSED: words.TURN_SCALE}
     lost = [words.is_lost(row) for row in table.to_dict("records")]
-    table.loc[table["verdict"] == UNCLEAR, "advice"] = words.MORE_TEXTS
+    table["advice"] = table["verdict"].map(special).fillna(usual)
     table.loc[lost, "advice"] = words.LOST_SCORES
-    table.loc[table["verdict"] == REVERSED, "advice"] = words.TURN_SCALE
     limits = [steady_limits(rows) for _, rows in table.groupby("measure")]
     table["steady_limit"] = pd.concat(limits)
     return table.drop(columns=["constant", "p_steady", "scrambled"])
