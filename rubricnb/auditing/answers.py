@@ -44,6 +44,16 @@ class Answers:
         return plain if len(plain) else self.judgments
 
     @cached_property
+    def edited(self) -> pd.DataFrame:
+        """Reads of the plain prompt under neutral edits."""
+        return self.judgments[self.judgments["condition"] == "placebo"]
+
+    def of_items(self, index: pd.MultiIndex, name: str) -> pd.Series:
+        """Return what the items of an index have in a column."""
+        found = matched(index.to_frame(), self.items, name)
+        return pd.Series(found.to_numpy(), index)
+
+    @cached_property
     def criteria(self) -> dict[str, Answers]:
         """Answers about each criterion, if there are several."""
         own = dict(iter(self.judgments.groupby("criterion", sort=False)))
@@ -68,9 +78,7 @@ class Answers:
             cells[PLAIN] = self.usual.groupby(KEYS)["value"].mean()
         cells["human"] = np.nan
         if "human" in self.items:
-            cells["human"] = matched(
-                cells.index.to_frame(), self.items, "human"
-            ).to_numpy()
+            cells["human"] = self.of_items(cells.index, "human")
         return cells.join(self._two_answers())
 
     def _two_answers(self) -> pd.DataFrame:
@@ -86,11 +94,10 @@ class Answers:
     @cached_property
     def changes(self) -> dict[str, pd.Series]:
         """Share of each item's scores that neutral edits change, and asking again."""
-        edited = self.judgments[self.judgments["condition"] == "placebo"]
         read = [*ITEM, "ordering"]
         repeats = self.usual[self.usual.duplicated(read)]
         found = {
-            "edits": share_changed(self.usual, edited),
+            "edits": share_changed(self.usual, self.edited),
             "reask": share_changed(self.usual, repeats, read),
         }
         return {name: rates for name, rates in found.items() if len(rates)}
@@ -124,15 +131,19 @@ class Answers:
             tuple(decode(code)): part
             for code, part in reads.groupby("ordering", observed=True)
         }
-        pairs = []
-        for order, part in parts.items():
-            both = parts.get(order[::-1], part.head(0))["item_id"]
-            n = 0 if order == order[::-1] else part["item_id"].isin(both).sum()
-            pairs.append((n > 0, [*order] == sorted(order), n, [-x for x in order]))
-        there, ascends, _, negative = max(pairs, default=(False, False, 0, []))
-        if not there:
+        shared = {
+            order: part["item_id"].isin(parts[order[::-1]]["item_id"]).sum()
+            for order, part in parts.items()
+            if order[::-1] in parts and order[::-1] != order
+        }
+        choices = [
+            ([*order] == sorted(order), n, [-score for score in order], order)
+            for order, n in shared.items()
+            if n
+        ]
+        if not choices:
             return None
-        order = tuple(-x for x in negative)
+        ascends, *_, order = max(choices)
         names = ["-".join(f"{score:g}" for score in o) for o in (order, order[::-1])]
         name = "descending" if ascends else f"opposite ({names[1]}, not {names[0]})"
         return name, parts[order], parts[order[::-1]]
@@ -198,11 +209,8 @@ def share_changed(
     first = base.drop_duplicates(on)[[*on, "whole"]]
     pairs = others.merge(first, on=on, suffixes=("", "_first"))
     pairs = pairs.dropna(subset=["whole", "whole_first"])
-    return (
-        (pairs["whole"] != pairs["whole_first"])
-        .groupby([pairs[key] for key in KEYS])
-        .mean()
-    )
+    pairs["differs"] = pairs["whole"] != pairs["whole_first"]
+    return pairs.groupby(KEYS)["differs"].mean()
 
 
 def distinct_reads(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -248,8 +256,7 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     shares = lost.groupby(reads["ordering"].astype("str")).mean()
     source, of_item = "people rate", pd.Series(np.nan, reads.index)
     if "human" in items:
-        rated = matched(reads[KEYS], items, "human").to_numpy("float64")
-        of_item = pd.Series(rated, reads.index)
+        of_item[:] = matched(reads[KEYS], items, "human").to_numpy("float64")
     if of_item[lost].isna().all():
         source = "the other answers score"
         of_item = reads.groupby(KEYS)["value"].transform("mean")
@@ -270,15 +277,10 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
 def span_and_step(judgments: pd.DataFrame) -> tuple[float, float]:
     """From the lowest score to the highest, and from one score to the next."""
     options, given = judgments["n_options"], judgments["whole"].dropna()
-    span = (
-        float(options[options > 0].min() - 1)
-        if (options > 0).any()
-        else float(np.ptp(given))
-    )
-    span = min(
-        (float(np.ptp(decode(o))) for o in judgments["ordering"].dropna().unique()),
-        default=span,
-    )
+    known = options[options > 0]
+    span = float(known.min() - 1 if len(known) else np.ptp(given))
+    orders = map(decode, judgments["ordering"].dropna().unique())
+    span = min((float(np.ptp(order)) for order in orders), default=span)
     for step in (1.0, 0.5):
         if (given / step % 1 == 0).all():
             return span, step

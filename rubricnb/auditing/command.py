@@ -42,12 +42,6 @@ class AuditCommand(AuditOptions):
         """Where the page goes."""
         return self.datasheet or self.output
 
-    @property
-    def compares_stored(self) -> bool:
-        """Whether two stored audits are compared, so that nothing is asked or read."""
-        sides = self.compare or ("",)
-        return all(side.endswith(".json") for side in sides)
-
     def refuse_contradictions(self) -> None:
         """Refuse options that do not go together, before anything is read or asked."""
         _ = self._renamed, self._judge_options  # refused if they are misspelt
@@ -108,7 +102,7 @@ class AuditCommand(AuditOptions):
 
         With --cost nothing is asked, and no audit returned.
         """
-        done = [audited for audited in self._sides(says) if audited is not None]
+        done = list(self._sides(says))
         if self.cost:
             return []
         if self.compare:
@@ -116,9 +110,10 @@ class AuditCommand(AuditOptions):
         done[-1].save(self.page, *done[:-1], datasheet=bool(self.datasheet))
         return done
 
-    def _sides(self, says: Says) -> Iterator[Audit | None]:
-        if self.compares_stored:
-            yield from map(read_audit, self.compare or ())
+    def _sides(self, says: Says) -> Iterator[Audit]:
+        stored = [side for side in self.compare or () if side.endswith(".json")]
+        if len(stored) == 2:  # so that nothing is asked or read
+            yield from map(read_audit, stored)
             return
         items = self._texts()
         table = self._judgments(items)
@@ -128,67 +123,39 @@ class AuditCommand(AuditOptions):
             judge, template = (
                 (self.judge, side) if is_template else (side, self.template)
             )
-            if table is None:
-                yield self._asked(judge, items, template, says)
-            else:
-                yield self._read(judge, table)
-
-    def _asked(
-        self, judge: str, items: Items | None, template: str, says: Says
-    ) -> Audit | None:
-        own = {"template": template, "parser": self.parser}
-        options = {
-            **self._judge_options,
-            **{k: given for k, given in own.items() if given},
-        }
-        assert items is not None  # there are texts unless there are judgments
-        if self.cost:
-            described, settings = configured(judge, options)
-            few = drawn(items, self.n_items, self.n_prompts)
-            how = self._how | settings
-            says(audit_cost(described, few, self.price, self.looks, **how))
-            return None
-        return audit(
-            judge or None,
-            items,
-            against=self.against,
-            options=options,
-            force=self.force,
-            looks=self.looks,
-            max_calls=self.max_calls,
-            max_cost=self.max_cost,
-            price=self.price,
-            n_items=self.n_items,
-            n_prompts=self.n_prompts,
-            on_cost=says,
-            **self._how,
-        )
-
-    def _read(self, judge: str, table: pd.DataFrame) -> Audit:
-        return audit(
-            judge or None,
-            judgments=table,
-            scale=self.scale,
-            against=self.against,
-            force=self.force,
-            n_items=self.n_items,
-            n_prompts=self.n_prompts,
-            max_calls=self.max_calls,
-            max_cost=self.max_cost,
-            options={**self._judge_options, **self._own_prompt},
-            **self._how,
-        )
-
-    @property
-    def _own_prompt(self) -> dict[str, str]:
-        return {"template": self.template} if self.template else {}
+            # A parser reads the judgments; with a judge, it is one of its options.
+            own = {"template": template, "parser": self.parser * (table is None)}
+            options = self._judge_options | {k: v for k, v in own.items() if v}
+            if self.cost:
+                described, settings = configured(judge, options)
+                few = drawn(items, self.n_items, self.n_prompts)
+                how = self._how | settings
+                says(audit_cost(described, few, self.price, self.looks, **how))
+                continue
+            yield audit(
+                judge or None,
+                items if table is None else None,
+                judgments=table,
+                scale=self.scale,
+                against=self.against,
+                options=options,
+                force=self.force,
+                looks=self.looks,
+                max_calls=self.max_calls,
+                max_cost=self.max_cost,
+                price=self.price,
+                n_items=self.n_items,
+                n_prompts=self.n_prompts,
+                on_cost=says,
+                **self._how,
+            )
 
     @property
     def _how(self) -> dict[str, Any]:
         given = {"readout": self.readout, "temperature": self.temperature}
         return {name: value for name, value in given.items() if value is not None}
 
-    def _texts(self) -> Items | None:
+    def _texts(self) -> Any:
         """The texts: a dataset, the user's file, or none beside --judgments alone."""
         if self.judgments and not (self.data or self.path):
             return None

@@ -36,10 +36,8 @@ def drawn(
     names = texts["cluster"].unique()
     place = np.argsort(np.argsort(mix64(hash64(names), seed), kind="stable"))
     texts["place"] = texts["cluster"].map(dict(zip(names, place, strict=True)))
-    texts["chance"] = mix64(hash64(texts.index.to_numpy()), seed)
-    texts["turn"] = texts.groupby("cluster", observed=True)["chance"].rank(
-        method="first"
-    )
+    chance = pd.Series(mix64(hash64(texts.index.to_numpy()), seed), texts.index)
+    texts["turn"] = chance.groupby(texts["cluster"], observed=True).rank("first")
     texts = texts[texts["place"] < (n_prompts or np.inf)].sort_values(["turn", "place"])
     before = texts["size"].cumsum() - texts["size"]
     return some_items(

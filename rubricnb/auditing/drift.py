@@ -41,14 +41,12 @@ def beside(before: Audit, now: Audit) -> Audit:
     ValueError
         No item is in both.
     """
-    sides = [audit.cells.set_index(ITEM) for audit in (before, now)]
-    shared = sides[0].index.intersection(sides[1].index)
+    a, b = (audit.cells.set_index(ITEM) for audit in (before, now))
+    shared = a.index.intersection(b.index)
     if shared.empty:
         raise ValueError(f"{before.judge} and {now.judge} judged no item in common")
-    a, b = (
-        side.loc[shared].set_index(sides[1].loc[shared, "cluster_id"], append=True)
-        for side in sides
-    )
+    cluster = b.loc[shared, "cluster_id"]
+    a, b = (side.loc[shared].set_index(cluster, append=True) for side in (a, b))
 
     # What moves the scores was looked at as often as either audit did.
     looks = max(audit.design.get("looks", 1) for audit in (before, now))
@@ -61,8 +59,8 @@ def beside(before: Audit, now: Audit) -> Audit:
     ]
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
         # An effect is what a condition moves beyond neutral edits, as in each audit.
-        effects = [side[name] - side["placebo"] for side in (a, b)]
-        row = _drift("effect", name, effects[0], effects[1], looks)
+        effects = a[name] - a["placebo"], b[name] - b["placebo"]
+        row = _drift("effect", name, *effects, looks)
         rows += [row] * (row["n_clusters"] > 0)
     both = b.index[(y - x).notna()]
     few = inference.effective_clusters(both.get_level_values("cluster_id"))

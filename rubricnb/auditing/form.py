@@ -21,6 +21,7 @@ from rubricnb.core.support.shown import one_line
 
 FILES = ("judgments", "path", "rubric")
 """Fields that hold a file: a folder of that name has it."""
+_TEXTS = ("judge", "columns", "scores", "parser")
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)")
 
 
@@ -81,6 +82,7 @@ def audit_form(folder: str | Path, fields: str) -> str:
 def _options(folder: Path, fields: Mapping[str, str]) -> AuditCommand:
     """Read the fields as the command reads its options."""
     typed = {name: text.strip() for name, text in fields.items()}
+    texts: dict[str, Any] = {name: typed.get(name, "") for name in _TEXTS}
     judgments, path, rubric = (next(folder.glob(f"{n}/*"), None) for n in FILES)
     if judgments is None:
         raise ValueError("no file of scores: choose one for --judgments")
@@ -91,13 +93,10 @@ def _options(folder: Path, fields: Mapping[str, str]) -> AuditCommand:
         judgments=judgments,
         path=path,
         rubric=rubric,
-        judge=typed.get("judge", ""),
         scale=(scale[0], scale[1]) if scale else None,
-        columns=typed.get("columns", ""),
-        scores=typed.get("scores", ""),
         failed=_numbers("failed", typed.get("failed", "")) or None,
-        parser=typed.get("parser", ""),
         output=folder / "audit.html",
+        **texts,
     )
 
 

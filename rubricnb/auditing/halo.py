@@ -10,7 +10,6 @@ from rubricnb.auditing.rows import new_row
 from rubricnb.auditing.terms import MARGINS, MEASURES
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.losses import are_closed, left_out
-from rubricnb.core.estimates.reads import matched
 from rubricnb.core.estimates.reasons import Reason
 from rubricnb.core.support.naming import truth_of
 from rubricnb.core.support.types import FloatArray, Records
@@ -32,8 +31,7 @@ def halo_rows(answers: Answers) -> Records:
         raise ValueError(
             "the ratings are designed, and a text was designed alike on all criteria"
         )
-    text = matched(rated.index.to_frame(), answers.items, "text_id")
-    text = pd.Series(text.to_numpy(), rated.index)
+    text = answers.of_items(rated.index, "text_id")
     judge, people = (
         _by_criterion(side, text) for side in (_scores(answers), _ratings(answers))
     )
@@ -52,10 +50,15 @@ def halo_rows(answers: Answers) -> Records:
         pd.factorize(cluster)[0],
         lambda one: correlation_of_criteria(one, k)[0] @ np.array([1.0, -1.0]),
     )
-    names = ("judge", "people", "judge_reliability", "people_reliability")
-    numbers = dict(zip(names, (*np.clip(r, -1, 1), *reliability), strict=True))
+    correlated = Reason(
+        "criteria_correlate",
+        judge=np.clip(r[0], -1, 1),
+        people=np.clip(r[1], -1, 1),
+        judge_reliability=reliability[0],
+        people_reliability=reliability[1],
+    )
     lost = left_out(judge["mean"].to_numpy(), whole.to_numpy(), "texts")
-    why = (Reason("criteria_correlate", **numbers), *lost)
+    why = (correlated, *lost)
     row = new_row("halo", "correlation of criteria", cluster.nunique(), found, why)
     more = max(found.value, 0.0)
     margin = MARGINS["points of r"]
@@ -73,12 +76,11 @@ _UNRELIABLE = (
 
 def _scores(answers: Answers) -> pd.DataFrame:
     """Reads of the plain prompt, reworded and repeated: a row for each item."""
-    edited = answers.judgments[answers.judgments["condition"] == "placebo"]
-    reads = distinct_reads(pd.concat([answers.usual, edited]))
+    reads = distinct_reads(pd.concat([answers.usual, answers.edited]))
     wide = reads.assign(read=reads.groupby(KEYS).cumcount())
     wide = wide.set_index([*KEYS, "read"])["value"].unstack()
     # A model that does not see an edit is not shown to be reliable.
-    unmoved = are_closed(edited) and wide.var(axis=1).max() < 1e-18
+    unmoved = are_closed(answers.edited) and wide.var(axis=1).max() < 1e-18
     return wide.iloc[:, :1] if unmoved else wide
 
 
@@ -86,7 +88,7 @@ def _ratings(answers: Answers) -> pd.DataFrame:
     """Ratings of each person, a row for each item; only the mean if that is all."""
     index = answers.cells["human"].dropna().index
     name = "human_ratings" if "human_ratings" in answers.items else "human"
-    given = matched(index.to_frame(), answers.items, name)
+    given = answers.of_items(index, name)
     rows = [one if isinstance(one, tuple | list) else (one,) for one in given]
     wide = pd.DataFrame(rows, index, dtype="float64")
     # A strict rater is as reliable as a lenient one.

@@ -8,10 +8,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
-from rubricnb.auditing import words
+from rubricnb.auditing import terms, words
 from rubricnb.auditing.gate import is_level
 from rubricnb.auditing.looks import calls_in_words
-from rubricnb.auditing.terms import ADVERSE, MARGINS, MEASURES, VERDICTS
 from rubricnb.core.estimates.losses import share_lost
 
 NOT_ASKED_WARNING = (
@@ -35,19 +34,11 @@ def page(*audits: Any, datasheet: bool = False) -> str:
     ).render(
         audits=audits,
         version=rubricnb.__version__,
-        margins=MARGINS,
-        measures=MEASURES,
-        adverse=ADVERSE,
+        terms=terms,
+        words=words,
         is_level=is_level,
-        beyond_losses=words.beyond_losses,
         share_lost=share_lost,
-        verdicts=VERDICTS,
         from_store=NOT_ASKED_WARNING,
-        size=words.size,
-        number=words.number,
-        percent=words.percent,
-        p_value=words.p_value,
         calls_in_words=calls_in_words,
-        titles=words.TITLES,
         made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),
     )

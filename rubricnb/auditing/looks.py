@@ -14,7 +14,7 @@ and looks of known sizes; clusters of unequal size have neither.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -53,28 +53,26 @@ def purposes(requests: Requests) -> pd.Series:
     # A prompt lists every score of its scale; the full mark is the largest.
     top = {order: f"{max(decode(order)):g}" for order in requests["ordering"].unique()}
     full = (shown == "auto") | (shown == requests["ordering"].astype("object").map(top))
-    purpose = design.map(
-        {
-            "fixed": PLAIN_PROMPT,
-            "placebo": EDITS,
-            "balanced": TURNED,
-            "descending": DESCENDING,
-        }
+    labels = requests["labels"].astype("str").map({"letter": LETTERS, "roman": ROMAN})
+    purpose = labels.fillna(
+        design.map(
+            {
+                "fixed": PLAIN_PROMPT,
+                "placebo": EDITS,
+                "balanced": TURNED,
+                "descending": DESCENDING,
+            }
+        )
     )
-    labels = requests["labels"].astype("str")
-    purpose = purpose.mask(labels == "letter", LETTERS).mask(labels == "roman", ROMAN)
     purpose = purpose.mask(shown != "none", GRADED).mask((shown != "none") & full, FULL)
     return purpose.mask(requests["template"].astype("str") == "criteria", TOGETHER)
 
 
 def still_open(rows: pd.DataFrame) -> set[str]:
     """Name what must be asked about more texts, from the rows that are inconclusive."""
-    needed = set()
-    for row in rows[rows["verdict"] == UNCLEAR].to_dict("records"):
-        needed |= {*_NEEDS.get(row["measure"], ())}
-        if row["measure"] == "labels":
-            needed |= {row["question"]}
-    return needed
+    unclear = rows[rows["verdict"] == UNCLEAR]
+    needed = {need for name in unclear["measure"] for need in _NEEDS.get(name, ())}
+    return needed | {*unclear["question"][unclear["measure"] == "labels"]}
 
 
 _NEEDS = {
@@ -108,31 +106,32 @@ def ask_in_looks(
     rows_of
         Judgments of the first items → the rows of their audit.
     """
-    named = [purposes(part) for part in planned]
-    is_first = [about(part, first_items) for part in planned]
-    at_once = [
-        mask | (name == PLAIN_PROMPT)
-        for mask, name in zip(is_first, named, strict=True)
-    ]
-    now = [part[mask.to_numpy()] for part, mask in zip(planned, at_once, strict=True)]
-    answers = [ask(part) for part in now]
-    first = _counted(answers, now, named)
-    if all(mask.all() for mask in at_once):
-        return Asked(answers, first, {})
-    first_answers = [
-        judged[judged["request_id"].isin(part["request_id"][mask.to_numpy()])]
-        for judged, part, mask in zip(answers, planned, is_first, strict=True)
-    ]
-    needed = still_open(rows_of(first_answers, first_items))
+    answers, first_answers, named, at_once = [], [], [], []
+    first: Counter[str] = Counter()
     second: Counter[str] = Counter()
-    for k, (part, name) in enumerate(zip(planned, named, strict=True)):
-        later = part[(~at_once[k] & name.isin(needed)).to_numpy()]
-        if len(later):
-            more = ask(later)
-            second.update(_counted([more], [later], [name]))
-            both = part[(at_once[k] | name.isin(needed)).to_numpy()]
-            answers[k] = join(both, answers[k], more)
-    return Asked(answers, first, dict(second))
+    for part in planned:
+        is_first, name = about(part, first_items), purposes(part)
+        now = is_first | (name == PLAIN_PROMPT)
+        judged = ask(part[now.to_numpy()])
+        first.update(_counted(judged, part, name))
+        of_first = part["request_id"][is_first.to_numpy()]
+        first_answers.append(judged[judged["request_id"].isin(of_first)])
+        answers.append(judged)
+        named.append(name)
+        at_once.append(now)
+    if not all(now.all() for now in at_once):
+        needed = still_open(rows_of(first_answers, first_items))
+        for k, (part, name, now) in enumerate(
+            zip(planned, named, at_once, strict=True)
+        ):
+            is_open = name.isin(needed)
+            later = part[(is_open & ~now).to_numpy()]
+            if len(later):
+                more = ask(later)
+                second.update(_counted(more, part, name))
+                both = part[(is_open | now).to_numpy()]
+                answers[k] = join(both, answers[k], more)
+    return Asked(answers, dict(first), dict(second))
 
 
 def about(requests: Requests, items: Items) -> pd.Series:
@@ -141,18 +140,10 @@ def about(requests: Requests, items: Items) -> pd.Series:
     return requests["item_id"].astype("object").isin(names)
 
 
-def _counted(
-    answers: Iterable[pd.DataFrame],
-    asked: Iterable[Requests],
-    named: Iterable[pd.Series],
-) -> dict[str, int]:
+def _counted(answers: pd.DataFrame, asked: Requests, name: pd.Series) -> Counter[str]:
     """Number of distinct prompts by purpose; a copy of a greedy answer is none."""
-    counts: Counter[str] = Counter()
-    for found, part, name in zip(answers, asked, named, strict=True):
-        of = dict(zip(part["request_id"], name[part.index], strict=True))
-        once = found.drop_duplicates("key")["request_id"]
-        counts.update(Counter(once.map(of)))
-    return dict(counts)
+    of = dict(zip(asked["request_id"], name, strict=True))
+    return Counter(answers.drop_duplicates("key")["request_id"].map(of))
 
 
 def audit_cost(
@@ -197,35 +188,37 @@ def estimated(
             if asked.any():
                 own = part[asked.to_numpy()]
                 cost = estimate_cost(own, judge)
-                counts = _calls_by_purpose(own, name, int(cost["calls"].iloc[0]))
+                # The ascending list is one of the balanced orders, and a deterministic
+                # judge is asked once for a repeated prompt: these are one call.
+                edit = own["ordering_index"].where(own["design"] == "placebo", 0)
+                prompts = own[[c for c in _OF_PROMPT if c in own]].assign(edit=edit)
+                every = ~prompts.assign(replicate=own["replicate"]).duplicated()
+                calls = cost["calls"].iloc[0]
+                kept = min(
+                    (every, ~prompts.duplicated()),
+                    key=lambda kept: abs(kept.sum() - calls),
+                )
+                counts = name[kept[kept].index].value_counts().to_dict()
                 rows.append(cost.assign(look=look, purposes=[counts]))
     return pd.concat(rows, ignore_index=True)
 
 
-def _calls_by_purpose(
-    requests: Requests, name: pd.Series, calls: int
-) -> dict[str, int]:
-    """Split so many calls by purpose.
-
-    The ascending list is one of the balanced orders, and a deterministic judge is asked
-    once for a repeated prompt: these are one call.
-    """
-    edit = requests["ordering_index"].where(requests["design"] == "placebo", 0)
-    columns = ["item_id", "ordering", "criterion_ordering", "labels", "reference_score"]
-    prompts = requests[[c for c in [*columns, "template"] if c in requests]]
-    prompts = prompts.assign(edit=edit)
-    every = ~prompts.assign(replicate=requests["replicate"]).duplicated()
-    once = ~prompts.duplicated()
-    asked = min((every, once), key=lambda kept: abs(int(kept.sum()) - calls))
-    return {str(k): int(n) for k, n in name[asked[asked].index].value_counts().items()}
+_OF_PROMPT = (
+    "item_id",
+    "ordering",
+    "criterion_ordering",
+    "labels",
+    "reference_score",
+    "template",
+)
 
 
 def cost_in_words(cost: pd.DataFrame) -> str:
     """Say for what the calls of an estimate are made."""
-    counts: list[Counter[str]] = [Counter(), Counter()]
+    counts: tuple[Counter[str], Counter[str]] = Counter(), Counter()
     for look, purpose in zip(cost["look"], cost["purposes"], strict=True):
         counts[look - 1].update(purpose)
-    return in_words(counts[0], counts[1], "at most ")
+    return in_words(*counts, "at most ")
 
 
 def in_words(

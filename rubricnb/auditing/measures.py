@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -128,6 +129,15 @@ def discrimination_rows(answers: Answers) -> Records:
     return [row]
 
 
+def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
+    """Add what tells prompts apart: order, neutral edit, labels and reference."""
+    edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
+    reads = reads.assign(edit=edit)
+    told = ["ordering", "edit", "labels", "reference_score"]
+    own = reads.groupby(told, dropna=False, observed=True, sort=False)
+    return reads.assign(prompt=own.ngroup())
+
+
 def _what_differs(reads: pd.DataFrame, edits: str) -> list[str]:
     """What differs between the prompts of an item: keys of VARIED."""
     columns = {
@@ -140,15 +150,6 @@ def _what_differs(reads: pd.DataFrame, edits: str) -> list[str]:
     return [name for name, column in columns.items() if of_item[column] > 1]
 
 
-def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
-    """Add what tells prompts apart: order, neutral edit, labels and reference."""
-    edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
-    reads = reads.assign(edit=edit)
-    told = ["ordering", "edit", "labels", "reference_score"]
-    own = reads.groupby(told, dropna=False, observed=True, sort=False)
-    return reads.assign(prompt=own.ngroup())
-
-
 def noise_rows(answers: Answers) -> Records:
     """Share of scores that change although nothing relevant changed."""
     names = {"edits": "neutral edits", "reask": "asked again"}
@@ -158,10 +159,10 @@ def noise_rows(answers: Answers) -> Records:
         for m, rates in answers.changes.items()
     }
     if "edits" in rows:
-        edited = answers.judgments[answers.judgments["condition"] == "placebo"]
-        sides = mean_values(answers.usual), mean_values(edited)
         rows["edits"]["codes"] += lost_to_both(
-            *sides, ("the plain prompt", "neutral edits")
+            mean_values(answers.usual),
+            mean_values(answers.edited),
+            ("the plain prompt", "neutral edits"),
         )
     if (
         "reask" in rows
@@ -189,8 +190,7 @@ def moved_rows(answers: Answers) -> Records:
     if "descending" not in reads_of and answers.mirrored:
         name, base, turned = answers.mirrored
         turned = turned.assign(design="descending", condition="descending")
-        edited = judgments[judgments["condition"] == "placebo"]
-        both = pd.concat([base.assign(design="fixed"), turned, edited])
+        both = pd.concat([base.assign(design="fixed"), turned, answers.edited])
         rows = _moved(answers, both, {name: turned}, {name: "order"}, base) + rows
     for _, reads in judgments.groupby("top"):  # each scale by itself
         rows += _pulled(reads, looks)
@@ -250,7 +250,7 @@ def _pulled(judgments: pd.DataFrame, looks: int) -> Records:
         return []
     low, high = min(names), max(names)
     one, two = (judgments[judgments["condition"] == names[k]] for k in (low, high))
-    means = [reads.groupby(KEYS)["value"].mean() for reads in (one, two)]
+    means = [mean_values(reads) for reads in (one, two)]
     pulled = (means[1] - means[0]) / (high - low)
     question = f"reference {high:g} against {low:g}"
     row = mean_row("reference", question, pulled, looks=looks)
@@ -269,11 +269,7 @@ def position_rows(answers: Answers) -> Records:
     for bias in table:
         n, clusters = int(bias["n_options"]), int(bias["n_clusters"])
         shares = np.array([bias.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
-        most = (
-            int(np.nanargmax(np.abs(shares - 1 / n))) + 1
-            if np.isfinite(shares).any()
-            else 1
-        )
+        most = int(np.argmax(np.nan_to_num(np.abs(shares - 1 / n)))) + 1
         share, se, df = (
             bias.get(f"share_{most}{e}", np.nan) for e in ("", "_se", "_df")
         )
@@ -285,7 +281,11 @@ def position_rows(answers: Answers) -> Records:
         equal = bias.get("p_equivalent", np.nan)
         if lost:
             lost += _open_share(bias, most, found)
-            equal = 1.0 if _matters_with_lost(bias, n) else equal
+            # Some share could be uneven by what matters, as lost reads may lie.
+            places = product(range(1, n + 1), ("least", "most"))
+            ends = [bias[f"share_{place}_{end}"] for place, end in places]
+            away = 100 * np.abs(np.subtract(ends, 1 / n)).max()
+            equal = 1.0 if away >= MARGINS["percentage points"] else equal
         rows.append(
             new_row(
                 "position",
@@ -315,14 +315,6 @@ def _open_share(bias: Row, most: int, found: Estimate) -> Reasons:
     if low > 0 or high < 0:
         return ()
     return (Reason("open_share", low=least, high=greatest),)
-
-
-def _matters_with_lost(bias: Row, n: int) -> bool:
-    """Whether some share could be uneven by what matters, as lost reads may lie."""
-    ends = [bias[f"share_{p}_{e}"] for p in range(1, n + 1) for e in ("least", "most")]
-    return bool(
-        100 * np.abs(np.subtract(ends, 1 / n)).max() >= MARGINS["percentage points"]
-    )
 
 
 def criteria_rows(answers: Answers) -> Records:

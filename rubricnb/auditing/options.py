@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from rubricnb.core.support.settings import yaml_value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AuditOptions:
     """The options of ``rubricnb audit``, by the names that they have there.
 
     The command line is made from these fields: each has its type, what ``--help`` says
-    of it, and its default. ``decide`` is ``--as``.
+    of it, and its default. ``decide`` is ``--as``; of ``option`` the command knows it.
     """
 
     judge: Annotated[str, "Judge to audit: embedded, openai:MODEL, …"] = ""
@@ -49,11 +49,7 @@ class AuditOptions:
     parser: Annotated[
         str, "How to find the score: json, json:KEY or a regular expression."
     ] = ""
-    option: Annotated[
-        list[str] | None,
-        "An option of the judge; repeatable: thinking, effort, max_tokens, "
-        "concurrency, …",
-    ] = None
+    option: list[str] | None = None
     readout: Annotated[
         str | None, "How to read scores: auto, feedback, score or logprobs."
     ] = None

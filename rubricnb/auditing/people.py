@@ -20,7 +20,6 @@ from rubricnb.auditing.terms import (
 from rubricnb.auditing.verdicts import correlation_verdict
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.reads import matched
 from rubricnb.core.estimates.reasons import Reason, Why, collect, without
 from rubricnb.core.support.types import FloatArray, Records, Row
 from rubricnb.corrections.raters import judge_bias, system_agreement
@@ -49,22 +48,21 @@ def people_rows(answers: Answers) -> Records:
         reads = judgments.set_index(KEYS)[["value"]].join(cells["human"]).dropna()
         left = ", ".join(sorted(every - names))
         lacking = Reason("criteria_left_out", criteria=left) if left else None
-        shares = (
+        notes = [
+            lacking,
+            why,
             _mostly("scores", judgments["whole"]),
             _mostly("ratings", sides["human"]),
-        )
-        notes = [lacking, why, *shares, _of_one_read(reads, r)]
-    facts = {"constant": same is not None}
-    of_r, of_kappa = (
-        (agreed["r_macro_low"], agreed["r_macro_high"]),
-        np.clip(kappa.ends, -1, 1).tolist(),
-    )
-    gap = None if names else notes[0]
+            _of_one_read(reads, r),
+        ]
+    of_r = agreed["r_macro_low"], agreed["r_macro_high"]
+    ends, gap = np.clip(kappa.ends, -1, 1).tolist(), None if names else notes[0]
     rows = [
-        correlation_row("agreement", "agreement", n, r, of_r, collect(*notes)) | facts,
-        correlation_row("kappa", "agreement in level", n, kappa.value, of_kappa, gap)
-        | facts,
+        correlation_row("agreement", "agreement", n, r, of_r, collect(*notes)),
+        correlation_row("kappa", "agreement in level", n, kappa.value, ends, gap),
     ]
+    for row in rows:
+        row["constant"] = same is not None
     rows.append(_bias(answers, sides, rows[0]))
     if np.isfinite(agreed["ceiling"]) and not answers.criteria:
         rows.append(new_row("ceiling", "people among themselves", n, agreed["ceiling"]))
@@ -76,10 +74,7 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row) -> Row:
     compared = judge_bias(**answers.rated).iloc[0]
     bias = Estimate(compared["bias"], **compared[[*inference.PARTS]])
     row = new_row("bias", "mean score", int(compared["n_clusters"]), bias)
-    if (
-        correlation_verdict("agreement", ranks["effect"], ranks["low"], ranks["high"])
-        == REVERSED
-    ):
+    if correlation_verdict(ranks) == REVERSED:
         unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
         return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = with_sign_test(row)
@@ -135,9 +130,7 @@ def systems_rows(answers: Answers) -> Records:
     rated = answers.cells[[PLAIN, "human"]].dropna()["human"]
     if rated.empty or "candidate" not in answers.items:
         return []
-    means = rated.groupby(
-        matched(rated.index.to_frame(), answers.items, "candidate").array
-    ).mean()
+    means = rated.groupby(answers.of_items(rated.index, "candidate")).mean()
     if len(means) < 3:
         return []
     tau = system_agreement(**answers.rated).iloc[0]

@@ -29,7 +29,6 @@ from rubricnb.auditing.terms import (
     TOO_FEW,
     WORST_FIRST,
 )
-from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
 from rubricnb.core.support.types import Json, Records, Row
@@ -109,8 +108,7 @@ class Audit:
         moved = self.rows["measure"].map(MEASURE_TABLE["kind"]).eq("effect")
         moved &= ~self.rows["section"].isin(["texts", "against"])
         effects = self.rows[moved].to_dict("records")
-        enough, tied = inference.FEW_CLUSTERS, self.charts["ties"]["effect"]
-        return words.headline(self.judge, self.design, tied, first, effects, enough)
+        return words.headline(self, first, effects)
 
     def _said(self, rows: pd.DataFrame) -> Records:
         """Row about all criteria or, if one does worse, a row for each verdict."""
@@ -278,26 +276,20 @@ class Audit:
         head = {"schema": SCHEMA, "package": rubricnb.__version__, "date": made}
         rows = self.rows.assign(codes=self.rows["codes"].map(stored))
         frames = {"rows": rows, "cells": self.cells}
-        exact = {
-            "orient": "records",
-            "double_precision": 15,
-        }  # an audit is compared with another
-        tables = {k: json.loads(frame.to_json(**exact)) for k, frame in frames.items()}
-        content = asdict(replace(self, rows=None, cells=None)) | {
-            "sentence": self.sentence
+        tables = {  # exact, as an audit is compared with another
+            k: json.loads(frame.to_json(orient="records", double_precision=15))
+            for k, frame in frames.items()
         }
-        whole = head | content | {"hashes": self.hashes} | tables
+        content = asdict(replace(self, rows=None, cells=None))
+        said = {"sentence": self.sentence, "hashes": self.hashes}
+        whole = head | content | said | tables
         whole["checksum"] = sha256_of(whole)
         # A row of a table is a line: Python writes indented JSON ten times as slowly.
-        lines = {k: ",\n  ".join(map(_compact, rows)) for k, rows in tables.items()}
-        texts = {k: f"[\n  {rows}\n ]" for k, rows in lines.items()}
-        for k in whole.keys() - tables.keys():
-            texts[k] = json.dumps(whole[k], ensure_ascii=False, indent=1).replace(
-                "\n", "\n "
-            )
-        return (
-            "{\n " + ",\n ".join(f"{_compact(k)}: {texts[k]}" for k in whole) + "\n}\n"
-        )
+        texts = {k: _compact(part) for k, part in whole.items()}
+        for k, rows in tables.items():
+            texts[k] = "[\n  " + ",\n  ".join(map(_compact, rows)) + "\n ]"
+        parts = ",\n ".join(f"{_compact(k)}: {text}" for k, text in texts.items())
+        return f"{{\n {parts}\n}}\n"
 
     def save(self, path: str | Path, *others: Audit, datasheet: bool = False) -> None:
         """Write the page to `path`, and the numbers beside it as ``.json``.
@@ -372,7 +364,9 @@ def check_files(page: str | Path, inputs: Sequence[str | Path | None] = ()) -> N
     numbers = page.with_suffix(".json")
     how = "choose a different page with --output NAME.html (in Python: path)"
     check_outputs([page, numbers], [*inputs, default_path()], how)
-    if numbers.is_file() and numbers.stat().st_size and not _is_audit(numbers):
+    # Any version of `Audit.to_json` begins so.
+    begins = numbers.read_bytes()[:200] if numbers.is_file() else b""
+    if begins and not re.match(rb'\{\s*"schema": "rubricnb', begins):
         raise ValueError(f"{numbers} exists and was not written by an audit: {how}")
 
 
@@ -393,12 +387,6 @@ _TEXTS = {
     *("dataset", "item_id", "cluster_id", "candidate"),
 }
 _COUNTS = ("n_items", "n_rated", "n_clusters", "effective_clusters", "span", "step")
-
-
-def _is_audit(file: Path) -> bool:
-    """Whether a file begins as `Audit.to_json` does; any version."""
-    with file.open("rb") as content:
-        return bool(re.match(rb'\{\s*"schema": "rubricnb', content.read(200)))
 
 
 def read_audit(path: str | Path) -> Audit:

@@ -33,7 +33,7 @@ from rubricnb.auditing.terms import MEASURES
 from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.auditing.words import number, retest_of
 from rubricnb.core.estimates import intervals as inference
-from rubricnb.core.estimates.reads import Value, matched
+from rubricnb.core.estimates.reads import Value
 from rubricnb.core.estimates.reasons import Reason
 from rubricnb.core.support.naming import check_answered, truth_of
 from rubricnb.core.support.types import Records, Row
@@ -111,15 +111,11 @@ def _rows(
     ]
     retest = {row.get("criterion"): row for row in rows if "varied" in row}
     for row in rows:
-        own = (
-            retest.get(row.get("criterion")) if row["measure"] == "agreement" else None
-        )
-        if own is not None:
-            numbers = {
-                "r": number(own["effect"]),
-                "retest": retest_of(own["varied"].split()),
-            }
-            row["codes"] += (Reason("own_reliability", **numbers),)
+        own = retest.get(row.get("criterion"))
+        if own and row["measure"] == "agreement":
+            name = retest_of(own["varied"].split())
+            r = number(own["effect"])
+            row["codes"] += (Reason("own_reliability", r=r, retest=name),)
     why = {}
     for name, ask, parts in (
         ("halo", halo_rows, [single]),
@@ -164,26 +160,31 @@ def _design(answers: Answers, n_judgments: int) -> Row:
 
 
 def _charts(answers: Answers, step: float) -> Row:
-    """Shares of the scores by condition, bias by level of the rating, and ties."""
+    """Shares of the scores by condition, bias at each level of the ratings, and ties.
+
+    Of ties, pairs are counted, not listed: n texts make n (n − 1) / 2, and a cluster
+    may have thousands.
+    """
     scores = answers.judgments[answers.judgments["design"] != "balanced"]
-    if answers.looks > 1:  # the others were not asked in every way
-        scores = _asked_in_every_way(scores)
+    if answers.looks > 1:  # items of the first look; others had fewer conditions
+        ways = scores.groupby(KEYS)["condition"].transform("nunique")
+        scores = scores[ways == ways.max()]
     given = rounded(scores["whole"], step)
     shares = pd.crosstab(scores["condition"], given, normalize="index")
+    shares.columns = [f"{score:g}" for score in shares.columns]
+    means, human = answers.cells[PLAIN], answers.cells["human"]
+    gap = (means - human).dropna()
+    levels = gap.groupby(rounded(human[gap.index], step))
+    cluster = ["dataset", "criterion", "cluster_id"]
+    given = rounded(means.dropna(), step).rename("score")
+    alike = given.groupby([*cluster, given]).size()
+    pairs = _n_pairs(alike.groupby(cluster).sum())
+    tied = (_n_pairs(alike).groupby(cluster).sum() / pairs)[pairs > 0]
     return {
-        "scores": {
-            name: {f"{score:g}": share for score, share in row.items()}
-            for name, row in shares.T.items()
-        },
-        "levels": _by_rating(answers.cells, step),
-        "ties": _ties(answers.cells, step),
+        "scores": shares.to_dict("index"),
+        "levels": {f"{level:g}": _estimate("bias", gaps) for level, gaps in levels},
+        "ties": _estimate("edits", tied, (0.0, 1.0), weight=pairs[pairs > 0]),
     }
-
-
-def _asked_in_every_way(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Keep the items with as many conditions as any: those of the first look."""
-    ways = judgments.groupby(KEYS)["condition"].transform("nunique")
-    return judgments[ways == ways.max()]
 
 
 def _every_item(answers: Answers) -> pd.DataFrame:
@@ -193,31 +194,8 @@ def _every_item(answers: Answers) -> pd.DataFrame:
     cells = cells.reindex(cells.index.append(every.difference(cells.index, sort=False)))
     for name in ("human", "candidate"):
         if name in answers.items:
-            cells[name] = matched(
-                cells.index.to_frame(), answers.items, name
-            ).to_numpy()
+            cells[name] = answers.of_items(cells.index, name)
     return cells
-
-
-def _by_rating(cells: pd.DataFrame, step: float) -> Row:
-    """Mean score minus rating at each level of the ratings, from the lowest."""
-    gap = (cells[PLAIN] - cells["human"]).dropna()
-    levels = gap.groupby(rounded(cells["human"][gap.index], step))
-    return {f"{level:g}": _estimate("bias", gaps) for level, gaps in levels}
-
-
-def _ties(cells: pd.DataFrame, step: float) -> Row:
-    """Share of pairs of texts of a cluster, on one criterion, that get the same score.
-
-    Pairs are counted, not listed: n texts make n (n − 1) / 2, and a cluster may have
-    thousands.
-    """
-    scores = rounded(cells[PLAIN].dropna(), step).rename("score")
-    cluster = ["dataset", "criterion", "cluster_id"]
-    alike = scores.groupby([*cluster, scores]).size()
-    pairs = _n_pairs(alike.groupby(cluster).sum())
-    shares = _n_pairs(alike).groupby(cluster).sum() / pairs
-    return _estimate("edits", shares[pairs > 0], (0.0, 1.0), weight=pairs[pairs > 0])
 
 
 def _n_pairs(n: pd.Series) -> pd.Series:

@@ -62,7 +62,9 @@ def mean_row(
     if n:
         level = level_of(looks)
         found = inference.mean_t(values.to_numpy(), cluster, bounds, size, level)
-    row = new_row(measure, question, n, allowing(found, looks), looks=looks, **more)
+    # The p allows for so many looks, as the interval does.
+    tested = replace(found, p=float(np.minimum(1.0, looks * found.p)))
+    row = new_row(measure, question, n, tested, looks=looks, **more)
     if n and bounds is not None:
         row["p_equivalent"] = p_mostly_changed(found, n)
     return with_sign_test(row)
@@ -71,11 +73,6 @@ def mean_row(
 def level_of(looks: int) -> float:
     """Level of the intervals of a question that is looked at so often."""
     return 1 - ALPHA / looks
-
-
-def allowing(found: Estimate, looks: int) -> Estimate:
-    """An estimate whose p allows for so many looks."""
-    return replace(found, p=float(np.minimum(1.0, looks * found.p)))
 
 
 def correlation_row(

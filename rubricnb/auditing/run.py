@@ -6,7 +6,6 @@ Questions and tests are fixed before looking; the p-values of an audit are one f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -127,6 +126,7 @@ def audit(
         check_files(path, read)
     before = read_audit(against) if isinstance(against, str | Path) else against
     if judgments is not None:
+        # What limits or configures requests is refused where none is made.
         limits = {
             "n_items": n_items,
             "n_prompts": n_prompts,
@@ -135,7 +135,9 @@ def audit(
             "options": options or None,
             **settings,
         }
-        _refuse_idle(limits)
+        if idle := [name for name, given in limits.items() if given is not None]:
+            said = "with judgments=, every row is used and no judge is asked: leave out"
+            raise ValueError(f"{said} {', '.join(idle)}")
         done = _of_judgments(judge, items, judgments, scale)
         _check_same(before, done.parts)
     elif judge is None or items is None:
@@ -146,43 +148,24 @@ def audit(
         require_items(items)
         few = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(few, force)
-        opening = opened_with(judge, options, settings, price)
         budget = Budget(max_calls, max_cost)
-        done = _of_judge(opening, items, few, before, store, budget, looks, on_cost)
+        with opened_with(judge, options, settings, price) as (opened, asked_with):
+            parts = parts_of(opened, items, asked_with)
+            _check_same(before, parts)
+            fresh = 0
+            if before is not None:  # within a day, the same run asks it again
+                with open_store(store) as kept:
+                    again = f"again, after {before.judge} {before.asked!r}"
+                    fresh = kept.run_begun(again, _DAY)
+            ask = partial(run, judge=opened, store=store, fresh=fresh, budget=budget)
+            done = _asked(opened, few, asked_with, looks, ask, on_cost)
+        done.design["n_asked"] = budget.asked
+        done.parts.update(parts)
+        if not budget.asked:
+            print(f"{done.judge}: {NOT_ASKED_WARNING}", flush=True)
     done = done if before is None else beside(before, done)
     if path is not None:
         done.save(path)
-    return done
-
-
-def _refuse_idle(limits: Mapping[str, Any]) -> None:
-    """Refuse what limits or configures requests where none is made."""
-    if idle := [name for name, given in limits.items() if given is not None]:
-        said = "with judgments=, every row is used and no judge is asked: leave out"
-        raise ValueError(f"{said} {', '.join(idle)}")
-
-
-def _of_judge(
-    opening: AbstractContextManager[Any],
-    items: Items,
-    few: Items,
-    before: Audit | None,
-    store: StoreLike,
-    budget: Budget,
-    looks: int,
-    on_cost: Callable[[pd.DataFrame], None] | None,
-) -> Audit:
-    """Open a judge and audit it on the few items that were drawn."""
-    with opening as (opened, settings):
-        parts = parts_of(opened, items, settings)
-        _check_same(before, parts)
-        fresh = before is not None and _again(before, store)
-        ask = partial(run, judge=opened, store=store, fresh=fresh, budget=budget)
-        done = _asked(opened, few, settings, looks, ask, on_cost)
-    done.design["n_asked"] = budget.asked
-    done.parts.update(parts)
-    if not budget.asked:
-        print(f"{done.judge}: {NOT_ASKED_WARNING}", flush=True)
     return done
 
 
@@ -230,12 +213,6 @@ def _asked(
     return done
 
 
-def _again(before: Audit, store: StoreLike) -> int:
-    """Return the run that asks an earlier audit again: within a day, the same one."""
-    with open_store(store) as kept:
-        return kept.run_begun(f"again, after {before.judge} {before.asked!r}", _DAY)
-
-
 def _check_enough(items: pd.DataFrame, force: bool) -> None:
     few = inference.effective_clusters(pd.factorize(items["cluster_id"])[0])
     if few < TOO_FEW and not force:
@@ -264,10 +241,10 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
     chosen = (
         (named == str(name)).any(axis=1) if name is not None else named["judge"] != ""
     )
-    several = [f"{c} {v}" for c in names for v in named[c][chosen].unique()]
-    if len(several) != len(names):
-        absent = "" if several else f"nothing in the judgments is named {name!r}; "
-        several = several or [f"{c} {v}" for c in names for v in named[c].unique()]
+    absent = "" if chosen.any() else f"nothing in the judgments is named {name!r}; "
+    there = named if absent else named[chosen]
+    several = [f"{column} {v}" for column in names for v in there[column].unique()]
+    if absent or len(several) != len(names):
         raise ValueError(
             f"{absent}an audit is about one judge, template and temperature, and the "
             f"judgments have {', '.join(several)}: name one (--judge NAME), or two to "
@@ -275,10 +252,8 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
         )
     judgments = judgments[chosen]
     shown = judgments.groupby(["dataset", "criterion"], observed=True)["n_options"]
-    if (shown.nunique() > 1).any():
-        (_, criterion), lengths = next(
-            (k, sizes.unique()) for k, sizes in shown if sizes.nunique() > 1
-        )
+    lengths_of = {k: sizes.unique() for k, sizes in shown if sizes.nunique() > 1}
+    for (_, criterion), lengths in lengths_of.items():
         raise ValueError(
             "an audit is about one scale for each criterion, but the orderings of "
             f"{criterion!r} list {', '.join(map(str, sorted(lengths)))} options: keep "

@@ -92,15 +92,12 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     doubts = zip(table["codes"], clusters, bare, strict=True)
     table = table.assign(**because_each(*(_doubted(*row) for row in doubts)))
     table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
-    act, calm = (
-        table.pop("own_act").astype("object").fillna(table.pop("act")),
-        table.pop("calm"),
-    )
-    table["advice"] = act.where(table["verdict"].isin(ADVERSE), calm)
+    act = table.pop("own_act").astype("object").fillna(table.pop("act"))
+    usual = act.where(table["verdict"].isin(ADVERSE), table.pop("calm"))
+    special = {UNCLEAR: words.MORE_TEXTS, REVERSED: words.TURN_SCALE}
     lost = [words.is_lost(row) for row in table.to_dict("records")]
-    table.loc[table["verdict"] == UNCLEAR, "advice"] = words.MORE_TEXTS
+    table["advice"] = table["verdict"].map(special).fillna(usual)
     table.loc[lost, "advice"] = words.LOST_SCORES
-    table.loc[table["verdict"] == REVERSED, "advice"] = words.TURN_SCALE
     limits = [steady_limits(rows) for _, rows in table.groupby("measure")]
     table["steady_limit"] = pd.concat(limits)
     return table.drop(columns=["constant", "p_steady", "scrambled"])
@@ -142,7 +139,7 @@ def _verdict(row: Row, enough: bool) -> str:
     if row["measure"] == "discrimination" and share_lost(row["codes"]) > MOST_LOST:
         return UNCLEAR  # being scored changes
     if kind == "level":
-        return correlation_verdict(row["measure"], effect, row["low"], row["high"])
+        return correlation_verdict(row)
     small = row["p_equivalent"] < ALPHA and share_lost(row["codes"]) <= MOST_LOST
     if kind == "noise":
         return ABSENT if small else FOUND if row["low"] > row["margin"] else UNCLEAR
@@ -156,15 +153,14 @@ def _verdict(row: Row, enough: bool) -> str:
     return UNCLEAR
 
 
-def correlation_verdict(measure: str, effect: float, low: float, high: float) -> str:
+def correlation_verdict(row: Row) -> str:
     """Follow the rules about a correlation."""
-    if low >= STRONG_LEVEL:
-        return STRONG
-    if low >= MODERATE_LEVEL:
-        return MODERATE
-    if measure != "discrimination" and high < 0 and effect <= -MODERATE_LEVEL:
+    if row["low"] >= MODERATE_LEVEL:
+        return STRONG if row["low"] >= STRONG_LEVEL else MODERATE
+    is_negative = row["high"] < 0 and row["effect"] <= -MODERATE_LEVEL
+    if is_negative and row["measure"] != "discrimination":
         return REVERSED
-    return WEAK if high < MODERATE_LEVEL else UNCLEAR
+    return WEAK if row["high"] < MODERATE_LEVEL else UNCLEAR
 
 
 def _equivalent(row: Row) -> float:

@@ -24,6 +24,7 @@ from rubricnb.auditing.terms import (
     UNCLEAR,
     WEAK,
 )
+from rubricnb.core.estimates.intervals import FEW_CLUSTERS
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
 from rubricnb.core.estimates.reasons import join
 from rubricnb.core.support.types import Records, Row
@@ -117,7 +118,7 @@ def size(row: Row) -> str:
     >>> size({"unit": "share of scores", "effect": 0.5, "low": float("nan")})
     '50 % of scores'
     """
-    write = percent if row["unit"].startswith("share") else number
+    write = percent if _is_share(row) else number
     estimate, unit = write(row["effect"]), row["unit"].replace("share ", "")
     is_symbol = len(unit) == 1  # r, κ, τ stand before their number
     text = f"{unit} {estimate}" if is_symbol else f"{estimate} {unit}"
@@ -126,39 +127,58 @@ def size(row: Row) -> str:
     return f"{text} [{write(row['low'])}, {write(row['high'])}]"
 
 
+def _is_share(row: Row) -> bool:
+    return bool(row["unit"].startswith("share"))
+
+
 def sentence(row: Row) -> str:
     """Say what was measured, its verdict, and how many scores change."""
     return (_result(row) + _changed_scores(row)).strip()
 
 
 def _result(row: Row) -> str:
-    verdict, claim, measured = row["verdict"], _claim(row), size(row)
-    why = f" ({row['reason']})" if row["reason"] else ""
-    if verdict == FAILS:
-        return f"Fails: {row['reason']}{_on(row)}."
-    if verdict == NOTED or row["measure"] == "parsed":
-        return f"{claim}: {measured}{why}."
-    if MEASURES[row["measure"]]["kind"] == "noise":
-        return f"{claim}: {measured}{_of_noise(row)}{why}."
-    if verdict in (STRONG, MODERATE):
-        return f"{claim}, {verdict}ly: {measured}{why}."
-    if verdict == WEAK:
-        return f"Weak: “{claim}”. Measured: {measured}."
-    if verdict == REVERSED:
-        return f"Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}."
-    if verdict == FOUND and is_shift(row):
-        doubt = f" {row['reason']}." if "one_scale" in row["codes"] else ""
-        return f"{claim}: {measured}.{doubt}"
-    if verdict == FOUND:
-        return (
-            f"With {mover(row)}, scores change in both directions; "
-            f"the average effect is {measured}."
-        )
-    if verdict == SMALL:
-        return f"{claim}, but too little to matter: {measured}."
-    if verdict == ABSENT:
-        return f"Not found: “{claim}”. The effect is {measured}, too small to matter."
-    return f"Inconclusive: “{claim}”. Measured: {measured}{_doubt(row)}."
+    kind, verdict = MEASURES[row["measure"]]["kind"], row["verdict"]
+    if row["measure"] == "parsed":
+        verdict = NOTED
+    elif kind == "effect" and verdict == FOUND and not is_shift(row):
+        verdict = "scrambled"
+    form = _RESULTS.get(f"{kind}: {verdict}", _RESULTS[verdict])
+    own = {
+        "claim": _claim(row),
+        "on": _on(row),
+        "measured": size(row),
+        "why": f" ({row['reason']})" if row["reason"] else "",
+        "doubt": _doubt(row),
+        "scales": f" {row['reason']}." if "one_scale" in row["codes"] else "",
+        "mover": mover(row),
+        "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
+        "many": "too many are lost" if is_lost(row) else "too few prompts",
+    }
+    return form.format(**{**row, **own})
+
+
+_RESULTS = {
+    FAILS: "Fails: {reason}{on}.",
+    NOTED: "{claim}: {measured}{why}.",
+    f"noise: {FOUND}": "{claim}: {measured}, more than {limit}{why}.",
+    f"noise: {ABSENT}": "{claim}: {measured}, shown to be less than {limit}{why}.",
+    f"noise: {UNCLEAR}": (
+        "{claim}: {measured}; {many} to say whether it is more than {limit}{why}."
+    ),
+    STRONG: "{claim}, {verdict}ly: {measured}{why}.",
+    MODERATE: "{claim}, {verdict}ly: {measured}{why}.",
+    WEAK: "Weak: “{claim}”. Measured: {measured}.",
+    REVERSED: "Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}.",
+    FOUND: "{claim}: {measured}.{scales}",
+    "scrambled": (
+        "With {mover}, scores change in both directions; the average effect is "
+        "{measured}."
+    ),
+    SMALL: "{claim}, but too little to matter: {measured}.",
+    ABSENT: "Not found: “{claim}”. The effect is {measured}, too small to matter.",
+    UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
+}
+"""What is said of a verdict, and of one on a kind of measure."""
 
 
 def _claim(row: Row) -> str:
@@ -169,15 +189,6 @@ def _claim(row: Row) -> str:
 
 def _on(row: Row) -> str:
     return f" ({row['criterion']})" if row["criterion"] else ""
-
-
-def _of_noise(row: Row) -> str:
-    many = "too many are lost" if is_lost(row) else "too few prompts"
-    limit = "a quarter" if row["unit"].startswith("share") else f"{row['margin']:g}"
-    return {
-        FOUND: f", more than {limit}",
-        ABSENT: f", shown to be less than {limit}",
-    }.get(row["verdict"], f"; {many} to say whether it is more than {limit}")
 
 
 def beyond_losses(row: Row) -> str:
@@ -192,8 +203,7 @@ def is_lost(row: Row) -> bool:
         return False
     if row["p_equivalent"] < ALPHA or row["measure"] == "discrimination":
         return share_lost(row["codes"]) > MOST_LOST
-    there = row["p_adjusted"] < ALPHA and abs(row["effect"]) >= row["margin"]
-    return bool(there and may_turn(row))
+    return is_shift(row) and may_turn(row)
 
 
 def may_turn(row: Row) -> bool:
@@ -275,38 +285,27 @@ def mover(row: Row) -> str:
     return str(row["question"])
 
 
-def headline(
-    judge: str,
-    design: Mapping[str, Any],
-    tied: float | None,
-    first: Mapping[str, Records],
-    effects: Records,
-    enough: float,
-) -> str:
+def headline(audit: Any, first: Mapping[str, Records], effects: Records) -> str:
     """Say an audit in one sentence: what is good, what is bad, what is open.
 
     Parameters
     ----------
-    judge, design
-        As in `rubricnb.auditing.Audit`.
-    tied
-        Share of pairs of texts of one prompt with the same score, if known.
+    audit
+        A `rubricnb.auditing.Audit`.
     first
         Measure → what is said of it, on all criteria or on some.
     effects
         The rows about what moves its scores.
-    enough
-        Effective clusters below which the audit is a first look.
     """
-    fails = _with_verdict(
-        [*first.get("discrimination", []), *first.get("agreement", [])], FAILS
-    )
+    design = audit.design
+    retest, agreement = first.get("discrimination", []), first.get("agreement", [])
+    fails = [row for row in [*retest, *agreement] if row["verdict"] == FAILS]
     if fails and not fails[0]["on"]:
         why = fails[0]["codes"][0].sentence
-        result = f"{judge} fails: {why}, so it says nothing about the texts."
+        result = f"{audit.judge} fails: {why}, so it says nothing about the texts."
     else:
-        result = _whole(judge, design, tied, first, effects, fails)
-    if design["effective_clusters"] < enough:
+        result = _whole(audit, first, effects, fails)
+    if design["effective_clusters"] < FEW_CLUSTERS:
         n = f"{design['effective_clusters']:.0f}"
         unit = "cluster" if n == "1" else "clusters"
         result += (
@@ -321,112 +320,95 @@ def headline(
 
 
 def _whole(
-    judge: str,
-    design: Mapping[str, Any],
-    tied: float | None,
-    first: Mapping[str, Records],
-    effects: Records,
-    fails: Records,
+    audit: Any, first: Mapping[str, Records], effects: Records, fails: Records
 ) -> str:
-    people = "the designed quality" if design["truth"] == "designed" else "people"
-    found, still_open = _with_verdict(effects, FOUND), _with_verdict(effects, UNCLEAR)
-    good = _in_its_favour(first, people)
-    if effects and not found and not still_open:
+    designed = audit.design["truth"] == "designed"
+    people = "the designed quality" if designed else "people"
+    tied = audit.charts["ties"]["effect"]
+    found = [row for row in effects if row["verdict"] == FOUND]
+    n_open = sum(row["verdict"] == UNCLEAR for row in effects)
+    agreement = first.get("agreement", [])
+    good = _said(_IN_ITS_FAVOUR, first, people)
+    if not agreement:
+        good.append("was not compared with people")
+    if effects and not found and not n_open:
         good.append("moves with nothing that was varied by more than matters")
     bad = [f"gives every text the same score{row['on']}" for row in fails[:1]]
-    bad += [*_against_its_ranking(first, people), *_against_its_level(first, people)]
+    if any(row["verdict"] not in (STRONG, MODERATE) for row in agreement):
+        first = {**first, "kappa": []}
+    bad += _said(_AGAINST, first, people)
     if tied is not None and tied >= MOSTLY_TIED:
         bad.append(
             f"gives the same score to {percent(tied)} of the pairs of texts of one "
             "prompt"
         )
-    noisy = [*first.get("edits", []), *first.get("reask", [])]
-    for row in _with_verdict(noisy, FOUND)[:1]:
-        when = (
-            "under neutral edits" if row["measure"] == "edits" else "when asked again"
-        )
-        bad.append(f"changes {percent(row['effect'])} of its scores {when}")
+    bad += _said(_NOISY, first, people)[:1]
     if found:
         bad.append(f"moves with {', '.join(map(mover, found))}")
     share = first["parsed"][0]["effect"]
     parsed = f"gave a score in {percent(share)} of its answers, " if share < 1 else ""
     but = ", but " if good and bad else ""
-    return (
-        f"{judge} {parsed}{listed(good)}{but}{listed(bad)}{_open(still_open, effects)}."
-    )
+    end = "" if effects else "; it was not asked what moves its scores"
+    if n_open:
+        questions = f"{n_open} of {len(effects)} questions"
+        end = f"; inconclusive: {questions} about what moves its scores"
+    return f"{audit.judge} {parsed}{listed(good)}{but}{listed(bad)}{end}."
 
 
-def _in_its_favour(first: Mapping[str, Records], people: str) -> list[str]:
-    agreement = first.get("agreement", [])
-    good = [
-        f"keeps its scores{row['on']} {_when(row)}"
-        for row in _with_verdict(first.get("discrimination", []), STRONG, MODERATE)
-    ]
-    good += [
-        f"agrees {row['verdict']}ly with {people}{row['on']} (r {row['sizes']})"
-        for row in _with_verdict(agreement, STRONG, MODERATE)
-    ]
-    return good if agreement else [*good, "was not compared with people"]
+def _said(
+    forms: Iterable[tuple[str, str, str]], first: Mapping[str, Records], people: str
+) -> list[str]:
+    """Say what each form has about a measure with its verdict."""
+    said = []
+    for measure, verdict, form in forms:
+        for row in first.get(measure, []):
+            if row["verdict"] == verdict and "unmoved" not in row["codes"]:
+                own = {
+                    "people": people,
+                    "when": _when(row),
+                    "why": f"r {row['sizes']}"
+                    if row["effect"] == row["effect"]
+                    else row["reason"],
+                    "points": row["sizes"].translate(_NO_SIGN),
+                    "side": "higher" if row["effect"] > 0 else "lower",
+                    "share": percent(row["effect"]),
+                    "scales": " (are both on one scale?)"
+                    if "one_scale" in row["codes"]
+                    else "",
+                }
+                said.append(form.format(**{**row, **own}))
+    return said
 
 
-def _against_its_ranking(first: Mapping[str, Records], people: str) -> list[str]:
-    retest, agreement = first.get("discrimination", []), first.get("agreement", [])
-    bad = [
-        f"gives low scores{row['on']} where {people} would give high ones (r "
-        f"{row['sizes']}: the scale seems to run the other way)"
-        for row in _with_verdict(agreement, REVERSED)
-    ]
-    bad += [
-        f"hardly keeps its scores{row['on']} {_when(row)} (r {row['sizes']})"
-        for row in _with_verdict(retest, WEAK)
-    ]
-    bad += [
-        f"was not shown to keep its scores{row['on']} {_when(row)}"
-        for row in _with_verdict(retest, UNCLEAR)
-        if "unmoved" not in row["codes"]
-    ]
-    bad += [
-        f"agrees at best weakly with {people}{row['on']} (r {row['sizes']})"
-        for row in _with_verdict(agreement, WEAK)
-    ]
-    for row in _with_verdict(agreement, UNCLEAR):
-        known = row["effect"] == row["effect"]
-        why = f"r {row['sizes']}" if known else row["reason"]
-        bad.append(
-            f"was not shown to agree at least moderately with {people}{row['on']} "
-            f"({why})"
-        )
-    return bad
-
-
-def _against_its_level(first: Mapping[str, Records], people: str) -> list[str]:
-    bad = []
-    agreement = first.get("agreement", [])
-    if len(_with_verdict(agreement, STRONG, MODERATE)) == len(agreement):
-        bad += [
-            f"hardly matches their level{row['on']} (κ {row['sizes']})"
-            for row in _with_verdict(first.get("kappa", []), WEAK)
-        ]
-    for row in _with_verdict(first.get("bias", []), FOUND):
-        points = row["sizes"].replace("+", "").replace("−", "")
-        side = "higher" if row["effect"] > 0 else "lower"
-        doubt = " (are both on one scale?)" if "one_scale" in row["codes"] else ""
-        bad.append(f"scores {points} points {side} than {people}{row['on']}{doubt}")
-    bad += [
-        f"tells criteria less apart than people do (r {number(row['effect'])} higher)"
-        for row in _with_verdict(first.get("halo", []), FOUND)
-    ]
-    return bad
-
-
-def _open(still_open: Records, effects: Records) -> str:
-    if not effects:
-        return "; it was not asked what moves its scores"
-    if not still_open:
-        return ""
-    n = f"{len(still_open)} of {len(effects)}"
-    return f"; inconclusive: {n} questions about what moves its scores"
-
-
-def _with_verdict(rows: Iterable[Row], *verdicts: str) -> Records:
-    return [row for row in rows if row["verdict"] in verdicts]
+_NO_SIGN = str.maketrans("", "", "+−")
+_KEEPS = "keeps its scores{on} {when}"
+_AGREES = "agrees {verdict}ly with {people}{on} (r {sizes})"
+_IN_ITS_FAVOUR = (
+    ("discrimination", MODERATE, _KEEPS),
+    ("discrimination", STRONG, _KEEPS),
+    ("agreement", MODERATE, _AGREES),
+    ("agreement", STRONG, _AGREES),
+)
+_AGAINST = (
+    (
+        "agreement",
+        REVERSED,
+        "gives low scores{on} where {people} would give high ones (r {sizes}: the "
+        "scale seems to run the other way)",
+    ),
+    ("discrimination", WEAK, "hardly keeps its scores{on} {when} (r {sizes})"),
+    ("discrimination", UNCLEAR, "was not shown to keep its scores{on} {when}"),
+    ("agreement", WEAK, "agrees at best weakly with {people}{on} (r {sizes})"),
+    (
+        "agreement",
+        UNCLEAR,
+        "was not shown to agree at least moderately with {people}{on} ({why})",
+    ),
+    ("kappa", WEAK, "hardly matches their level{on} (κ {sizes})"),
+    ("bias", FOUND, "scores {points} points {side} than {people}{on}{scales}"),
+    ("halo", FOUND, "tells criteria less apart than people do (r {sizes} higher)"),
+)
+_NOISY = (
+    ("edits", FOUND, "changes {share} of its scores under neutral edits"),
+    ("reask", FOUND, "changes {share} of its scores when asked again"),
+)

@@ -1,9 +1,9 @@
 """The command line, ``python -m rubricnb COMMAND``: each calls one function."""
 
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args
 
@@ -37,15 +37,43 @@ JudgeOptions = Annotated[
 ]
 
 
-@app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-)
+def command(
+    name: str | None = None, options: Any = None, **settings: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command; annotations have what ``--help`` says.
+
+    Its keyword-only parameters, or the fields of `options`, are options.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        own = signature(options or function)
+        typed = own.replace(parameters=[*map(_typed, own.parameters.values())])
+        function.__signature__ = typed  # type: ignore[attr-defined]
+        return app.command(name, **settings)(function)
+
+    return register
+
+
+def _typed(parameter: Parameter) -> Parameter:
+    """Return a parameter as typer takes it."""
+    if parameter.name == "option":
+        return parameter.replace(annotation=JudgeOptions)
+    kind, *said = get_args(parameter.annotation) or (None, None)
+    if not isinstance(said[0], str):
+        return parameter
+    how: Any = typer.Argument(help=said[0])
+    if parameter.kind is Parameter.KEYWORD_ONLY:
+        name = f"--{parameter.name.replace('_', '-')}"
+        how = typer.Option({"--decide": "--as"}.get(name, name), help=said[0])
+    return parameter.replace(annotation=Annotated[kind, how])
+
+
+@command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def execute(
     context: typer.Context,
-    notebook: Annotated[str, typer.Argument(help="Notebook: NN_slug, or NN alone.")],
-    output: Annotated[
-        Path | None, typer.Option(help="File to write; default: NN_slug.ipynb.")
-    ] = None,
+    notebook: Annotated[str, "Notebook: NN_slug, or NN alone."],
+    *,
+    output: Annotated[Path | None, "File to write; default: NN_slug.ipynb."] = None,
     option: JudgeOptions = None,
 ) -> None:
     """Execute one notebook with your own parameters: -p NAME VALUE (repeatable)."""
@@ -64,12 +92,8 @@ def execute(
         typer.echo(f"{target}: executed in {done.metadata.rubricnb['seconds']:.1f} s")
 
 
-@app.command()
-def check(
-    store: Annotated[
-        bool, typer.Option("--store", help="Check and repair the store.")
-    ] = False,
-) -> None:
+@command()
+def check(*, store: Annotated[bool, "Check and repair the store."] = False) -> None:
     """Report what is installed, what works here, and how to add the rest."""
     from rubricnb.cli.health import report
     from rubricnb.core.store import default_path
@@ -84,17 +108,12 @@ def check(
             raise typer.Exit(1)
 
 
-@app.command()
+@command()
 def repeats(
-    judge: Annotated[
-        str, typer.Argument(help="Judge, such as embedded or vllm:MODEL.")
-    ],
-    dataset: Annotated[
-        str, typer.Option(help="Whose items it is asked.")
-    ] = "minibench",
-    n_items: Annotated[
-        int, typer.Option(help="So many of them, evenly from its prompts.")
-    ] = 12,
+    judge: Annotated[str, "Judge, such as embedded or vllm:MODEL."],
+    *,
+    dataset: Annotated[str, "Whose items it is asked."] = "minibench",
+    n_items: Annotated[int, "So many of them, evenly from its prompts."] = 12,
     option: JudgeOptions = None,
 ) -> None:
     """Ask a judge the same again, in four ways; report whose answers change."""
@@ -114,11 +133,9 @@ def repeats(
         typer.echo(_table(shown))
 
 
-@app.command()
+@command()
 def data(
-    name: Annotated[
-        str | None, typer.Argument(help="Dataset to load; default: list all.")
-    ] = None,
+    name: Annotated[str | None, "Dataset to load; default: list all."] = None,
 ) -> None:
     """List the datasets, or load one (downloads it if needed) and describe it."""
     import rubricnb as rb
@@ -133,11 +150,9 @@ def data(
         typer.echo(f"{name}: " + ", ".join(f"{n:,} {c}" for c, n in counts.items()))
 
 
-@app.command()
+@command()
 def weights(
-    name: Annotated[
-        str | None, typer.Argument(help="Model name; default: list all.")
-    ] = None,
+    name: Annotated[str | None, "Model name; default: list all."] = None,
 ) -> None:
     """Download the weights of a small judge for embedded:NAME, or list them."""
     from rubricnb.engines.weights import WEIGHTS, described, get_weights, weights_path
@@ -151,22 +166,20 @@ def weights(
             typer.echo(f"{get_weights(name)}\njudge with it: embedded:{name}")
 
 
-@app.command()
+@command()
 def read(
-    file: Annotated[Path, typer.Argument(help="File of scores, or of texts.")],
-    rubric: Annotated[Path | None, typer.Option(help="Rubrics of the texts.")] = None,
-    scale: Annotated[
-        tuple[float, float] | None, typer.Option(help="Scale of the scores.")
-    ] = None,
-    columns: Annotated[str, typer.Option(help="Rename columns: value=score.")] = "",
+    file: Annotated[Path, "File of scores, or of texts."],
+    *,
+    rubric: Annotated[Path | None, "Rubrics of the texts."] = None,
+    scale: Annotated[tuple[float, float] | None, "Scale of the scores."] = None,
+    columns: Annotated[str, "Rename columns: value=score."] = "",
     reading: Annotated[
-        Path | None, typer.Option(help="A reading that was saved; say what differs.")
+        Path | None, "A reading that was saved; say what differs."
     ] = None,
     decide: Annotated[
-        list[str] | None,
-        typer.Option("--as", help="Answer a question: 'COLUMN KEY: VALUE'."),
+        list[str] | None, "Answer a question: 'COLUMN KEY: VALUE'."
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the reading here.")] = None,
+    save: Annotated[Path | None, "Write the reading here."] = None,
 ) -> None:
     """Say what the columns and the values of a file mean, and what is open."""
     import rubricnb as rb
@@ -183,6 +196,7 @@ def read(
         found.result()
 
 
+@command(options=AuditOptions)
 def audit(**given: Any) -> None:
     """Audit a judge: is it any good, and what moves it? One page. Resumes when stopped.
 
@@ -210,21 +224,6 @@ def audit(**given: Any) -> None:
             raise typer.Exit(3)
 
 
-def _typed(field: Parameter) -> Parameter:
-    """Return an option of the command for a field of `AuditOptions`."""
-    kind, said = get_args(field.annotation)
-    names = _NAMES.get(field.name, [f"--{field.name.replace('_', '-')}"])
-    metavar = "NAME=VALUE" if field.name == "option" else None
-    option = typer.Option(field.default, *names, help=said, metavar=metavar)
-    return field.replace(annotation=kind, default=option)
-
-
-_NAMES = {"decide": ["--as"], "option": ["--option", "-o"]}
-_FIELDS = [*map(_typed, signature(AuditOptions).parameters.values())]
-audit.__signature__ = Signature(_FIELDS)  # type: ignore[attr-defined]
-app.command()(audit)
-
-
 def _audited(given: Any) -> tuple[list[Any], list[str]]:
     """Do what the options ask for and print its sentences: audits, and what failed."""
     from rubricnb.auditing.looks import cost_in_words
@@ -247,45 +246,31 @@ def _audited(given: Any) -> tuple[list[Any], list[str]]:
     return done, failures
 
 
-@app.command("compile")
+@command("compile")
 def compile_bundle(
-    rubric: Annotated[Path, typer.Argument(help="Your file of rubrics, YAML or CSV.")],
-    judge: Annotated[
-        str, typer.Option(help="Judge that writes the checklist: openai:MODEL, …")
-    ],
-    output: Annotated[
-        Path, typer.Option(help="Bundle to write; its lock goes beside it.")
-    ] = _BUNDLE,
-    n_items: Annotated[int, typer.Option(help="Checklist items in total.")] = 15,
+    rubric: Annotated[Path, "Your file of rubrics, YAML or CSV."],
+    *,
+    judge: Annotated[str, "Judge that writes the checklist: openai:MODEL, …"],
+    output: Annotated[Path, "Bundle to write; its lock goes beside it."] = _BUNDLE,
+    n_items: Annotated[int, "Checklist items in total."] = 15,
     min_evidence: Annotated[
         int,
         typer.Option(
             min=1, help="Quotes that a score above the middle needs, per trait."
         ),
     ] = 2,
-    input_type: Annotated[
-        str, typer.Option(help="What is judged: essays, replies, …")
-    ] = "texts",
+    input_type: Annotated[str, "What is judged: essays, replies, …"] = "texts",
     traits: Annotated[
-        str,
-        typer.Option(
-            help="Fixed list of traits: ideas,order,style; default: the criteria."
-        ),
+        str, "Fixed list of traits: ideas,order,style; default: the criteria."
     ] = "",
     anchors: Annotated[
         Path | None,
-        typer.Option(
-            help="File of scored examples: text, score and, optionally, reason."
-        ),
+        "File of scored examples: text, score and, optionally, reason.",
     ] = None,
     variant: Annotated[
         list[str] | None,
-        typer.Option(
-            help=(
-                "Wording to compile, repeatable: standard, paraphrased; default: those "
-                "there are."
-            )
-        ),
+        "Wording to compile, repeatable: standard, paraphrased; default: those there "
+        "are.",
     ] = None,
     option: JudgeOptions = None,
 ) -> None:

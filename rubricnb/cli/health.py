@@ -31,11 +31,10 @@ def report() -> tuple[list[str], bool]:
     for what, probe in _PROBES.items():
         try:
             lines.append(f"ok  {what}: {probe()}")
-        except ImportError as error:  # an optional part that is not installed
-            lines.append(f"--  {what}: {error}")
         except Exception as error:  # the report continues after a failed probe
             lines.append(f"--  {what}: {error}")
-            usable = usable and what not in _NEEDED
+            # a part that is not installed is optional
+            usable &= isinstance(error, ImportError) or what not in _NEEDED
     return lines, usable
 
 

@@ -197,52 +197,49 @@ def import_batch(
         )
     with open_store(store) as store:
         missing: list[str] = []
-        said = _Said()
+        models: dict[str, str] = {}  # under which the endpoint answered, in order
+        reasons: Counter[str] = Counter()  # why requests failed
         for request in _requests(requests, endpoint):
-            line = lines.get(request.key)
-            counts[became := _take(request, endpoint, line, store, said)] += 1
+            became, reply = _take(request, endpoint, lines.get(request.key), store)
+            counts[became] += 1
             if became == "missing":
                 missing.append(request.key)
+            if reply and reply.model:
+                models[reply.model] = repr(reply.model)
+            if reply and became == "failed":
+                reasons[reply.error or ""] += 1
         store.release([*lines, *(missing if release else ())])
         left = len(store.in_batches(missing))
-    _report(endpoint, counts, said, left, cut)
+    said = [
+        f"{number:,} of {counts['failed']:,} failed requests: {reason}"
+        for reason, number in reasons.most_common(1)
+    ]
+    if len(models) > 1:
+        names = ", ".join(models.values())
+        said.append(f"the answers are by {names}; each is stored with its name")
+    if left:
+        why = f", as {cut} was cut: download it again" if cut else ""
+        said.append(f"{left:,} {_WITH_THEIR_BATCH.format(why)}")
+    for text in said:
+        print(f"{endpoint.slug}: {text}")
     return counts
 
 
-class _Said:
-    """What the lines of a batch say beside their answers."""
-
-    def __init__(self) -> None:
-        self.models: list[str] = []  # names under which the endpoint answered, in order
-        self.reasons: Counter[str] = Counter()  # why requests failed
-
-    def add(self, reply: Reply) -> None:
-        """Note a reply."""
-        if reply.model and reply.model not in self.models:
-            self.models.append(reply.model)
-        if reply.finish == "error":
-            self.reasons[reply.error or ""] += 1
+_WITH_THEIR_BATCH = (
+    "requests have no answer yet and stay with their batch{}. Once it has ended, "
+    "release=True (--release) lets a run ask them"
+)
 
 
-def _report(
-    judge: Any, counts: dict[str, int], said: _Said, left: int, cut: str
-) -> None:
-    """Print what the counts do not show."""
-    for reason, number in said.reasons.most_common(1):
-        print(
-            f"{judge.slug}: {number:,} of {counts['failed']:,} failed requests: "
-            f"{reason}"
-        )
-    if len(said.models) > 1:
-        names = ", ".join(map(repr, said.models))
-        print(f"{judge.slug}: the answers are by {names}; each is stored with its name")
-    if left:
-        why = f", as {cut} was cut: download it again" if cut else ""
-        print(
-            f"{judge.slug}: {left:,} requests have no answer yet and stay with their "
-            f"batch{why}. Once it has ended, release=True (--release) lets a run ask "
-            "them"
-        )
+def _new(path: Path) -> IO[bytes]:
+    try:
+        # Readable by its owner only, since it holds the texts.
+        return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
+    except FileExistsError:
+        raise FileExistsError(
+            f"{path} exists: its batch may be under way. Choose a different file, or "
+            "delete it if it was never sent"
+        ) from None
 
 
 def _endpoint(judge: JudgeLike) -> Any:
@@ -270,17 +267,6 @@ def _requests(
             if request.key not in seen:
                 seen.add(request.key)
                 yield request
-
-
-def _new(path: Path) -> IO[bytes]:
-    try:
-        # Readable by its owner only, since it holds the texts.
-        return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
-    except FileExistsError:
-        raise FileExistsError(
-            f"{path} exists: its batch may be under way. Choose a different file, or "
-            "delete it if it was never sent"
-        ) from None
 
 
 def _line(judge: Any, request: Request) -> Json:
@@ -349,32 +335,28 @@ def _parsed(text: str, where: str) -> Json | None:
 
 
 def _take(
-    request: Request, judge: Any, line: Json | None, store: Store, said: _Said
-) -> str:
-    """Store one answer; return what it became."""
+    request: Request, judge: Any, line: Json | None, store: Store
+) -> tuple[str, Reply | None]:
+    """Store one answer; return what it became, and the reply."""
     if store.answered([request.key]):
-        return "known"
+        return "known", None
     if line is None:
-        return "missing"
-    reply = _reply(request, judge, line)
+        return "missing", None
+    reply: Reply | None
+    if (body := _body(line)) is not None:
+        reply = judge.read(request, body)
+    else:
+        said = line.get("error") or _response(line).get("body") or _response(line)
+        if isinstance(said, dict):
+            said = said.get("error") or said
+        told = one_line(f"in the batch: {said}")[:500]
+        reply = Reply(request.request_id, "", "error", error=told)
+        if is_filtered(said):
+            reply = Reply(request.request_id, told, "refusal")
     if reply is None:
-        return "unfinished"
+        return "unfinished", None
     store.put(request.key, judge.slug, reply)
-    said.add(reply)
-    return "failed" if reply.finish == "error" else "answered"
-
-
-def _reply(request: Request, judge: Any, line: Json) -> Reply | None:
-    body = _body(line)
-    if body is not None:
-        return judge.read(request, body)
-    said = line.get("error") or _response(line).get("body") or _response(line)
-    if isinstance(said, dict):
-        said = said.get("error") or said
-    told = one_line(f"in the batch: {said}")[:500]
-    if is_filtered(said):
-        return Reply(request.request_id, told, "refusal")
-    return Reply(request.request_id, "", "error", error=told)
+    return "failed" if reply.finish == "error" else "answered", reply
 
 
 def _response(line: Json) -> Json:

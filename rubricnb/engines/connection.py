@@ -67,15 +67,8 @@ class Refused(Exception):
         return (
             self.status in (401, 402)
             or 300 <= self.status < 400
-            or self.is_out_of_budget
-        )
-
-    @property
-    def is_out_of_budget(self) -> bool:
-        """Whether the account has no money left, by code or in LiteLLM's words."""
-        return (
-            self.code in _PERMANENT
-            or "budget has been exceeded" in self.message.lower()
+            or self.code in _PERMANENT
+            or "budget has been exceeded" in self.message.lower()  # LiteLLM's words
         )
 
     @property

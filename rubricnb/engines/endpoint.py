@@ -13,9 +13,9 @@ import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 from rubricnb.core.address import KEYS, OPENAI, checked, headers_for
 from rubricnb.core.contract import Finish, JudgeError, Reply, Request
@@ -50,6 +50,7 @@ _MAX_STORED_CHARS, _SAID = 100_000, 500
 _LONGEST_HOLD_S = 20  # of all calls; a longer pause may be meant for one of them
 
 
+@dataclass(eq=False, repr=False)
 class Endpoint:
     """A judge behind an HTTP endpoint; a subclass has a `call` for each request.
 
@@ -62,50 +63,35 @@ class Endpoint:
     The parameters are those of `rubricnb.engines.openai.OpenAIJudge`.
     """
 
-    source: Literal["live"] = "live"
-    through_openai = True  # whether its calls go through the openai client
+    model: str
+    base_url: str = ""
+    _: KW_ONLY
+    concurrency: int = 16
+    requests_per_minute: float | None = None
+    timeout: float = 600
+    retries: int = 6
+    patience: float = 1800
+    key_variable: str | None = None
+    check_model: bool = True
+    identity: str = field(default="", init=False)
+
+    source: ClassVar[Literal["live"]] = "live"
     spec = "openai"  # what its spec begins with
     # what to do if another one answers
     other_model = "pass check_model=False if that is right"
-    identity: str
-    concurrency: int
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None,
-        *,
-        concurrency: int,
-        requests_per_minute: float | None,
-        timeout: float,
-        retries: int,
-        patience: float,
-        key_variable: str | None,
-        check_model: bool,
-    ) -> None:
-        check_numbers(
-            concurrency=concurrency,
-            timeout=timeout,
-            retries=retries,
-            patience=patience,
-            **{}
-            if requests_per_minute is None
-            else {"requests_per_minute": requests_per_minute},
-        )
-        self.model = model
-        self.base_url, self.host = checked(base_url or f"https://{OPENAI}/v1")
-        self.slug = slug(model)
-        self.concurrency = concurrency
-        self.check_model = check_model
-        self.key_variable = key_variable or KEYS.get(self.host)
-        self.timeout, self.retries, self.patience = timeout, retries, patience
-        self._pace = Pace(requests_per_minute)
+    def __post_init__(self) -> None:
+        check_numbers(self)
+        self.base_url, self.host = checked(self.base_url or f"https://{OPENAI}/v1")
+        self.slug = slug(self.model)
+        self.key_variable = self.key_variable or KEYS.get(self.host)
+        self._pace = Pace(self.requests_per_minute)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: Connection  # from the first call on
         self.answered_before = False
         self._has_answered = False  # whether any call got a good answer
         self._last_answer_time = 0.0  # of the last good answer
-        self._doubt = Doubt(concurrency)
+        self._doubt = Doubt(self.concurrency)
         # once there is no doubt that all would fail
         self._hopeless: JudgeError | None = None
         self._last_trouble = ""
@@ -218,7 +204,7 @@ class Endpoint:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         # here, so that a judge is described where nothing can be asked
-        from rubricnb.engines.client import OpenAIPosts, Posts
+        from rubricnb.engines.client import Connection
 
         if self._loop is None:
             key = self._key()
@@ -227,18 +213,14 @@ class Endpoint:
                     f"no key for {self.base_url}: set the environment variable "
                     f"{self.key_variable}"
                 )
-            loop = asyncio.new_event_loop()
-            connect = OpenAIPosts if self.through_openai else Posts
-            self._connection = connect(
+            self._connection = Connection(
                 self.base_url,
                 headers_for(self.host, key),
                 redact=self.redact,
                 timeout=self.timeout,
                 proxies=bool(self.host),  # bypass the proxy for localhost
             )
-            name = f"judge {self.slug}"
-            threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
-            self._loop = loop
+            self._loop = running_loop(f"judge {self.slug}")
         return self._loop
 
     def _key(self) -> str | None:
@@ -288,8 +270,14 @@ class Endpoint:
             elif self._doubt.grows(
                 problem, request.text_id or request.key, self._works
             ):
+                such = (
+                    "no answer since then could be used"
+                    if self._works
+                    else "not one answer so far could be used"
+                )
+                said = f"{such}; the last: {self._error_text(problem)}"
                 self._hopeless = self._hopeless or JudgeError(
-                    self._hopeless_message(problem)
+                    f"{self.identity}: {said}. {way_out(problem)}"
                 )
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
@@ -353,15 +341,6 @@ class Endpoint:
             said += self.way_out_of(problem)
         return f"{self.identity} refused: {said}"
 
-    def _hopeless_message(self, problem: Exception) -> str:
-        such = (
-            "no answer since then could be used"
-            if self._works
-            else "not one answer so far could be used"
-        )
-        said = self._error_text(problem)
-        return f"{self.identity}: {such}; the last: {said}. {way_out(problem)}"
-
     def _no_answer_message(self) -> str:
         minutes = f"{(time.monotonic() - self._last_answer_time) / 60:.0f} min"
         last = f"; the last attempt: {self._last_trouble}" if self._last_trouble else ""
@@ -374,6 +353,13 @@ class Endpoint:
         ]
 
 
+def running_loop(name: str) -> asyncio.AbstractEventLoop:
+    """Start an event loop in its own thread, as the caller's may be running."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
+    return loop
+
+
 class Unusable(ValueError):
     """An unusable answer that every request would probably get."""
 
@@ -381,7 +367,7 @@ class Unusable(ValueError):
 class Call:
     """One request under way: makes the bodies of its calls, and adds their tokens."""
 
-    def __init__(self, judge: Endpoint, request: Request) -> None:
+    def __init__(self, judge: Any, request: Request) -> None:
         self.judge, self.request = judge, request
         # of all calls, under the names that a reply has
         self.tokens: Counter[str] = Counter()
@@ -389,14 +375,14 @@ class Call:
         self.model = ""  # the name under which it answered
         self._calls = self.answer()
 
-    def next(self, response: Json | None) -> tuple[str, Json] | Reply:
+    def next(self, response: Any) -> Any:
         """Take the response to the last call; return the next call, or the reply."""
         try:
-            return next(self._calls) if response is None else self._calls.send(response)
+            return self._calls.send(response)
         except StopIteration as done:
             return cast(Reply, done.value)
 
-    def answer(self) -> Calls:
+    def answer(self) -> Generator[Any, Any, Any]:
         """Yield path and body of each call that the readout takes; return the reply."""
         raise NotImplementedError
 
@@ -435,29 +421,26 @@ class Call:
             )
 
 
-def check_numbers(**given: Any) -> None:
+_LIMITS = {
+    "concurrency": "a whole number, finite and 1 or more",
+    "retries": "a whole number, finite and 0 or more",
+    "patience": "a number, finite and 0 or more",
+    "timeout": "a number, finite and above 0",
+    "requests_per_minute": "a number, finite and above 0",
+}
+
+
+def check_numbers(judge: Endpoint) -> None:
     """Refuse limits that would limit nothing."""
-    value: Any
-    for name, value in given.items():
-        kinds: Any = (int,) if name in ("concurrency", "retries") else (int, float)
-        is_number = (
-            isinstance(value, kinds)
-            and not isinstance(value, bool)
-            and math.isfinite(value)
-        )
-        least = 1 if name == "concurrency" else 0
-        if (
-            not is_number
-            or value < least
-            or (not value and name not in ("retries", "patience"))
-        ):
-            what = "a whole number" if kinds == (int,) else "a number"
-            more = (
-                f"{least} or more"
-                if name in ("concurrency", "retries", "patience")
-                else "above 0"
-            )
-            raise ValueError(f"{name} = {value!r}: give {what}, finite and {more}")
+    for name, wanted in _LIMITS.items():
+        value = getattr(judge, name)
+        if name == "requests_per_minute" and value is None:
+            continue
+        kind = int if "whole" in wanted else int | float
+        is_number = isinstance(value, kind) and not isinstance(value, bool)
+        is_enough = is_number and 0 <= value < math.inf
+        if not is_enough or (not value and "0 or more" not in wanted):
+            raise ValueError(f"{name} = {value!r}: give {wanted}")
 
 
 def slug(model: str) -> str:

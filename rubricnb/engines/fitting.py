@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from rubricnb.core.frames import Items, conform
 from rubricnb.core.support.hashing import hash64, uniform
-from rubricnb.core.support.types import FloatArray, Row
+from rubricnb.core.support.types import Row
 
 _SETS: dict[str, Any] = yaml.safe_load(
     files("rubricnb.engines").joinpath("stand_ins.yml").read_text(encoding="utf-8")
@@ -55,7 +55,12 @@ def stand_in(dataset: str) -> Items:
         dataset=dataset, instruction="(stand-in)", response="(stand-in)"
     )
     if "criteria" in facts:
-        frame["human"] = _drawn_ratings(frame)
+        # as of three people: normal around 3, half their variance in the text
+        text, item = (
+            ndtri(uniform(hash64(frame[name]))) for name in ("text_id", "item_id")
+        )
+        raw = 3 + 0.9 * (np.sqrt(0.5) * text + np.sqrt(0.5) * item)
+        frame["human"] = np.clip(np.round(3 * raw) / 3, 1, 5)
     rubrics = frame[["rubric_id", "criterion"]].drop_duplicates()
     levels = pd.DataFrame({"score": range(1, 6)})
     rubrics = rubrics.merge(levels, how="cross")
@@ -68,12 +73,11 @@ def stand_in(dataset: str) -> Items:
 
 
 def _row(dataset: str, number: int, candidate: str, criterion: str) -> Row:
-    name = criterion.lower()
-    rated = "criteria" in _SETS[dataset]
-    prompt = f"{dataset}/{number:03d}" if rated else f"{dataset}/{number}"
+    name, is_rated = criterion.lower(), "criteria" in _SETS[dataset]
+    prompt = f"{dataset}/{number:03d}" if is_rated else f"{dataset}/{number}"
     text = prompt if candidate == "human" else f"{prompt}/{candidate}"
     return {
-        "item_id": f"{text}/{name}" if rated else text,
+        "item_id": f"{text}/{name}" if is_rated else text,
         "text_id": text,
         "cluster_id": prompt,
         "group_id": {"hanna": None, "summeval": f"{prompt}/{name}"}.get(
@@ -81,14 +85,5 @@ def _row(dataset: str, number: int, candidate: str, criterion: str) -> Row:
         ),
         "candidate": candidate,
         "criterion": criterion,
-        "rubric_id": f"{dataset}/{name}" if rated else prompt,
+        "rubric_id": f"{dataset}/{name}" if is_rated else prompt,
     }
-
-
-def _drawn_ratings(items: pd.DataFrame) -> FloatArray:
-    """Ratings as of three people: normal around 3, half their variance in the text."""
-    text, item = (
-        ndtri(uniform(hash64(items[name]))) for name in ("text_id", "item_id")
-    )
-    raw = 3 + 0.9 * (np.sqrt(0.5) * text + np.sqrt(0.5) * item)
-    return np.clip(np.round(3 * raw) / 3, 1, 5)

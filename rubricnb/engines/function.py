@@ -6,16 +6,17 @@ import asyncio
 import dis
 import hashlib
 import inspect
-import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
 from rubricnb.core.contract import Readout, Reply, Request
 from rubricnb.core.support.shown import one_line
+from rubricnb.engines.endpoint import running_loop
 from rubricnb.engines.redact import redact
 
 
@@ -115,12 +116,11 @@ class FunctionJudge:
     def _ask(self, request: Request) -> Reply:
         start = time.perf_counter()
         try:
-            text = self.function(
-                [{"role": m.role, "content": m.content} for m in request.messages]
-            )
+            text = self.function(list(map(asdict, request.messages)))
             if inspect.isawaitable(text):
+                self._loop = self._loop or running_loop(self.slug)
                 text = asyncio.run_coroutine_threadsafe(
-                    _awaited(text), self._running()
+                    _awaited(text), self._loop
                 ).result()
             if not isinstance(text, str):
                 raise TypeError(f"{self.slug} returned {type(text).__name__}, not text")
@@ -128,15 +128,6 @@ class FunctionJudge:
             said = one_line(redact(f"{type(error).__name__}: {error}", None))
             return Reply(request.request_id, "", "error", error=said)
         return Reply(request.request_id, text, seconds=time.perf_counter() - start)
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        """Start an event loop in its own thread, as the caller's may be running."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(
-                target=self._loop.run_forever, daemon=True, name=self.slug
-            ).start()
-        return self._loop
 
 
 async def _awaited(text: Any) -> Any:

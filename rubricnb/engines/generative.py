@@ -119,7 +119,15 @@ def answer(profile: Profile, seed: int, batch: Batch, logprobs: Mask) -> Answers
             rows = of_size[start : start + _CHUNK]
             part = batch.take(rows)
             logits = logits_of(profile, seed, part, int(n), tables)
-            position[rows] = _choose(profile, seed, part, logits, logprobs[rows])
+            chosen = logits.argmax(axis=1)
+            # At a temperature a position is drawn instead.
+            drawn = np.flatnonzero((part.temperature > 0) & ~logprobs[rows])
+            if len(drawn):
+                hot = part.temperature[drawn].astype(float)
+                below = np.cumsum(_softmax(logits[drawn] / hot[:, None]), axis=1)
+                u = uniform(_prompt_stream(profile, seed, 8, part))[drawn]
+                chosen[drawn] = (below[:, :-1] < u[:, None]).sum(axis=1)
+            position[rows] = chosen
             score[rows] = tables.score[part.ordering, position[rows]]
             rate = tables.loss[part.ordering]
             if rate.any():
@@ -157,7 +165,8 @@ def ordering_tables(profile: Profile, table: tuple[str, ...], n: int) -> Tables:
     points = np.arange(n) / (n - 1)
     alpha = _at(profile.score_preference, points)
     gamma = _at(profile.position_preference, points)
-    delta = _interaction(profile.interaction, points)
+    by_position = [_at(row, points) for row in profile.interaction or ((0.0,),)]
+    delta = np.array([_at(column, points) for column in np.transpose(by_position)]).T
     rising = (np.roll(orders, -1, axis=1) > orders).sum(axis=1)
     rates = dict(profile.unparsed)
     return Tables(
@@ -175,22 +184,6 @@ def logits_of(
     profile: Profile, seed: int, batch: Batch, n: int, tables: Tables
 ) -> FloatArray:
     """Return η by position, shape (reads, n); `answer` shows how a batch is made."""
-    quality = _latent(profile, seed, batch, n, tables)
-    order = batch.ordering
-    eta = tables.level[order] - quality[:, None]
-    eta *= eta
-    eta *= -profile.sharpness / 2
-    eta += tables.score_part[order]
-    # Setting 2 shows no list of options, so no position to prefer.
-    listed = np.isnan(batch.place)
-    eta += tables.position_part[order] * listed[:, None]
-    return eta
-
-
-def _latent(
-    profile: Profile, seed: int, batch: Batch, n: int, tables: Tables
-) -> FloatArray:
-    """m, the quality the judge sees, in points of a five-level scale."""
 
     def normal(stream: int, *parts: UInt64Array) -> FloatArray:
         return ndtri(uniform(_stream(profile, seed, stream, *parts)))
@@ -204,6 +197,7 @@ def _latent(
     )
     rated = 1 + 4 * (batch.quality - 1) / (n - 1)
     quality = np.where(np.isnan(rated), drawn, rated)
+    # the quality the judge sees, in points of a five-level scale
     m = profile.center + profile.human_weight * (quality - 3)
     m += profile.text_error * normal(3, batch.text)
     m += profile.item_error * normal(4, item)
@@ -212,25 +206,19 @@ def _latent(
     m += profile.order_noise * normal(6, item, order)
     m += profile.wording_noise * normal(7, item, batch.wording)
     place = np.nan_to_num(batch.place)
-    m += np.where(np.isnan(batch.place), 0.0, _at(profile.criterion_position, place))
+    listed = np.isnan(batch.place)
+    m += np.where(listed, 0.0, _at(profile.criterion_position, place))
     shifts = dict(profile.label_shift)
     m += np.array([shifts.get(name, 0.0) for name in LABELS])[batch.labels]
     shown = 1 + 4 * (batch.reference - 1) / (n - 1)
-    return m + profile.reference_pull * np.nan_to_num(shown - m)
-
-
-def _choose(
-    profile: Profile, seed: int, batch: Batch, logits: FloatArray, logprobs: Mask
-) -> IntArray:
-    """The chosen position, from 0: the largest logit, or one drawn at a temperature."""
-    position = logits.argmax(axis=1)
-    drawn = np.flatnonzero((batch.temperature > 0) & ~logprobs)
-    if len(drawn):
-        hot = batch.temperature[drawn].astype(float)
-        below = np.cumsum(_softmax(logits[drawn] / hot[:, None]), axis=1)
-        u = uniform(_prompt_stream(profile, seed, 8, batch))[drawn]
-        position[drawn] = (below[:, :-1] < u[:, None]).sum(axis=1)
-    return position
+    m += profile.reference_pull * np.nan_to_num(shown - m)
+    eta = tables.level[batch.ordering] - m[:, None]
+    eta *= eta
+    eta *= -profile.sharpness / 2
+    eta += tables.score_part[batch.ordering]
+    # Setting 2 shows no list of options, so no position to prefer.
+    eta += tables.position_part[batch.ordering] * listed[:, None]
+    return eta
 
 
 def _prompt_stream(
@@ -258,12 +246,3 @@ def _softmax(logits: FloatArray) -> FloatArray:
 def _at(values: Sequence[float], points: FloatArray) -> FloatArray:
     """Interpolate values given at equally spaced points of 0..1."""
     return np.interp(points, np.linspace(0, 1, len(values)), values)
-
-
-def _interaction(
-    values: tuple[tuple[float, ...], ...], points: FloatArray
-) -> FloatArray:
-    if not values:
-        return np.zeros((len(points), len(points)))
-    by_position = np.array([_at(row, points) for row in values])
-    return np.array([_at(column, points) for column in by_position.T]).T

@@ -94,21 +94,13 @@ def _probability(
     for token, probability in seen.get(prefix, {}).items():
         reached = prefix + token
         if reached == target:
-            total += probability * (1 - _goes_on(target, seen, targets))
+            longer = _beginnings(tuple(targets)).union(targets)
+            after = seen.get(target, {}).items()
+            goes_on = sum(p for more, p in after if more and target + more in longer)
+            total += probability * (1 - goes_on)
         elif token and target.startswith(reached):
             total += probability * _probability(target, reached, seen, targets)
     return total
-
-
-def _goes_on(
-    label: str, seen: dict[str, Probabilities], targets: Sequence[str]
-) -> float:
-    if label not in seen:
-        return 0.0
-    longer = _beginnings(tuple(targets)).union(targets)
-    return sum(
-        p for token, p in seen[label].items() if token and label + token in longer
-    )
 
 
 @lru_cache(maxsize=64)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from dataclasses import KW_ONLY, asdict, dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from rubricnb.core.address import OPENAI
@@ -88,6 +91,21 @@ _DIALECTS: dict[Server, _Dialect] = {
 _HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 
 
+class _AskedServer:
+    """The kind of server at the endpoint, which is asked once if nobody told it."""
+
+    def __get__(self, judge: OpenAIJudge | None, _: type) -> Server:
+        if judge is None:
+            return None  # type: ignore[return-value]  # the parameter's default
+        if judge.told_server is None:
+            judge.told_server = judge.ask_server()
+        return judge.told_server
+
+    def __set__(self, judge: OpenAIJudge, server: Server | None) -> None:
+        judge.told_server = server
+
+
+@dataclass(eq=False, repr=False)
 class OpenAIJudge(Endpoint):
     """A judge behind an OpenAI-compatible endpoint.
 
@@ -156,49 +174,29 @@ class OpenAIJudge(Endpoint):
     >>> judge.close()
     """
 
-    source: Literal["live"] = "live"
-    readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
+    _: KW_ONLY
+    told_server: Server | None = field(default=None, init=False)
+    server: _AskedServer = _AskedServer()
+    extra: Json = field(default_factory=dict)
+
+    readouts: ClassVar[tuple[Readout, ...]] = ("feedback", "score", "logprobs", "json")
     # a server's answers may depend on what it computes together
-    deterministic: bool = False
+    deterministic: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None = None,
-        *,
-        server: Server | None = None,
-        concurrency: int = 16,
-        requests_per_minute: float | None = None,
-        timeout: float = 600,
-        retries: int = 6,
-        patience: float = 1800,
-        key_variable: str | None = None,
-        check_model: bool = True,
-        extra: Json | None = None,
-    ) -> None:
-        super().__init__(
-            model,
-            base_url,
-            concurrency=concurrency,
-            requests_per_minute=requests_per_minute,
-            timeout=timeout,
-            retries=retries,
-            patience=patience,
-            key_variable=key_variable,
-            check_model=check_model,
-        )
-        self.extra = extra or {}
-        _refuse_own_keys(self.extra)
-        more = f" {json.dumps(extra, sort_keys=True)}" if extra else ""
-        self.identity = f"{self.base_url} {model}{more}"
-        self._server = server or _HOSTED.get(self.host)
-
-    @property
-    def server(self) -> Server:
-        """The kind of server at the endpoint."""
-        if self._server is None:
-            self._server = self._ask_server()
-        return self._server
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.extra = self.extra or {}
+        # A plan, or a limit in dollars, decides these.
+        if twice := [name for name in _OWN_KEYS if name in self.extra]:
+            raise ValueError(
+                f"extra sets {', '.join(twice)}, which the judge writes itself: give "
+                "the longest answer as max_tokens (rubricnb.plan(…, max_tokens=N), or "
+                "the judge's option max_tokens), and ask again with "
+                "rubricnb.fixed(n, k)"
+            )
+        more = f" {json.dumps(self.extra, sort_keys=True)}" if self.extra else ""
+        self.identity = f"{self.base_url} {self.model}{more}"
+        self.told_server = self.told_server or _HOSTED.get(self.host)
 
     @property
     def dialect(self) -> _Dialect:
@@ -213,7 +211,7 @@ class OpenAIJudge(Endpoint):
     @property
     def holds_lengths(self) -> bool:
         """Whether a ``json`` answer keeps to `maxLength`, which hosts do not know."""
-        return self._server not in _HOSTED.values()
+        return self.told_server not in _HOSTED.values()
 
     @property
     def how_to_start(self) -> str:
@@ -237,7 +235,7 @@ class OpenAIJudge(Endpoint):
         other = f"; {_OTHER_READOUTS}" if problem.is_without_logprobs else ""
         return other + _WAYS_OUT.get(problem.param, "")
 
-    def _ask_server(self) -> Server:
+    def ask_server(self) -> Server:
         """Ask the endpoint who owns its models; "other" if it lists none."""
         asking = asyncio.run_coroutine_threadsafe(
             self._persist("/models"), self._start()
@@ -257,16 +255,6 @@ class OpenAIJudge(Endpoint):
         if "llamacpp" in owned_by:
             return "llama.cpp"
         return "vllm" if "vllm" in owned_by else "other"
-
-
-def _refuse_own_keys(extra: Json) -> None:
-    """Refuse a parameter that would undo what a plan, or a limit in dollars, says."""
-    if twice := [name for name in _OWN_KEYS if name in extra]:
-        raise ValueError(
-            f"extra sets {', '.join(twice)}, which the judge writes itself: give the "
-            "longest answer as max_tokens (rubricnb.plan(…, max_tokens=N), or the "
-            "judge's option max_tokens), and ask again with rubricnb.fixed(n, k)"
-        )
 
 
 class _Call(Call):
@@ -343,25 +331,20 @@ class _Call(Call):
                     return self._reply(text, finish)
                 text += " " + label.strip()
             else:
-                chances = yield from self._at_slot(text, targets)
+                for top in self.judge.dialect.tops:
+                    ask = partial(self._steps_after, text, top)
+                    chances = yield from label_probabilities(ask, targets)
+                    # otherwise a label is not among the first tokens
+                    if 0 not in chances:
+                        break
                 probabilities.append(chances)
                 text += targets[most_probable(self.request, criterion, chances)]
         return self._reply(text, "stop", tuple(probabilities) or None)
 
-    def _at_slot(self, text: str, targets: list[str]) -> Calls:
-        for top in self.judge.dialect.tops:
-
-            def ask(prefix: str, rest: list[str], top: int = top) -> Calls:
-                _, _, steps = yield from self._send(
-                    text + prefix, _LABEL_TOKENS, rest, top
-                )
-                return steps
-
-            probabilities = yield from label_probabilities(ask, targets)
-            # otherwise a label is not among the first tokens
-            if 0 not in probabilities:
-                break
-        return probabilities
+    def _steps_after(self, text: str, top: int, prefix: str, rest: list[str]) -> Calls:
+        sent = self._send(text + prefix, _LABEL_TOKENS, rest, top)
+        _, _, steps = yield from sent
+        return steps
 
     def _label_in_feedback(self) -> Calls:
         plain = self.request.prompt_format == "plain"
@@ -402,9 +385,7 @@ class _Call(Call):
                 body["logprobs"] = top_logprobs
         else:
             path = "/chat/completions"
-            messages = [
-                {"role": m.role, "content": m.content} for m in request.messages
-            ]
+            messages = list(map(asdict, request.messages))
             if prefill:
                 messages.append({"role": "assistant", "content": prefill})
                 body |= dialect.continuing
@@ -428,7 +409,11 @@ class _Call(Call):
             cached_tokens=count_of(
                 part(usage, "prompt_tokens_details"), "cached_tokens"
             ),
-            completion_tokens=_completion_tokens(usage),
+            # All paid tokens: xAI and Google add thoughts to the total alone.
+            completion_tokens=max(
+                count_of(usage, "completion_tokens"),
+                count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens"),
+            ),
         )
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
@@ -454,9 +439,9 @@ class _Call(Call):
                 f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}"
             )
         if not text and finish in ("stop", "unknown") and not self.judge.continues:
-            raise ValueError(
-                f"the endpoint sent an empty answer{_thought_only(message)}"
-            )
+            thoughts = [n for n in ("reasoning", "reasoning_content") if message.get(n)]
+            why = _THOUGHT_ONLY.format(*thoughts) if thoughts else ""
+            raise ValueError(f"the endpoint sent an empty answer{why}")
         if prefill and text.startswith(prefill):
             text = text[len(prefill) :]  # llama.cpp repeats the given beginning
         return text, finish, _steps(choices[0].get("logprobs"))
@@ -472,27 +457,14 @@ def finish_of(reason: Any) -> Finish:
     """
     if reason is None:
         return "stop"
-    word = (
-        str(reason)
-        .partition(":")[0]
-        .strip()
-        .lower()
-        .replace("-", "_")
-        .replace(" ", "_")
-    )
+    word = re.sub("[- ]", "_", str(reason).partition(":")[0].strip().lower())
     return _FINISH.get(word.removeprefix("finish_reason_"), "unknown")
 
 
-def _thought_only(message: Mapping[str, Any]) -> str:
-    """Say that a message without text has thoughts, and what to do."""
-    name = next((n for n in ("reasoning", "reasoning_content") if message.get(n)), "")
-    return name and (
-        f": all its text is in {name!r}. Switch the model's thinking off "
-        "(thinking='off', or the server's own switch in extra=), or allow more tokens "
-        "(max_tokens=)"
-    )
-
-
+_THOUGHT_ONLY = (
+    ": all its text is in {!r}. Switch the model's thinking off (thinking='off', or "
+    "the server's own switch in extra=), or allow more tokens (max_tokens=)"
+)
 # Reasons to finish of OpenAI, Anthropic, Google, Mistral, DeepSeek, Z.ai, TGI and vLLM.
 _REASONS: dict[Finish, str] = {
     "stop": (
@@ -606,9 +578,3 @@ def _checked(chances: Probabilities) -> Probabilities:
             f"{sum(chances.values()):g}"
         )
     return chances
-
-
-def _completion_tokens(usage: Json) -> int:
-    """Count all paid tokens of an answer; xAI and Google add thoughts to the total."""
-    beside = count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens")
-    return max(count_of(usage, "completion_tokens"), beside)

@@ -103,13 +103,12 @@ class Profile:
         # An integer and a list become what the same judge has elsewhere: its identity,
         # and so the keys of its answers, must not depend on how it was written.
         for parameter in fields(self):
-            given, kind = getattr(self, parameter.name), str(parameter.type)
+            given, (kind, read) = getattr(self, parameter.name), _KINDS[parameter.type]
             try:
-                value = _READ[kind](given)
+                value = read(given)
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"profile {self.name!r}: {parameter.name} = {given!r} is not "
-                    f"{_KINDS[kind]}"
+                    f"profile {self.name!r}: {parameter.name} = {given!r} is not {kind}"
                 ) from None
             object.__setattr__(self, parameter.name, value)
 
@@ -199,25 +198,23 @@ def _pairs(values: Any, read: Callable[[Any], float]) -> Shifts:
     return tuple((_text(name), read(value)) for name, value in values)
 
 
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "str": _text,
-    "int": _whole,
-    "float": _number,
-    "Spread": lambda value: _number(value, 0),
-    "Share": _share,
-    "Numbers": _numbers,
-    "Rows": lambda rows: tuple(map(_numbers, rows)),
-    "Shifts": lambda pairs: _pairs(pairs, _number),
-    "Rates": lambda pairs: _pairs(pairs, _share),
-}
-_KINDS = {
-    "str": "a text",
-    "int": "a whole number",
-    "float": "a number",
-    "Spread": "a number of 0 or more",
-    "Share": "a number from 0 to 1",
-    "Numbers": "a list of numbers",
-    "Rows": "a list of lists of numbers",
-    "Shifts": "a list of pairs (labels, number)",
-    "Rates": "a list of pairs (ordering, number from 0 to 1)",
+_KINDS: Mapping[Any, tuple[str, Callable[[Any], Any]]] = {
+    "str": ("a text", _text),
+    "int": ("a whole number", _whole),
+    "float": ("a number", _number),
+    "Spread": ("a number of 0 or more", lambda value: _number(value, 0)),
+    "Share": ("a number from 0 to 1", _share),
+    "Numbers": ("a list of numbers", _numbers),
+    "Rows": (
+        "a list of lists of numbers",
+        lambda rows: tuple(map(_numbers, rows)),
+    ),
+    "Shifts": (
+        "a list of pairs (labels, number)",
+        lambda pairs: _pairs(pairs, _number),
+    ),
+    "Rates": (
+        "a list of pairs (ordering, number from 0 to 1)",
+        lambda pairs: _pairs(pairs, _share),
+    ),
 }

@@ -128,20 +128,13 @@ class TypedQuestion:
 
     def _levels(self, levels: list[tuple[str, str]]) -> Json:
         if self.shape == "systemone":
-            return {
-                "criteria": [t for _, t in levels]
-                if self.kind == "score"
-                else dict(levels)
-            }
-        if self.kind == "score":
-            return {
-                "levels": [
-                    {"label": label, "description": text} for label, text in levels
-                ]
-            }
-        return {
-            "choices": [{"value": label, "description": text} for label, text in levels]
-        }
+            named = dict(levels)
+            return {"criteria": [*named.values()] if self.kind == "score" else named}
+        several, name = _NAMES[self.kind]
+        return {several: [{name: label, "description": text} for label, text in levels]}
+
+
+_NAMES = {"score": ("levels", "label"), "choice": ("choices", "value")}
 
 
 def level_name(label: str) -> str:

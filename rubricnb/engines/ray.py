@@ -6,10 +6,9 @@ import logging
 import math
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from rubricnb.core.contract import Engine, JudgeError, Reply, Request
@@ -128,17 +127,17 @@ class RayJudge:
         import ray
 
         blocks, free = self._blocks(requests), list(self._actors)
-        again: list[list[Request]] = []
-        deaths: Counter[int] = Counter()  # by a block's first request
-        under_way: dict[Any, _Block] = {}
+        again: list[tuple[list[Request], int]] = []  # with the deaths over them
+        # each stream's actor, what it has not answered, and the deaths over that
+        under_way: dict[Any, tuple[Any, dict[int, Request], int]] = {}
         problem, stopping = "", False
         while True:
             while free and not problem and not stopping:
-                part = again.pop() if again else next(blocks, None)
-                if part is None:
+                part, deaths = again.pop() if again else (next(blocks, []), 0)
+                if not part:
                     break
-                begun = _Block(free.pop(), part)
-                under_way[self._begin(begun)] = begun
+                actor, lacking = free.pop(), {r.request_id: r for r in part}
+                under_way[self._begin(actor, part)] = actor, lacking, deaths
             if not under_way:
                 break
             if not stopping and not self._is_free and self.is_stopped():
@@ -146,31 +145,35 @@ class RayJudge:
                 ray.get([actor.stop.remote() for actor in self._actors])
             ready: Any = ray.wait([*under_way], timeout=_SECONDS)[0]
             for stream in ready:
-                block = under_way[stream]
+                actor, lacking, deaths = under_way[stream]
                 try:
                     replies, said = ray.get(next(stream))
                 except StopIteration:
-                    free.append(under_way.pop(stream).actor)
+                    free.append(actor)
+                    del under_way[stream]
                     continue
                 # OutOfMemoryError is not a RayActorError
                 except ray.exceptions.RayError as died:
-                    free.append(under_way.pop(stream).actor)
-                    deaths[block.first] += 1
+                    free.append(actor)
+                    del under_way[stream]
                     replies, said = [], ""
-                    if deaths[block.first] == _ATTEMPTS:
-                        said = _died(died)
-                    elif lacking := block.lacking:
-                        again.append(lacking)
-                        deaths[lacking[0].request_id] = deaths[block.first]
+                    if deaths + 1 == _ATTEMPTS:
+                        said = (
+                            f"an actor died {_ATTEMPTS} times over one block, possibly "
+                            f"out of memory ({str(died).strip().partition(chr(10))[0]})"
+                            "; see Ray's logs"
+                        )
+                    elif lacking:
+                        again.append(([*lacking.values()], deaths + 1))
                 for reply in replies:
                     self.answered_before |= reply.finish != "error"
-                    block.answered.add(reply.request_id)
+                    lacking.pop(reply.request_id, None)
                     yield reply
                 problem = problem or said
         if problem:
             raise JudgeError(f"ray:{self.spec}: {problem}")
 
-    def _begin(self, block: _Block) -> Any:
+    def _begin(self, actor: Any, requests: list[Request]) -> Any:
         """Give an actor its block; returns the stream of its deliveries.
 
         Ray cannot repeat a stream whose order differs: what dies is asked here again.
@@ -179,8 +182,8 @@ class RayJudge:
         if not self._is_free:
             how["_generator_backpressure_num_objects"] = _WAITING
         seconds = _SECONDS if self._is_free else 0
-        answer = block.actor.answer.options(**how)
-        return answer.remote(block.requests, self.answered_before, seconds)
+        answer = actor.answer.options(**how)
+        return answer.remote(requests, self.answered_before, seconds)
 
     def _blocks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
         """Cut a walk over requests into blocks, so that every actor gets several."""
@@ -198,20 +201,6 @@ class RayJudge:
         if self._is_mine:
             ray.shutdown()
             self._is_mine = False
-
-
-class _Block:
-    """Requests that an actor is answering."""
-
-    def __init__(self, actor: Any, requests: list[Request]) -> None:
-        self.actor, self.requests = actor, requests
-        self.first = requests[0].request_id
-        self.answered: set[int] = set()
-
-    @property
-    def lacking(self) -> list[Request]:
-        """Those without a reply."""
-        return [r for r in self.requests if r.request_id not in self.answered]
 
 
 class _Actor:
@@ -249,7 +238,9 @@ class _Actor:
             judge.answered_before = answered_before or getattr(
                 judge, "answered_before", False
             )
-            for reply in judge.answer(self._until_stopped(requests)):
+            for reply in judge.answer(
+                takewhile(lambda _: not self.is_stopped, requests)
+            ):
                 replies.append(reply)
                 if time.monotonic() - last >= seconds:
                     yield replies, ""
@@ -258,19 +249,6 @@ class _Actor:
             yield replies, f"{type(problem).__name__}: {problem}"
             return
         yield replies, ""
-
-    def _until_stopped(self, requests: list[Request]) -> Iterator[Request]:
-        for request in requests:
-            if self.is_stopped:
-                return
-            yield request
-
-
-def _died(died: Exception) -> str:
-    return (
-        f"an actor died {_ATTEMPTS} times over one block, possibly out of memory "
-        f"({str(died).strip().partition(chr(10))[0]}); see Ray's logs"
-    )
 
 
 def _connect() -> tuple[Any, bool]:

@@ -45,9 +45,8 @@ def mend(path: Path) -> str:
         read.
     """
     path = path.resolve()
-    _undo_stopped(path)
+    kept = sorted(path.parent.glob(f"{glob.escape(path.name)}-damaged-*"))
     if not path.exists():
-        kept = sorted(path.parent.glob(f"{glob.escape(path.name)}-damaged-*"))
         if kept:
             raise StoreError(
                 f"there is no store at {path}, but {kept[0].name} is beside it, with "
@@ -55,6 +54,7 @@ def mend(path: Path) -> str:
                 "again"
             )
         return f"there is no store yet: {path}"
+    _undo_stopped(path, kept)
     try:
         with Store(path) as store:
             return f"{store.check():,} answers in {path}, each as it was written"
@@ -76,8 +76,12 @@ def mend(path: Path) -> str:
         number = next(n for n in count(1) if not Path(f"{path}-damaged-{n}").exists())
         # The first name last given up, so that whenever this ends, one store is there.
         for ending in ("", *_LOGS):
-            if Path(f"{path}{ending}").exists():
-                _keep(f"{path}{ending}", f"{path}-damaged-{number}{ending}")
+            file, name = f"{path}{ending}", f"{path}-damaged-{number}{ending}"
+            if Path(file).exists():
+                try:
+                    os.link(file, name)
+                except OSError:  # where the disk has no hard links
+                    shutil.copy2(file, name)
         for ending in _LOGS:
             Path(f"{path}{ending}").unlink(missing_ok=True)
         new.replace(path)
@@ -87,21 +91,9 @@ def mend(path: Path) -> str:
     )
 
 
-def _keep(file: str, name: str) -> None:
-    """Give a file a second name; a copy where the disk has no hard links."""
-    try:
-        os.link(file, name)
-    except OSError:
-        shutil.copy2(file, name)
-
-
-def _undo_stopped(path: Path) -> None:
+def _undo_stopped(path: Path, kept: list[Path]) -> None:
     """Undo a repair that was killed: the damaged store has two names then."""
-    kept = [
-        name
-        for name in path.parent.glob(f"{glob.escape(path.name)}-damaged-*")
-        if not name.name.endswith(_LOGS) and path.exists() and name.samefile(path)
-    ]
+    kept = [n for n in kept if not n.name.endswith(_LOGS) and n.samefile(path)]
     if not kept:
         return
     alone = lock(open_file(path), "BEGIN EXCLUSIVE")

@@ -85,20 +85,26 @@ def simulate(
     logprobs = readout == "logprobs"
     answers = answer(judge.profile, seed, batch, logprobs)
     lost = answers.lost & (readout == "feedback")
-    columns = _repeated(requests, judged.row)
-    columns["key"] = _keys(
-        judge.identity, requests["request_id"].to_numpy(np.uint64)[judged.row]
-    )
-    for name in ("dataset", "group_id", "cluster_id", "candidate", "criterion"):
-        if name in source:
-            columns[name] = _category(source[name], judged.item)
-    columns["judge"] = _constant(judge.slug, len(batch.ordering))
-    columns["source"] = _constant(judge.source, len(batch.ordering))
-    columns["status"] = pd.Categorical.from_codes(lost.astype(np.int8), list(STATUSES))
-    columns["score"] = np.where(lost, np.nan, answers.score)
-    columns["position"] = np.where(lost, np.nan, answers.position + 1)
-    columns["expected_score"] = answers.expected
-    columns["label_mass"] = np.where(logprobs, 1.0, np.nan)
+    columns: Row = {
+        name: requests[name].array.take(judged.row) for name in requests.columns
+    }
+    number = requests["request_id"].to_numpy(np.uint64)[judged.row]
+    of_items = ("dataset", "group_id", "cluster_id", "candidate", "criterion")
+    columns |= {
+        "key": _keys(judge.identity, number),
+        **{
+            name: _category(source[name], judged.item)
+            for name in of_items
+            if name in source
+        },
+        "judge": _constant(judge.slug, len(number)),
+        "source": _constant(judge.source, len(number)),
+        "status": pd.Categorical.from_codes(lost.astype(np.int8), list(STATUSES)),
+        "score": np.where(lost, np.nan, answers.score),
+        "position": np.where(lost, np.nan, answers.position + 1),
+        "expected_score": answers.expected,
+        "label_mass": np.where(logprobs, 1.0, np.nan),
+    }
     if "criterion_ordering" in requests:
         columns["criterion_position"] = np.where(
             judged.n_slots, judged.slot + 1, np.nan
@@ -206,7 +212,7 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
         place=np.where(n_slots > 0, slot / np.maximum(n_slots - 1, 1), np.nan),
         quality=quality,
         wording=wording(requests)[row],
-        labels=_label_rows(requests["labels"])[row],
+        labels=pd.Index(LABELS).get_indexer(requests["labels"])[row],
         reference=_references(requests, items, item, row),
         temperature=requests["temperature"].to_numpy(np.float32)[row],
         replicate=requests["replicate"].to_numpy(np.uint64)[row],
@@ -229,11 +235,6 @@ def wording(requests: pd.DataFrame) -> UInt64Array:
 def _hashed(column: pd.Series) -> UInt64Array:
     codes, values = pd.factorize(column)
     return hash64(values)[codes]
-
-
-def _label_rows(labels: pd.Series) -> IntArray:
-    codes, names = pd.factorize(labels)
-    return np.array([LABELS.index(name) for name in names], dtype=np.int64)[codes]
 
 
 def _references(
@@ -299,28 +300,18 @@ def _several(requests: pd.DataFrame) -> Mask:
 
 
 def _reply(request: Request, answers: Answers, rows: range) -> Reply:
-    positions = [int(p) + 1 for p in answers.position[rows]]
+    is_free_text = request.readout == "feedback"
+    # A lost answer is lost for good: its slot is not in the text.
+    kept = [j for j, r in enumerate(rows) if not (is_free_text and answers.lost[r])]
+    slots = tuple(request.slots[j] for j in kept)
+    positions = [int(answers.position[rows[j]]) + 1 for j in kept]
+    text = answer_text(replace(request, slots=slots), positions)
     if request.readout == "logprobs":
         shown = answers.probabilities[rows, : len(request.choices)].tolist()
-        return Reply(
-            request.request_id,
-            answer_text(request, positions),
-            probabilities=tuple(map(tuple, shown)),
-        )
-    if request.readout == "feedback":
-        # A lost answer is lost for good: its slot is not in the text.
-        kept = [j for j, r in enumerate(rows) if not answers.lost[r]]
-        slots = tuple(request.slots[j] for j in kept)
-        text = answer_text(replace(request, slots=slots), [positions[j] for j in kept])
-        return Reply(request.request_id, f"Feedback: {_NO_TEXT} {text}")
-    return Reply(request.request_id, answer_text(request, positions))
-
-
-def _repeated(requests: pd.DataFrame, row: IntArray) -> Row:
-    columns = {name: requests[name].array for name in requests.columns}
-    if len(row) == len(requests):
-        return columns
-    return {name: values.take(row) for name, values in columns.items()}
+        return Reply(request.request_id, text, probabilities=tuple(map(tuple, shown)))
+    return Reply(
+        request.request_id, f"Feedback: {_NO_TEXT} {text}" if is_free_text else text
+    )
 
 
 def _keys(identity: str, request_id: UInt64Array) -> Any:

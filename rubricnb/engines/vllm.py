@@ -7,7 +7,7 @@ finished it.
 
 With a small model the work on the processor decides how many judgments a GPU gives, so
 nothing of it is done twice: prompts are tokenized by `rubricnb.engines.tokens`, and
-what all requests with the same labels share (`_Choice`) is made once.
+what all requests with the same labels share (`_choice`) is made once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -38,7 +38,7 @@ from rubricnb.core.readout import most_probable, plain_prompt
 from rubricnb.core.support.types import Records, Row
 from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts
-from rubricnb.engines.endpoint import slug
+from rubricnb.engines.endpoint import Call, slug
 from rubricnb.engines.label_probabilities import Step, label_probabilities
 from rubricnb.engines.tokens import Tokens
 
@@ -107,6 +107,7 @@ class VLLMJudge:
     deterministic = False  # until it is opened where it can be batch-invariant
     spec = "vllm"
     is_free = True
+    redact = staticmethod(str)  # what it answers holds no key
     _open: ClassVar[list[VLLMJudge]] = []
 
     def __init__(
@@ -228,7 +229,7 @@ class VLLMJudge:
             conditions["enable_thinking"] = request.thinking == "on"
         if request.effort != "default":
             conditions["reasoning_effort"] = request.effort
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        messages = list(map(asdict, request.messages))
         if self._tokenizer.chat_template is None:
             raise JudgeError(
                 f"{self.slug} has no chat template (base models have none): plan with "
@@ -258,8 +259,11 @@ class VLLMJudge:
         )
         return without_thoughts(begun + text).strip("\n")
 
-    def _choice(self, rest: tuple[str, ...]) -> _Choice:
-        """Return how the engine is asked for one of these texts, for all requests."""
+    def _choice(self, rest: tuple[str, ...]) -> tuple[dict[int, str], Any]:
+        """Return how the engine is asked for one of these texts, for all requests.
+
+        These are the tokens of their pieces, with their text, and the sampling.
+        """
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -281,9 +285,7 @@ class VLLMJudge:
             # a shallow copy for each request: nothing in it is changed
             skip_clone=True,
         )
-        return _Choice(
-            tokens, {token: piece for piece, token in tokens.items()}, sampling
-        )
+        return {token: piece for piece, token in tokens.items()}, sampling
 
     def _token_with_text(self, text: str) -> int | None:
         """Return the token with exactly this text, as it is inside a text."""
@@ -307,27 +309,11 @@ class VLLMJudge:
                 )
                 running[name] = asked
             except _request_errors() as problem:
-                asked.fail(problem)
+                asked.reply = asked.failed(problem)
             except Exception as problem:
                 raise _ended(problem) from problem
         if asked.reply:
             yield asked.reply
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """How one of several texts is asked for: tokens of their pieces, and sampling."""
-
-    token_of: dict[str, int]
-    piece_of: dict[int, str]
-    sampling: Any
-
-    def probabilities(self, logprobs: Any) -> dict[str, float]:
-        """Return each piece's probability, from the engine's log-probabilities."""
-        return {
-            piece: math.exp(logprobs[token].logprob)
-            for piece, token in self.token_of.items()
-        }
 
 
 def _first_slot(request: Request) -> str:
@@ -339,58 +325,49 @@ def _first_slot(request: Request) -> str:
 _Prompts = Generator[tuple[list[int], Any], Any, Any]
 
 
-class _Asked:
+class _Asked(Call):
     """One request on its way: a generator that waits at every prompt it needs."""
 
+    judge: VLLMJudge
+
     def __init__(self, judge: VLLMJudge, request: Request, place: int) -> None:
-        self.judge, self.request = judge, request
+        super().__init__(judge, request)
         # its further prompts go first while the cache holds their beginning
         self.place = place
         self.prompt: list[int] = []
         self.sampling: Any = None
         self.reply: Reply | None = None
-        self.tokens = np.zeros(3, int)  # of the prompts, of these cached, and completed
         self.started = time.monotonic()
-        self._answering = self._answer()
         self.resume(None)
 
     def resume(self, output: Any) -> None:
         """Continue with the engine's output: to the next prompt or to the reply."""
         if output is not None:
-            completed = output.outputs[0].token_ids
-            self.tokens += (
-                len(self.prompt),
-                output.num_cached_tokens or 0,
-                len(completed),
+            self.tokens.update(
+                prompt_tokens=len(self.prompt),
+                cached_tokens=output.num_cached_tokens or 0,
+                completion_tokens=len(output.outputs[0].token_ids),
             )
         try:
-            self.prompt, self.sampling = self._answering.send(output)
-        except StopIteration as done:
-            self._finish(*done.value)
+            step = self.next(output)
         except ValueError as problem:
-            self.fail(problem)
+            step = self.failed(problem)
+        if isinstance(step, Reply):
+            self.reply = replace(step, seconds=time.monotonic() - self.started)
+        else:
+            self.prompt, self.sampling = step
 
-    def fail(self, problem: Exception) -> None:
-        """Reply that this request cannot be answered."""
-        self._finish("", "error", error=f"{type(problem).__name__}: {problem}"[:500])
-
-    def _finish(
-        self,
-        text: str,
-        finish: Finish,
-        probabilities: Any = None,
-        error: str | None = None,
-    ) -> None:
-        number, seconds = self.request.request_id, time.monotonic() - self.started
-        sent, cached, completed = map(int, self.tokens)
-        self.reply = Reply(
-            number, text, finish, probabilities, sent, cached, completed, seconds, error
+    def failed(self, problem: Exception) -> Reply:
+        """Return the reply that this request cannot be answered."""
+        return self._reply(
+            "", "error", error=f"{type(problem).__name__}: {problem}"[:500]
         )
 
-    def _answer(self) -> _Prompts:
+    def answer(self) -> _Prompts:
+        """Yield each prompt with its sampling; return the reply."""
         if self.request.readout in ("feedback", "json"):
             text, finish = yield from self._text()
-            return text, finish, None
+            return self._reply(text, finish)
         text, probabilities = "", []
         for slot, criterion in zip(
             self.request.slots, self.request.slot_criteria, strict=True
@@ -398,11 +375,8 @@ class _Asked:
             chances = yield from self._label_probabilities(text + slot)
             probabilities.append(chances)
             text += f"{slot} {self.request.choices[self._chosen(criterion, chances)]}"
-        return (
-            text,
-            "stop",
-            tuple(probabilities) if self.request.readout == "logprobs" else None,
-        )
+        is_read = self.request.readout == "logprobs"
+        return self._reply(text, "stop", tuple(probabilities) if is_read else None)
 
     def _text(self) -> _Prompts:
         from vllm import SamplingParams
@@ -429,17 +403,16 @@ class _Asked:
         targets = [f" {choice}" for choice in self.request.choices]
 
         def ask(prefix: str, rest: list[str]) -> _Prompts:
-            choice = self.judge.choice(tuple(rest))
-            output = yield (
-                self.judge.prompt(self.request, beginning + prefix),
-                choice.sampling,
-            )
-            generated = output.outputs[0]
+            pieces, sampling = self.judge.choice(tuple(rest))
+            prompt = self.judge.prompt(self.request, beginning + prefix)
+            output = yield prompt, sampling
+            one = output.outputs[0]
             return [
-                Step(choice.piece_of[token], choice.probabilities(logprobs))
-                for token, logprobs in zip(
-                    generated.token_ids, generated.logprobs, strict=True
+                Step(
+                    pieces[token],
+                    {p: math.exp(logprobs[t].logprob) for t, p in pieces.items()},
                 )
+                for token, logprobs in zip(one.token_ids, one.logprobs, strict=True)
             ]
 
         return (yield from label_probabilities(ask, targets))
@@ -579,7 +552,8 @@ def _set_invariance(wanted: bool | None, on_cpu: bool) -> None:
             "batch_invariant=True: vLLM has this mode on GPUs alone; leave it out"
         )
     if wanted is None:
-        wanted = not on_cpu and _capability() >= _INVARIANT_FROM
+        found = [] if on_cpu else [gpu["capability"] for gpu in gpus()]
+        wanted = min(found, default=0.0) >= _INVARIANT_FROM
     if "vllm" not in sys.modules:
         os.environ["VLLM_BATCH_INVARIANT"] = str(int(wanted))
         if wanted:  # whose probabilities depend on the batch (vllm #51187)
@@ -599,11 +573,6 @@ def _is_invariant(wanted: bool | None) -> bool:
             f"batch_invariant={found}"
         )
     return found
-
-
-def _capability() -> float:
-    """Return the lowest compute capability of the GPUs here; 0 without one."""
-    return min((gpu["capability"] for gpu in gpus()), default=0.0)
 
 
 def gpus() -> Records:

