@@ -1,4 +1,4 @@
-"""Calls to one endpoint: one host, our headers only, bounded responses."""
+"""Calls to one endpoint, with or without ``openai``: one host, bounded responses."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from functools import partial
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
@@ -22,16 +24,18 @@ from rubricnb.engines.connection import (
     aside,
 )
 
-_HEADERS = {
-    "Accept": "application/json",
-    "Accept-Encoding": "gzip, deflate",
-    "Connection": "keep-alive",
-    "Content-Type": "application/json",
-}
+_HEADERS = (
+    "host",
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-type",
+)
 
 
 class Connection(httpx2.AsyncClient):
-    """Calls to one endpoint, below its address and nowhere else."""
+    """Calls to one endpoint: our headers only, bounded responses."""
 
     def __init__(
         self,
@@ -66,26 +70,20 @@ class Connection(httpx2.AsyncClient):
         return Answer(await aside(size, self._read, response), size)
 
     async def _call(self, path: str, content: bytes | None) -> httpx2.Response:
-        """Post a body (None: get); return the response, up to a size limit."""
-        request = httpx2.Request(
-            "POST" if content else "GET",
-            self._address.copy_with(raw_path=self._address.raw_path + path.encode()),
-            headers=_HEADERS | self._own_headers,
-            content=content,
+        """Post a body (None: get); return the response, whatever its status."""
+        raise NotImplementedError
+
+    async def _whole(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request; return the response, up to a size limit."""
+        response = await super().send(
+            request, stream=True, auth=None, follow_redirects=False
         )
         body = bytearray()
-        try:
-            response = await self.send(
-                request, stream=True, auth=None, follow_redirects=False
-            )
-            async with aclosing(response):
-                async for piece in response.aiter_bytes():
-                    body += piece
-                    if len(body) > MAX_BODY_BYTES:
-                        break
-        except httpx2.RequestError as problem:
-            nobody = isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout)
-            raise Unreachable(problem, nobody) from None
+        async with aclosing(response):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > MAX_BODY_BYTES:
+                    break
         headers, status = response.headers, response.status_code
         headers.pop("content-encoding", None)  # which the body has no longer
         return httpx2.Response(
@@ -131,3 +129,70 @@ class Connection(httpx2.AsyncClient):
             )
             raise Refused(status, answer, headers)
         return answer
+
+
+class Posts(Connection):
+    """Calls without a client library in between: a sixth less work for a call."""
+
+    async def _call(self, path: str, content: bytes | None) -> httpx2.Response:
+        """Send a call; return the response, whatever its status."""
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        request = httpx2.Request(
+            "POST" if content else "GET",
+            self._address.copy_with(raw_path=self._address.raw_path + path.encode()),
+            headers=headers | self._own_headers,
+            content=content,
+        )
+        try:
+            return await self._whole(request)
+        except httpx2.RequestError as problem:
+            raise _unreachable(problem) from None
+
+
+class OpenAIPosts(Connection):
+    """Calls of the ``openai`` client, whose transport this is.
+
+    By itself, that client would follow redirects with the prompt, and send headers that
+    the environment names for OpenAI to any host. It is given no key: the key is among
+    our headers.
+    """
+
+    def __init__(self, base_url: str, *args: Any, **named: Any) -> None:
+        from openai import AsyncOpenAI  # here, since it takes a second
+
+        super().__init__(base_url, *args, **named)
+        self._openai = AsyncOpenAI(
+            base_url=base_url, api_key="none", max_retries=0, http_client=self
+        )
+
+    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
+        """Send a request of the ``openai`` client; return the response."""
+        at, ours = request.url, self._address
+        if (at.scheme, at.netloc) != (ours.scheme, ours.netloc):
+            raise ValueError(
+                f"a call to {at.host} was blocked: the judge has a different address"
+            )
+        kept = {
+            name: request.headers[name] for name in _HEADERS if name in request.headers
+        }
+        request.headers = httpx2.Headers(kept | self._own_headers)
+        return await self._whole(request)
+
+    async def _call(self, path: str, content: bytes | None) -> httpx2.Response:
+        """Send a call; return the response, whatever its status."""
+        import openai
+
+        post = partial(self._openai.post, content=content)
+        try:
+            return await (post if content else self._openai.get)(
+                path, cast_to=httpx2.Response
+            )
+        except openai.APIConnectionError as problem:
+            raise _unreachable(problem.__cause__ or problem) from None
+        except openai.APIStatusError as problem:
+            return problem.response
+
+
+def _unreachable(cause: BaseException) -> Unreachable:
+    nobody = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
+    return Unreachable(cause, nobody)

@@ -125,6 +125,7 @@ class DecisionJudge(Endpoint):
                 f"model = {self.model!r} may be another model tomorrow: give the name of a "
                 "version, such as jev-1.13.0, or pass check_model=False"
             )
+        self.through_openai = self.shape != "systemone"
         self.own_prompt = TypedQuestion(self.kind, self.shape)
         self.slug = f"{self.slug}-{self.kind}"
         self.identity = f"{self.base_url} {self.model} {self.shape} {self.kind}"

@@ -76,6 +76,7 @@ class Endpoint:
     identity: str = field(default="", init=False)
 
     source: ClassVar[Literal["live"]] = "live"
+    through_openai = True  # whether its calls go through the openai client
     spec = "openai"  # what its spec begins with
     # what to do if another one answers
     other_model = "pass check_model=False if that is right"
@@ -204,7 +205,7 @@ class Endpoint:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         # here, so that a judge is described where nothing can be asked
-        from rubricnb.engines.client import Connection
+        from rubricnb.engines.client import OpenAIPosts, Posts
 
         if self._loop is None:
             key = self._key()
@@ -213,7 +214,8 @@ class Endpoint:
                     f"no key for {self.base_url}: set the environment variable "
                     f"{self.key_variable}"
                 )
-            self._connection = Connection(
+            connect = OpenAIPosts if self.through_openai else Posts
+            self._connection = connect(
                 self.base_url,
                 headers_for(self.host, key),
                 redact=self.redact,

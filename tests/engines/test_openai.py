@@ -12,7 +12,7 @@ from rubricnb.core.address import headers_for
 from rubricnb.core.contract import Message, Request
 from rubricnb.core.readout import read
 from rubricnb.engines.batch import export_batch, import_batch
-from rubricnb.engines.client import Connection
+from rubricnb.engines.client import OpenAIPosts
 from rubricnb.engines.openai import JudgeError, OpenAIJudge, _steps
 
 CHOICES = ("3", "1", "2")
@@ -284,7 +284,7 @@ def test_what_is_sent_is_what_a_call_needs_and_nothing_else(monkeypatch):
 
 
 @pytest.mark.parametrize("place", ["path", "host", "scheme"])
-def test_no_path_leads_a_call_elsewhere(place):
+def test_a_call_that_would_go_elsewhere_is_stopped(place):
     answered = always(completion("[RESULT] 1"))
     with endpoint(answered) as (url, received), endpoint(answered) as (stranger, seen):
         elsewhere = {
@@ -295,13 +295,13 @@ def test_no_path_leads_a_call_elsewhere(place):
 
         async def asked():
             headers = headers_for("", "the-key")
-            calls = Connection(url, headers, redact=str, timeout=9, proxies=False)
+            calls = OpenAIPosts(url, headers, redact=str, timeout=9, proxies=False)
             async with calls:
                 await calls.ask(elsewhere, {"model": "m"})
 
-        asyncio.run(asked())
-    assert seen == []
-    assert received.paths == [f"/v1{elsewhere}"]
+        with pytest.raises(ValueError, match="was blocked"):
+            asyncio.run(asked())
+    assert (seen, received) == ([], [])
 
 
 def test_a_proxy_is_used_for_hosts_on_the_internet_and_for_no_other(monkeypatch):
