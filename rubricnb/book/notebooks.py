@@ -242,7 +242,6 @@ def execute(
             )
         except papermill.PapermillExecutionError as error:
             raise BookError(f"notebook {stem} failed\n{plain(str(error))}") from None
-    # of the record of the run, and of the line under a page's title
     executed.metadata["rubricnb"] = {
         "stem": stem,
         "executed": date.today().isoformat(),

@@ -219,13 +219,11 @@ def _look_up(
         and (matched := folded_units[unit - 1].slice(folded_quote)) is not None
     ):
         return Quote(unit, "verified", unit, matched)
-    for number, folded_unit in enumerate(folded_units, 1):
-        if (matched := folded_unit.slice(folded_quote)) is not None:
+    # what is in the whole text alone spans several units
+    numbered = [*enumerate(folded_units, 1), (0, whole_text)]
+    for number, folded_text in numbered:
+        if (matched := folded_text.slice(folded_quote)) is not None:
             return Quote(unit, "wrong unit", number, matched)
-    if (
-        matched := whole_text.slice(folded_quote)
-    ) is not None:  # it spans several units
-        return Quote(unit, "wrong unit", 0, matched)
     return Quote(unit, "not found", 0, "")
 
 
@@ -248,15 +246,15 @@ def _character_clusters(text: str) -> Iterator[tuple[int, int]]:
     """Bounds of each character with the marks that NFKC may merge into it."""
     start = 0
     for end in range(1, len(text) + 1):
-        if end == len(text) or not _joins_previous(text[end]):
+        following = text[end : end + 1]
+        # Vowels and finals of decomposed Hangul are no combining marks,
+        # yet NFKC composes them.
+        joins = "\u1160" <= following <= "\u11ff" or any(
+            map(unicodedata.combining, following)
+        )
+        if not joins:
             yield start, end
             start = end
-
-
-def _joins_previous(character: str) -> bool:
-    # Vowels and finals of decomposed Hangul are no combining marks,
-    # yet NFKC composes them.
-    return unicodedata.combining(character) > 0 or "\u1160" <= character <= "\u11ff"
 
 
 def _fold_cluster(cluster: str) -> str:

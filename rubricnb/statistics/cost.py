@@ -13,16 +13,14 @@ from rubricnb.core.permutation import balanced, code
 from rubricnb.core.support.types import FloatArray, IntArray
 
 _TABLE_COLUMNS = (
-    *(
-        "score",
-        "position",
-        "share",
-        "n",
-        "share_null",
-        "share_null_sd",
-        "reason",
-        "codes",
-    ),
+    "score",
+    "position",
+    "share",
+    "n",
+    "share_null",
+    "share_null_sd",
+    "reason",
+    "codes",
 )
 
 
@@ -118,20 +116,16 @@ def _why_unknown(share: FloatArray, null: FloatArray) -> Reason | None:
 
 
 def _square(part: pd.DataFrame, column: str) -> FloatArray:
-    wide = part.pivot(index="score", columns="position", values=column).sort_index()
-    n = wide.shape[1]
-    expected = list(range(1, n + 1))
-    low = 0 if 0 in wide.index else 1
-    if (
-        list(wide.index) != list(range(low, low + n))
-        or list(wide.columns.sort_values()) != expected
-    ):
+    wide = part.pivot(index="score", columns="position", values=column)
+    wide = wide.sort_index().sort_index(axis="columns")
+    n, low = wide.shape[1], 0 if 0 in wide.index else 1
+    if [*wide.index] != [*range(low, low + n)] or [*wide] != [*range(1, n + 1)]:
         raise ValueError(
             f"the table has scores {list(wide.index)} and positions "
             f"{list(wide.columns)}; a Bias Cost needs each of n scores at each "
             "position 1…n"
         )
-    return wide[expected].to_numpy(float)
+    return wide.to_numpy(float)
 
 
 def _checked(orderings: ArrayLike | None, n: int) -> IntArray:

@@ -344,7 +344,8 @@ def papers_test(
     if reads.probability is not None:
         reasons.append(Reason("chi2.probabilities"))
         return undefined
-    if not _is_balanced(reads):
+    shown = position_counts(reads.orderings[reads.order[reads.order >= 0]])
+    if (shown != shown[0, 0]).any():
         reasons.append(Reason("chi2.unbalanced"))
         return undefined
     count = placement.count.sum(axis=0)
@@ -355,12 +356,6 @@ def papers_test(
     p = special.chdtrc(reads.n_options - 1, chi2)
     v = np.sqrt(chi2 / (count.sum() * (reads.n_options - 1)))
     return undefined | {"chi2": float(chi2), "p_chi2": float(p), "cramers_v": float(v)}
-
-
-def _is_balanced(reads: Reads) -> bool:
-    """Whether the reads asked show every score equally often everywhere."""
-    counts = position_counts(reads.orderings[reads.order[reads.order >= 0]])
-    return bool((counts == counts[0, 0]).all())
 
 
 def cluster_test(placement: Placement, n_clusters: int, reasons: list[Reason]) -> Row:
@@ -431,14 +426,11 @@ def position_shares(
 
 def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, float]:
     """n/(n-1) times the mean of d_i·d_j over items of different clusters."""
-    undefined = dict.fromkeys(
-        ("v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"), np.nan
-    )
     cluster = np.unique(cluster, return_inverse=True)[1]
     size = binned(cluster).astype(float)
     n_pairs = size.sum() ** 2 - (size**2).sum()
     if n_pairs == 0:
-        return undefined
+        return infer.Estimate().named("v2_unbiased", "low", "high")
     sums, scale = arrays.by_cluster(d, cluster), d.shape[1] / (d.shape[1] - 1)
     v2 = scale * ((sums.sum(axis=0) ** 2).sum() - (sums**2).sum()) / n_pairs
     mean = d.mean(axis=0)
@@ -446,12 +438,12 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     rest = (sums - size[:, None] * mean) / (1 - size / len(d))[:, None]
     covariance = scale * (len(size) - 1) / len(size) * rest.T @ rest / len(d) ** 2
     if np.trace(covariance) < 1e-24:
-        return undefined | {"v2_unbiased": float(v2)}
+        return infer.Estimate(float(v2)).named("v2_unbiased", "low", "high")
     low, high = _score_interval(
         v2, mean, covariance, infer.t_quantile(float(infer.freedom(rest).min()) + 1)
     )
-    ends = {"v2_unbiased_low": min(low, 1.0), "v2_unbiased_high": min(high, 1.0)}
-    return {"v2_unbiased": float(v2)} | ends
+    found = infer.Estimate(float(v2), min(low, 1.0), min(high, 1.0))
+    return found.named("v2_unbiased", "low", "high")
 
 
 def _score_interval(
@@ -495,8 +487,14 @@ def _score_position(reads: Reads) -> Records:
     shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
     is_blind = bool(given.any()) and place(reads).comparable == 0
     blind = _why_uncompared(reads, 0) if is_blind else None
-    cells = zip(repeated(given, n), shown.ravel(), strict=True)
-    why = [_why_no_share(count, bool(is_shown), blind) for count, is_shown in cells]
+    why = [
+        Reason("never_given")
+        if count == 0
+        else blind
+        if is_shown
+        else Reason("never_shown")
+        for count, is_shown in zip(repeated(given, n), shown.ravel(), strict=True)
+    ]
     size = np.where(
         shown & (given > 0)[:, None] & (not is_blind), given[:, None], np.nan
     )
@@ -517,11 +515,3 @@ def _score_position(reads: Reads) -> Records:
             **because_each(*why),
         }
     ).to_dict("records")
-
-
-def _why_no_share(given: float, shown: bool, blind: Reason | None) -> Reason | None:
-    if given == 0:
-        return Reason("never_given")
-    if not shown:
-        return Reason("never_shown")
-    return blind

@@ -184,7 +184,8 @@ def _most_probable(judgments: pd.DataFrame, p: FloatArray) -> IntArray:
 
 
 def _tempered(p: FloatArray, temperature: float) -> FloatArray:
-    top = np.where(p.max(axis=1, keepdims=True) > 0, p.max(axis=1, keepdims=True), 1.0)
+    highest = p.max(axis=1, keepdims=True)
+    top = np.where(highest > 0, highest, 1.0)
     weights = (p / top) ** (1 / temperature)
     total = weights.sum(axis=1, keepdims=True)
     return weights / np.where(total > 0, total, 1.0)
@@ -395,12 +396,8 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     names = [
         c for c in arrays.grouping(judgments, None, without=("design",)) if c in prior
     ]
-    of_orders = "ordering" in prior
-    arrays.require(
-        prior,
-        [*(("ordering", "score") if of_orders else ("position",)), "log_preference"],
-        "prior",
-    )
+    about = ("ordering", "score") if "ordering" in prior else ("position",)
+    arrays.require(prior, [*about, "log_preference"], "prior")
     columns = arrays.probability_columns(judgments)
     out = []
     for key, part in arrays.groups(judgments.reset_index(drop=True), names):
@@ -411,16 +408,6 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
             ).to_numpy(bool)
         out.append(_without(part, prior[own], columns))
     return pd.concat(out).sort_index().set_axis(judgments.index)
-
-
-def _places(prior: pd.DataFrame, n: int) -> FloatArray:
-    """The log preference for place 1, …, n."""
-    if sorted(prior["position"]) != list(range(1, n + 1)):
-        raise ValueError(
-            f"the prior has positions {sorted(prior['position'])}, but there are {n} "
-            "options: give one row for each position (of each judge and condition)"
-        )
-    return prior.sort_values("position")["log_preference"].to_numpy(float)
 
 
 def _orders(prior: pd.DataFrame, part: pd.DataFrame, n: int) -> FloatArray:
@@ -443,7 +430,16 @@ def _without(
 ) -> pd.DataFrame:
     arrays.refuse_unordered(int(part["ordering"].isna().sum()), len(part))
     n = len(decode(part["ordering"].iloc[0]))
-    preference = _orders(prior, part, n) if "ordering" in prior else _places(prior, n)
+    if "ordering" in prior:
+        preference = _orders(prior, part, n)
+    else:
+        places = prior.sort_values("position")
+        if [*places["position"]] != [*range(1, n + 1)]:
+            raise ValueError(
+                f"the prior has positions {[*places['position']]}, but there are {n} "
+                "options: give one row for each position (of each judge and condition)"
+            )
+        preference = places["log_preference"].to_numpy(float)
     log = np.log(np.maximum(part[columns[:n]].to_numpy(float), _FLOOR)) - preference
     p = _softmax(log)
     return _rescored(part, p, _most_probable(part, np.nan_to_num(p)))

@@ -191,17 +191,15 @@ def _reversal_effect(
         still = _compare(base, other)
         lost = collect(*lost_by_blocks, _lost_candidates(base, other, still))
         no_verdict = no_equivalence(lost)
-        prompts = still.index.intersection(moving[0].index).intersection(
-            moving[1].index
-        )
+        prompts = still.index
+        for found in moving:
+            prompts = prompts.intersection(found.index)
         still, forward, reverse = (found.loc[prompts] for found in (still, *moving))
         cluster = still["cluster"].to_numpy()
         n_clusters = len(np.unique(cluster))
         for name in _FLIPS:
-            moved, calm = (
-                ((forward[name] + reverse[name]) / 2).to_numpy(),
-                still[name].to_numpy(),
-            )
+            moved = ((forward[name] + reverse[name]) / 2).to_numpy()
+            calm = still[name].to_numpy()
             row = paired_row(moved - calm, cluster)
             why = _why_unsure(cluster, {"differences": np.abs(np.sign(moved - calm))})
             if other is None or other.value.shape[1] < 2:

@@ -144,18 +144,14 @@ def strata(
     edited, found = {**baseline, "design": "placebo"}, False
     for key, stratum in arrays.groups(judgments, outside):
         parts = arrays.groups(stratum, list(baseline))
-        others = [(name, arrays.reads(part, value)) for name, part in parts]
-        base = [
-            others.pop(i)[1] for i, (name, _) in enumerate(others) if name == baseline
-        ]
-        if base:
+        sides = [(name, arrays.reads(part, value)) for name, part in parts]
+        base, placebo = (
+            next((side for name, side in sides if name == wanted), None)
+            for wanted in (baseline, edited)
+        )
+        if base is not None:
             found = True
-            yield (
-                key,
-                base[0],
-                next((s for name, s in others if name == edited), None),
-                others,
-            )
+            yield key, base, placebo, [one for one in sides if one[0] != baseline]
     if not found:
         raise ValueError(
             f"no judgments of the baseline ({_listed(baseline)}); choose a baseline= "
@@ -200,18 +196,14 @@ def both_asked(side: Reads, base: Reads) -> tuple[FloatArray, FloatArray]:
     return means[0][rows], means[1][rows_base]
 
 
-_NAMES, _CONTROL = ("this condition", "the baseline"), ("this condition", "the placebo")
-
-
 def lost_to_both(side: Reads, base: Reads, placebo: Reads | None) -> Reasons:
     """Return what a condition or its baseline, or its placebo, has no score for."""
-    pairs = [(base, _NAMES)]
-    if placebo is not None and placebo is not side:
-        pairs.append((placebo, _CONTROL))
     found: Reasons = ()
-    for other, names in pairs:
-        found += lost_scores(*both_asked(side, other), names)
-        found += lost_reads(side, other, names) + absent(side, other, names)
+    for other, called in ((base, "the baseline"), (placebo, "the placebo")):
+        if other is not None and other is not side:
+            names = ("this condition", called)
+            found += lost_scores(*both_asked(side, other), names)
+            found += lost_reads(side, other, names) + absent(side, other, names)
     return found
 
 
@@ -219,9 +211,8 @@ def _open_signs(side: Reads, base: Reads, placebo: Reads | None, row: Row) -> Re
     """Return the bounds of the shifts whose sign lost scores could turn."""
     ends = scale_ends(base, side)
     found: Reasons = ()
-    others = {"shift": base, "shift_excess": placebo if placebo is not side else None}
-    for name, other in others.items():
-        if other is not None:
+    for name, other in (("shift", base), ("shift_excess", placebo)):
+        if other is not None and other is not side:
             interval = (row[f"{name}_low"], row[f"{name}_high"])
             rows_other, rows = shared_items(other, side)
             lost = shares_lost(side)[rows], shares_lost(other)[rows_other]

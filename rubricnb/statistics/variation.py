@@ -17,16 +17,13 @@ from rubricnb.core.support.types import FloatArray, Mask, Row
 from rubricnb.statistics.variance import crossed_variances
 
 PERMUTATIONS = 500
-_COMPONENTS = (
-    *("variance_item", "variance_ordering", "variance_item_ordering", "reliability"),
-    *(
-        f"{name}{end}"
-        for name in ("phi", "phi_own", "share_ordering")
-        for end in ("", "_low", "_high", "_se", "_df")
-    ),
-)
+_RATIOS = {"phi": np.inf, "phi_own": np.inf, "share_ordering": 1.0}  # and their most
 _EFFECTS = (
-    *("spread", "spread_null", "spread_p", "ascending", "descending"),
+    "spread",
+    "spread_null",
+    "spread_p",
+    "ascending",
+    "descending",
     *infer.Estimate().named("ascending_minus_descending"),
 )
 
@@ -238,7 +235,11 @@ def components_row(reads: Reads) -> Row:
     first = _first_reads(reads)
     used = np.asarray(~np.isnan(first).any(axis=1))
     cluster, n_orderings = reads.cluster[used], first.shape[1]
-    row: Row = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(used, reads.cluster)
+    variances = ("variance_item", "variance_ordering", "variance_item_ordering")
+    row: Row = dict.fromkeys((*variances, "reliability"), np.nan)
+    for name in _RATIOS:
+        row |= infer.Estimate().named(name, *infer.UNTESTED)
+    row |= infer.counted(used, reads.cluster)
     row["n_orderings"] = n_orderings
     lost = _lost(first, reads, used)
     if row["n_items"] < 2:
@@ -274,7 +275,7 @@ def _estimates(parts: FloatArray, k: int) -> dict[str, FloatArray]:
 def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
     """Cluster jackknife-t of the ratios as they are; their logs cover too little."""
     out: dict[str, float] = {}
-    for name, most in (("phi", np.inf), ("phi_own", np.inf), ("share_ordering", 1.0)):
+    for name, most in _RATIOS.items():
         own = infer.jackknife_t(float(found[name][0]), found[name][1:])
         out |= own.named(name, *infer.UNTESTED)
         out[f"{name}_low"] = float(np.maximum(own.low, 0.0))
@@ -286,8 +287,5 @@ def _why_unknown(row: Row) -> Iterator[Reason]:
     yield Reason("reask_included")
     if np.isnan(row["phi"]):
         yield Reason("phi.noise")
-    if row["n_clusters"] > 1 and not np.isnan(row["phi"]) and np.isnan(row["phi_low"]):
-        if abs(row["phi"]) < 1e-9:
-            yield Reason("phi.zero")
-            return
-        yield Reason("phi.no_interval")
+    elif row["n_clusters"] > 1 and np.isnan(row["phi_low"]):
+        yield Reason("phi.zero" if abs(row["phi"]) < 1e-9 else "phi.no_interval")
