@@ -37,8 +37,8 @@ COUNTS = [
     "items",
     "recomputed statements",
     "of these hold",
-    "numbers about judges",
-    "about this paper's judges",
+    "statements about judges",
+    "of these about the paper's judges",
     "items with a command",
     "partly not filled",
 ]
@@ -111,7 +111,7 @@ def result(item: pd.Series, said: pd.DataFrame, recorded: set[str]) -> str:
         ours = (~holds & (arithmetic["basis"] == "reading")).sum()
         parts.append(
             f"recomputed from printed numbers: {holds.sum()} of {len(holds)} hold"
-            + (f", {ours} fail only as we read them" if ours else "")
+            + (f"; of the others, {ours} in our reading of words" if ours else "")
         )
     counted = own["kind"].isin(["fact", "procedure"]).sum()
     if counted:
@@ -126,7 +126,7 @@ def result(item: pd.Series, said: pd.DataFrame, recorded: set[str]) -> str:
     if len(judged):
         full = sorted(set(judged["judge"]) & recorded)
         size = f"at full size: {', '.join(full)}" if full else "not run at full size"
-        parts.append(f"numbers to compare with a judge's: {len(judged)}, {size}")
+        parts.append(f"statements about judges: {len(judged)}, {size}")
     return "; ".join(parts) or "no printed number to compare"
 
 
@@ -135,7 +135,7 @@ def method(item: pd.Series) -> str:
     command = item["command"]
     if not command:
         return "no judge needed"
-    return command if command.startswith("params/") else f"command for {command}"
+    return command if command.startswith("params/") else f"the chapter's command for {command}"
 
 
 def rows_of(paper: str) -> list[list[str]]:

@@ -59,6 +59,8 @@ def test_a_reading_is_marked_as_one():
     words = r"\bread as|\bread:|\(read |our reading|so above 0"
     assert set(rows.claim_id[rows.quantity.str.contains(words)]) <= readings
     cells = rows[(rows.source_table != "") & (rows.kind == "claim")]
+    # a sentence about the table, asked of any judge
+    cells = cells[~cells.quantity.str.contains("our judge")]
     assert set(cells.basis[~cells.recompute.str.startswith("not")]) == {"printed"}
 
 

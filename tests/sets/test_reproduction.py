@@ -46,12 +46,12 @@ def test_counts_are_those_of_the_statements():
         own = said[said["paper"] == paper]
         assert row["recomputed statements"] == (own["kind"] == "identity").sum()
         assert row["of these hold"] <= row["recomputed statements"]
-        assert row["numbers about judges"] == (own["kind"] == "claim").sum()
+        assert row["statements about judges"] == (own["kind"] == "claim").sum()
 
 
 def test_a_table_says_how_many_of_its_numbers_wait_for_a_judge():
     results = {row[0]: row[4] for row in rows_of("position bias v2")}
-    assert "compare with a judge's: 96" in results["Table 2"]
+    assert "statements about judges: 96" in results["Table 2"]
     assert "not run at full size" in results["Table 2"]
     assert results["Figure 11"] == "no printed number to compare"
 
