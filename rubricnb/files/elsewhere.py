@@ -609,10 +609,11 @@ def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) 
     _ask_what_is_lost(frame, codes == 0, written, reading)
     for reason in pd.unique(why[is_lost]):
         rows = np.flatnonzero(is_lost & (why == reason))
+        first = f"{frame.index[rows[0]]}: {as_text(cells.iloc[rows[0]])}"
         print(
             f"judgments: {len(rows):,} of {len(frame):,} scores are "
             f"{STATUSES[codes[rows[0]]]} ({reason}), the first in row "
-            f"{frame.index[rows[0]]}: {as_text(cells.iloc[rows[0]])}"
+            + first.rstrip(": ")
         )
     if "reason" in frame or (why != "").any():
         noted = frame.get("reason", pd.Series("", frame.index)).astype("object")
