@@ -135,7 +135,8 @@ def method(item: pd.Series) -> str:
     command = item["command"]
     if not command:
         return "no judge needed"
-    return command if command.startswith("params/") else f"the chapter's command for {command}"
+    whose = "" if command.startswith("params/") else "the chapter's command for "
+    return whose + command
 
 
 def rows_of(paper: str) -> list[list[str]]:
