@@ -15,6 +15,7 @@ from docutils.utils import new_document
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from rubricnb.book import notebooks as book
 from rubricnb.book import pages
@@ -280,3 +281,26 @@ def test_what_a_block_of_python_prints_is_shown_and_nothing_of_the_next(extensio
     assert extensions("shown").printed("x = 2\nprint(x + 1)\nx") == "3"
     with pytest.raises(NameError):
         extensions("shown").printed("print(x)")
+
+
+def words_as_math(text):
+    """Formulas that are words between two amounts in dollars."""
+    reader = MarkdownIt().use(dollarmath_plugin, double_inline=True)
+    inline = (child for token in reader.parse(text) for child in token.children or ())
+    return [
+        child.content
+        for child in inline
+        if child.type == "math_inline"
+        and re.match(r"[0-9][0-9.,]*,? \(?[A-Za-z]{2,}", child.content)
+    ]
+
+
+@pytest.mark.parametrize("page", [*building.pages(), "README"])
+def test_words_between_two_amounts_in_dollars_are_no_formula(page):
+    source = EXTENSIONS.parent / f"{page}.md"
+    assert words_as_math(source.read_text("utf-8")) == []
+
+
+def test_words_between_two_amounts_are_seen():
+    assert words_as_math("It is $0.10 (small) and $0.04 a call, $2n$ times.") != []
+    assert words_as_math(r"It is \$0.10 (small) and \$0.04 a call, $2n$ times.") == []
