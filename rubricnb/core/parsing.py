@@ -1,5 +1,6 @@
 r"""From an answer's text to a label, by the mark before it or by the user's own parser.
 
+One step of `readout`, which makes a choice of a whole reply.
 Only what is unambiguous is read. A label directly follows its mark, may be wrapped
 (``**4**``, ``$\boxed{4}$``, ``4/5``), and ends its clause: "5 reasons" is not 5, "4 or
 5" and "4.5" are not 4. A number is read whole or not at all, and not where a question

@@ -1,5 +1,8 @@
 """Reading a reply: which option did the judge choose, if any?
 
+`parsing` finds a label in a text; `judgments.Rows` looks up the score that stood at
+the position which is found here.
+
 Free text is read by one rule: the *last* ``[RESULT]`` counts, and only the label
 directly after it. A digit in the reasoning, a thought that has no end, a score that the
 judge merely quotes from the prompt, and a number off the scale are never taken for a

@@ -1,4 +1,7 @@
-"""From a plan's rows to prompts, each under the hash of what changes its answer."""
+"""From a plan's rows to requests, each under the hash of what changes its answer.
+
+The prompt in a request is written by `rubricnb.core.prompts.render`.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,12 @@ p, se, df``. The standard error of a correlation is on Fisher's z scale, as its 
 is: ``tanh(artanh(r) ± t · se)``. Intervals of shares near 0 and 1 are Wilson's, and
 those of V and of τ have no standard error. ``reason`` says in words what is unknown or
 doubtful, ``codes`` to a program (`rubricnb.core.estimates.reasons`).
+
+* Positions of scores: `position` (shares, V² and their intervals), `preference`,
+  `placement`, `probabilities`, `cost`;
+* agreement with people: `human_agreement`, `kappa`, `ranks`, `budget`, `ranking`;
+* how scores move: `variation`, `variance`, `scoring_bias`, `tendency`, `criterion`,
+  `company`; over criteria: `weighting`.
 """
 
 from typing import Any
