@@ -29,14 +29,15 @@ from rubricnb.rulers.grades import (
 from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
 
 _USAGE_COLUMNS = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
-_ITEM_COLUMNS = (
+_ITEM_COLUMNS = [
+    "item_id",
     "dataset",
     "text_id",
     "group_id",
     "cluster_id",
     "candidate",
     "criterion",
-)
+]
 
 
 def grade(
@@ -170,17 +171,24 @@ def _check_items(items: Items, bundle: Bundle) -> None:
 
 def _cases(items: Items, reading: Reading) -> Iterator[Case]:
     """Every text under every ordering and replicate."""
-    columns = ["item_id", *(column for column in _ITEM_COLUMNS if column in items)]
+    columns = items.columns.intersection(_ITEM_COLUMNS)
     arranged_bundle = cache(lambda order: reading.bundle.arranged(levels=order))
 
     @cache
     def criteria_in_order(
         rubric_ids: tuple[str, ...], order: tuple[int, ...]
     ) -> Criteria:
-        return _ordered_criteria(
-            items.rubrics[items.rubrics["rubric_id"].isin(rubric_ids)],
-            arranged_bundle(order),
-        )
+        """The rubric in natural language, worded and ordered like the bundle."""
+        bundle = arranged_bundle(order)
+        rubrics = items.rubrics[items.rubrics["rubric_id"].isin(rubric_ids)]
+        criteria = {
+            name: (definition, rewritten(levels, bundle.variant))
+            for name, (definition, levels) in criteria_of(
+                rubrics, bundle.wording, order
+            ).items()
+        }
+        rank = {trait.name: number for number, trait in enumerate(bundle.traits)}
+        return dict(sorted(criteria.items(), key=lambda entry: rank.get(entry[0], 0)))
 
     for text_id, text_items in items.groupby("text_id", sort=False, observed=True):
         first_item, rubric_ids = (
@@ -211,18 +219,6 @@ def _cases(items: Items, reading: Reading) -> Iterator[Case]:
             )
 
 
-def _ordered_criteria(rubrics: pd.DataFrame, bundle: Bundle) -> Criteria:
-    """The rubric in natural language, worded and ordered like the bundle."""
-    criteria = {
-        name: (definition, rewritten(levels, bundle.variant))
-        for name, (definition, levels) in criteria_of(
-            rubrics, bundle.wording, [score for score, _ in bundle.traits[0].levels]
-        ).items()
-    }
-    trait_rank = {trait.name: rank for rank, trait in enumerate(bundle.traits)}
-    return dict(sorted(criteria.items(), key=lambda entry: trait_rank.get(entry[0], 0)))
-
-
 def _qualities(text_items: pd.DataFrame, low: int, high: int) -> dict[str, float]:
     if "human" not in text_items:
         return {}
@@ -232,7 +228,33 @@ def _qualities(text_items: pd.DataFrame, low: int, high: int) -> dict[str, float
 
 
 def _score_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
-    shared = read_columns | {"lock": outcome.lock[:12]} | _shared_columns(case, outcome)
+    trait_names = _feature_names(case.bundle, outcome)
+    shared = read_columns | {
+        "lock": outcome.lock[:12],
+        "status": outcome.status,
+        "reason": outcome.problem,
+        "n_options": case.bundle.levels,
+        **({"lowest": case.bundle.scale[0]} if case.bundle.scale[0] != 1 else {}),
+        **{
+            f"{family}_{number}": values[name]
+            for family, values in (
+                ("trait", outcome.scores),
+                ("ungated", outcome.ungated),
+                ("invalid", outcome.invalid),
+            )
+            for number, name in enumerate(trait_names, 1)
+            if values
+        },
+        "n_units": len(case.units),
+        "n_quotes": len(outcome.quotes),
+        "n_verified": sum(quote.status == "verified" for _, quote in outcome.quotes),
+        "ties": outcome.ties,
+        "unsupported": outcome.unsupported,
+        **{
+            name: sum(getattr(reply, name) for reply in outcome.replies)
+            for name in _USAGE_COLUMNS
+        },
+    }
     for item in case.items:
         scores = {
             "score": _score_of(outcome.scores, item["criterion"]),
@@ -262,36 +284,6 @@ def _evidence_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[
             "characters": len(quote.text),
             **quote._asdict(),
         }
-
-
-def _shared_columns(case: Case, outcome: Outcome) -> Row:
-    """The columns that all items of a text share."""
-    trait_names = _feature_names(case.bundle, outcome)
-    return {
-        "status": outcome.status,
-        "reason": outcome.problem,
-        "n_options": case.bundle.levels,
-        **({"lowest": case.bundle.scale[0]} if case.bundle.scale[0] != 1 else {}),
-        **{
-            f"{family}_{number}": values[name]
-            for family, values in (
-                ("trait", outcome.scores),
-                ("ungated", outcome.ungated),
-                ("invalid", outcome.invalid),
-            )
-            for number, name in enumerate(trait_names, 1)
-            if values
-        },
-        "n_units": len(case.units),
-        "n_quotes": len(outcome.quotes),
-        "n_verified": sum(quote.status == "verified" for _, quote in outcome.quotes),
-        "ties": outcome.ties,
-        "unsupported": outcome.unsupported,
-        **{
-            name: sum(getattr(reply, name) for reply in outcome.replies)
-            for name in _USAGE_COLUMNS
-        },
-    }
 
 
 def _feature_names(bundle: Bundle, outcome: Outcome) -> list[str]:
