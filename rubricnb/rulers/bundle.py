@@ -270,7 +270,15 @@ class Bundle:
         if variant == self.variant:
             return self
         if variant == "paraphrased":
-            return self._paraphrased()
+            other = load_bundle(self._paraphrase)
+            ours, theirs = ([t.name for t in bundle.traits] for bundle in (self, other))
+            if theirs != ours:
+                raise ValueError(
+                    f"{self._paraphrase.name} has the traits {', '.join(theirs)} and "
+                    f"{self.name} has {', '.join(ours)}: it is not its paraphrase; "
+                    "compile or write it again"
+                )
+            return other
         if variant == "criteria-reversed":
             flipped = replace(
                 self, traits=self.traits[::-1], checklist=self.checklist[::-1]
@@ -283,18 +291,6 @@ class Bundle:
             )
             flipped = replace(self, traits=tuple(traits))
         return replace(flipped, variant=variant)
-
-    def _paraphrased(self) -> Bundle:
-        """The bundle that words the same traits differently: the file beside it."""
-        other = load_bundle(self._paraphrase)
-        ours, theirs = ([t.name for t in bundle.traits] for bundle in (self, other))
-        if theirs != ours:
-            raise ValueError(
-                f"{self._paraphrase.name} has the traits {', '.join(theirs)} and "
-                f"{self.name} has {', '.join(ours)}: it is not its paraphrase; compile "
-                "or write it again"
-            )
-        return other
 
     def of_trait(self, trait: Trait) -> list[CheckItem]:
         """Return a trait's checklist items."""
@@ -452,13 +448,13 @@ def first_problem(content: Any, schema: Json) -> str:
     'C01: 3 is not one of [0, 1, 2]'
     """
     violations = Draft202012Validator(schema).iter_errors(content)
-    errors = sorted(
+    first_error = min(
         (violation for violation in violations if violation.validator != "maxLength"),
         key=lambda violation: list(violation.path),
+        default=None,
     )
-    if not errors:
+    if first_error is None:
         return ""
-    first_error = errors[0]
     message = str(first_error.message)
     # it repeats the document, and with it a judged text
     if len(message) > _MESSAGE_CHARACTERS:
