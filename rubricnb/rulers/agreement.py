@@ -112,10 +112,9 @@ def calibrated(
             "item_id": group.item_id,
             "cluster_id": group.cluster_id,
             "label": label,
+            "human": group.human,
         }
-        tables.append(
-            pd.DataFrame(key | columns | {"human": group.human})[~is_calibration]
-        )
+        tables.append(pd.DataFrame(key | columns)[~is_calibration])
     return pd.concat(tables, ignore_index=True)
 
 

@@ -145,10 +145,14 @@ class Bundle:
         return len(self.traits[0].levels)
 
     @property
+    def order(self) -> tuple[int, ...]:
+        """The levels in the order in which the judge reads them."""
+        return tuple(score for score, _ in self.traits[0].levels)
+
+    @property
     def scale(self) -> tuple[int, int]:
         """The lowest and the highest level."""
-        scores = [score for score, _ in self.traits[0].levels]
-        return min(scores), max(scores)
+        return min(self.order), max(self.order)
 
     @property
     def wording(self) -> str:
@@ -284,7 +288,7 @@ class Bundle:
                 self, traits=self.traits[::-1], checklist=self.checklist[::-1]
             )
         elif variant == "levels-reversed":
-            flipped = self.arranged(levels=[s for s, _ in self.traits[0].levels[::-1]])
+            flipped = self.arranged(levels=self.order[::-1])
         else:
             traits = (
                 replace(t, levels=rewritten(t.levels, variant)) for t in self.traits
@@ -505,7 +509,7 @@ def _check_bundle(bundle: Bundle) -> None:
             f"{bundle_label}: trait {trait.id} ({trait.name})",
             sorted(dict(trait.levels)),
         )
-        lowest = 0 if 0 in dict(bundle.traits[0].levels) else 1
+        lowest = 0 if 0 in bundle.order else 1
         expected_scores = list(range(lowest, lowest + max(2, bundle.levels)))
         if len(scores) != len(trait.levels) or scores != expected_scores:
             raise ValueError(

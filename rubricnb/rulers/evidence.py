@@ -198,9 +198,7 @@ class _Folded:
 
 
 # the traits of a text, and its reads, look into the same units
-@lru_cache(maxsize=1024)
-def _folded(text: str) -> _Folded:
-    return _Folded(text)
+_folded = lru_cache(maxsize=1024)(_Folded)
 
 
 def _look_up(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.core.contract import Reply, Request
+from rubricnb.core.estimates.reads import as_list
 from rubricnb.core.frames import Items
 from rubricnb.core.judge import Judge, judging
 from rubricnb.core.permutation import Design, code
@@ -105,7 +106,7 @@ def grade(
     >>> len(grades.scores), len(grades.decisions), len(grades.evidence)
     (30, 120, 60)
     """
-    method_names = [methods] if isinstance(methods, str) else list(methods)
+    method_names = as_list(methods)
     for method in method_names:
         one_of("method", method, METHODS)
     _check_items(items, bundle)

@@ -98,7 +98,7 @@ class Case:
             max_tokens,
             criteria=tuple(about),
             qualities=tuple(qualities.get(name, mean_quality) for name in about),
-            ordering=tuple(s for s, _ in self.bundle.traits[0].levels),
+            ordering=self.bundle.order,
             **self.facts,
         )
 
