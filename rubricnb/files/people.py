@@ -281,15 +281,13 @@ def _by_person(cell: Any) -> Row:
     if isinstance(cell, np.ndarray | pd.Series | set):
         cell = [*cell]
     cell = value_in(cell)
-    if isinstance(cell, Mapping):
-        return {as_text(name): value_in(one) for name, one in cell.items()}
-    if not isinstance(cell, list | tuple):
-        return {"1": cell}
-    names = [_person(one) for one in cell]
-    if not all(names) or len(set(names)) < len(names):
-        names = [str(number) for number in range(1, len(cell) + 1)]
-    values = zip(names, cell, strict=True)
-    return {as_text(name): value_in(one) for name, one in values}
+    if not isinstance(cell, Mapping):
+        listed = cell if isinstance(cell, list | tuple) else [cell]
+        names = [_person(one) for one in listed]
+        if not all(names) or len(set(names)) < len(names):
+            names = [*range(1, len(listed) + 1)]
+        cell = dict(zip(names, listed, strict=True))
+    return {as_text(name): value_in(one) for name, one in cell.items()}
 
 
 def _person(one: Any) -> Any:
