@@ -52,9 +52,8 @@ def join_columns(
     """
     for name, people in columns.items():
         print(f"{what}: {', '.join(people)} are read as the ratings of one person each")
-        cells = [table[c].astype(object).where(table[c].notna(), None) for c in people]
-        rows = zip(*cells, strict=True)
-        ratings = [dict(zip(people, row, strict=True)) for row in rows]
+        cells = table[[*people]].astype(object)
+        ratings = cells.where(cells.notna(), None).to_dict("records")
         table = table.drop(columns=[*people]).assign(**{name: ratings})
     return table
 
@@ -76,7 +75,7 @@ def columns_of_people(
     {'human_ratings': ['human_1', 'human_2']}
     """
     criterion = [f"human_{c}" for c in criteria]
-    starts = dict(zip(criterion, criterion, strict=True))
+    starts = {name: name for name in criterion}
     if len(criteria) <= 1:
         starts = dict.fromkeys(["human", *criterion], "human_ratings")
     found = {}
