@@ -13,6 +13,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -325,14 +326,10 @@ def are_lists(texts: pd.Series, scales: Scales, several: bool = False) -> Mask:
 
 def literal(text: str) -> Any:
     """Parse JSON or a literal of Python, as other tools write lists into a CSV."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        pass
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return parse(text)
+    return None
 
 
 def value_in(cell: Any) -> Any:
