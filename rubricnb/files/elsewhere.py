@@ -478,8 +478,8 @@ def _matched(
 ) -> tuple[pd.DataFrame, Items, IntArray]:
     """Match rows with items: return matched rows, items, and each row's index."""
     by = "item_id" if "item_id" in frame else "text_id"
-    keys = [c for c in ("dataset", by, "criterion") if c in frame]
-    keys = [c for c in keys if items is None or c in items]
+    known = frame if items is None else frame.columns.intersection(items.columns)
+    keys = [c for c in ("dataset", by, "criterion") if c in known]
     for name in frame.columns.intersection([*keys, "cluster_id"]):
         why = (
             "is missing; if cells of the sheet are merged, fill them down, so that "
