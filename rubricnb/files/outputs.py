@@ -49,7 +49,10 @@ def check_outputs(
     for output in map(Path, outputs):
         for given in read:
             # no file if its name is too long, or has a NUL
-            if os.path.exists(given) and _same(output, given):
+            if os.path.exists(given) and (
+                _folded(output) == _folded(given)
+                or (output.exists() and output.samefile(given))  # hard links too
+            ):
                 other = (
                     "" if given.absolute() == output.absolute() else f" (it is {given})"
                 )
@@ -108,11 +111,6 @@ def replace_texts(texts: dict[Path, str]) -> None:
     finally:
         for partial in written.values():
             partial.unlink(missing_ok=True)
-
-
-def _same(one: Path, other: Path) -> bool:
-    is_linked = one.exists() and one.samefile(other)  # hard links too
-    return is_linked or _folded(one) == _folded(other)
 
 
 def _folded(path: Path) -> str:
