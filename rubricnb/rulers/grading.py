@@ -265,9 +265,9 @@ def _score_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row
 
 
 def _decision_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
-    for decided in outcome.decisions:
-        named = zip(("trait", "item", "decision"), decided, strict=True)
-        yield {"text_id": case.facts["text_id"], **read_columns, **dict(named)}
+    for trait, item, decision in outcome.decisions:
+        decided = {"trait": trait, "item": item, "decision": decision}
+        yield {"text_id": case.facts["text_id"], **read_columns, **decided}
 
 
 def _evidence_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
