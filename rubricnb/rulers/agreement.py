@@ -411,11 +411,11 @@ def extreme(
     # The largest is minus the smallest of the negatives.
     if largest:
         value, low, high = -value, -high, -low
-    joint_high = [
+    of_several = [
         infer.largest(infer.Estimate(v, se=s, df=d), len(table)).high
         for v, s, d in zip(value, se, df, strict=True)
     ]
-    joint_high = np.where(np.isnan(high), np.nan, joint_high)
+    joint_high = np.where(np.isnan(high), np.nan, of_several)
     of_all = np.min([value, low, joint_high], axis=1)
     if np.isnan(of_all).any():
         return np.nan, np.nan, np.nan
@@ -666,11 +666,9 @@ def _draw_calibration_items(
 ) -> Mask:
     """Calibration items: whole clusters, every k-th by mean label, a random start."""
     n_wanted = min(n_calibration, len(rated_set.human) // 2)
-    n_clusters = int(rated_set.cluster.max()) + 1
-    cluster_size = binned(rated_set.cluster, minlength=n_clusters)
-    mean_label = (
-        binned(rated_set.cluster, rated_set.human, minlength=n_clusters) / cluster_size
-    )
+    cluster_size = binned(rated_set.cluster)
+    n_clusters = len(cluster_size)
+    mean_label = binned(rated_set.cluster, rated_set.human) / cluster_size
     # clusters are numbered as they appear
     tie_breaker = mix64(hash64(pd.unique(rated_set.cluster_id)), seed, draw)
     by_label = np.lexsort((tie_breaker, mean_label))
