@@ -13,6 +13,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -258,7 +259,9 @@ def _read_numbers_as_labels(
 ) -> None:
     """Turn numbers into the scores of the labels that they are, where these differ."""
     for number, own in enumerate(scales.levels):
-        scores = numeric_labels(own.labels)
+        numbers = as_numbers(pd.Series([*own.labels], dtype="object"))
+        labels = zip(numbers, own.labels.values(), strict=True)
+        scores = {label: score for label, score in labels if label == label}
         rows = np.flatnonzero((scales.which == number) & (kind == NUMBER))
         if not len(rows) or all(label == score for label, score in scores.items()):
             continue
@@ -275,12 +278,6 @@ def _read_numbers_as_labels(
         value[rows] = np.where(np.isnan(read), np.inf, read)
         listed = ", ".join(f"{point:g} = {scores[point]:g}" for point in points)
         print(f"{column}: the numbers are labels of rubric {own.rubric!r}: {listed}")
-
-
-def numeric_labels(labels: Mapping[str, float]) -> dict[float, float]:
-    """Return the labels of a rubric that are numbers, with their scores."""
-    numbers = as_numbers(pd.Series([*labels], dtype="object"))
-    return {n: s for n, s in zip(numbers, labels.values(), strict=True) if n == n}
 
 
 def are_lists(texts: pd.Series, scales: Scales, several: bool = False) -> Mask:
@@ -329,14 +326,10 @@ def are_lists(texts: pd.Series, scales: Scales, several: bool = False) -> Mask:
 
 def literal(text: str) -> Any:
     """Parse JSON or a literal of Python, as other tools write lists into a CSV."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        pass
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return parse(text)
+    return None
 
 
 def value_in(cell: Any) -> Any:

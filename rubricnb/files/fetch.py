@@ -78,6 +78,8 @@ def fetch(path: str, sha256: str | None = None) -> Path:
     ...     print(fetch("github/me/set/c0ffee/a.txt", sha256).read_text())
     hello
     """
+    import pooch
+
     sha256 = sha256 or str(_files()[path])
     mirror = os.environ.get("RUBRICNB_MIRROR", "").strip()
     if mirror and "://" not in mirror:
@@ -87,8 +89,6 @@ def fetch(path: str, sha256: str | None = None) -> Path:
                 f"RUBRICNB_MIRROR={mirror} lacks the file {path}; add it there, or "
                 "unset RUBRICNB_MIRROR to download it from its source"
             )
-        import pooch
-
         if (got := pooch.file_hash(str(file))) != sha256:
             raise ValueError(
                 f"{file} has SHA-256 {got}, expected {sha256}, so it is not used; "
@@ -96,13 +96,36 @@ def fetch(path: str, sha256: str | None = None) -> Path:
             )
         return file
     file = cache() / path
-    _download(
-        f"{mirror.rstrip('/')}/{path}"
-        if mirror
-        else SOURCE + path.removeprefix("github/"),
-        file,
-        sha256,
+    url = SOURCE + path.removeprefix("github/")
+    if mirror:
+        url = f"{mirror.rstrip('/')}/{path}"
+    # pooch reports to stderr, and a line on stderr would fail the build of the book.
+    pooch.get_logger().setLevel(logging.ERROR)
+    downloads = pooch.create(
+        path=file.parent,
+        base_url="",
+        registry={file.name: f"sha256:{sha256}"},
+        urls={file.name: url},
+        retry_if_failed=1,
     )
+    try:
+        downloads.fetch(file.name)
+    # raised by the disk, by requests, or by pooch for a wrong hash
+    except (OSError, ValueError) as error:
+        refuse_unkept(error, file)
+        file.unlink(missing_ok=True)
+        if isinstance(error, ValueError):
+            raise ValueError(
+                f"{url}: {error} Expected {sha256}. The download was deleted; try "
+                f"again later, or {_MIRROR_HELP}"
+            ) from error
+        response = getattr(error, "response", None)
+        said = (
+            type(error).__name__ if response is None else f"HTTP {response.status_code}"
+        )
+        raise ConnectionError(
+            f"cannot download {url} ({said}); without internet, {_MIRROR_HELP}"
+        ) from error
     return file
 
 
@@ -134,36 +157,3 @@ def _files() -> pd.Series:
     return pd.read_csv(Path(__file__).with_name("files.csv"), index_col="path")[
         "sha256"
     ]
-
-
-def _download(url: str, file: Path, sha256: str) -> None:
-    """Download a file unless it is there; delete it if its hash is wrong."""
-    import pooch
-
-    # pooch reports to stderr, and a line on stderr would fail the build of the book.
-    pooch.get_logger().setLevel(logging.ERROR)
-    downloads = pooch.create(
-        path=file.parent,
-        base_url="",
-        registry={file.name: f"sha256:{sha256}"},
-        urls={file.name: url},
-        retry_if_failed=1,
-    )
-    try:
-        downloads.fetch(file.name)
-    # raised by the disk, by requests, or by pooch for a wrong hash
-    except (OSError, ValueError) as error:
-        refuse_unkept(error, file)
-        file.unlink(missing_ok=True)
-        if isinstance(error, ValueError):
-            raise ValueError(
-                f"{url}: {error} Expected {sha256}. The download was deleted; try "
-                f"again later, or {_MIRROR_HELP}"
-            ) from error
-        response = getattr(error, "response", None)
-        said = (
-            type(error).__name__ if response is None else f"HTTP {response.status_code}"
-        )
-        raise ConnectionError(
-            f"cannot download {url} ({said}); without internet, {_MIRROR_HELP}"
-        ) from error

@@ -50,10 +50,10 @@ def log_of(document: Any, name: str) -> Log:
             [{"gradingResult": dict()}, *_] as found
         ):
             log = Log(list(_promptfoo(found)), (0.0, 1.0))
-        case {"testRunData": {"testCases": list()} as run}:
+        case ({"testRunData": {"testCases": list()} as run}) | (
+            {"testCases": list()} as run
+        ):
             log = Log(list(_deepeval(run)), (0.0, 1.0))
-        case {"testCases": list()}:
-            log = Log(list(_deepeval(document)), (0.0, 1.0))
         case [{"report": dict(), "item_idx": _}, *_]:
             log = Log(list(_autorubric(document)))
         case list() if all(isinstance(row, dict) for row in document):

@@ -48,7 +48,11 @@ def check_outputs(
     ]
     for output in map(Path, outputs):
         for given in read:
-            if _exists(given) and _same(output, given):
+            # no file if its name is too long, or has a NUL
+            if os.path.exists(given) and (
+                _folded(output) == _folded(given)
+                or (output.exists() and output.samefile(given))  # hard links too
+            ):
                 other = (
                     "" if given.absolute() == output.absolute() else f" (it is {given})"
                 )
@@ -109,21 +113,8 @@ def replace_texts(texts: dict[Path, str]) -> None:
             partial.unlink(missing_ok=True)
 
 
-def _same(one: Path, other: Path) -> bool:
-    if one.exists() and one.samefile(other):  # hard links too
-        return True
-    return _folded(one) == _folded(other)
-
-
 def _folded(path: Path) -> str:
     return unicodedata.normalize("NFC", str(path.resolve())).casefold()
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # too long, or with a NUL: no file
-        return False
 
 
 def _check_writable(file: Path, how: str) -> None:

@@ -52,9 +52,8 @@ def join_columns(
     """
     for name, people in columns.items():
         print(f"{what}: {', '.join(people)} are read as the ratings of one person each")
-        cells = [table[c].astype(object).where(table[c].notna(), None) for c in people]
-        rows = zip(*cells, strict=True)
-        ratings = [dict(zip(people, row, strict=True)) for row in rows]
+        cells = table[[*people]].astype(object)
+        ratings = cells.where(cells.notna(), None).to_dict("records")
         table = table.drop(columns=[*people]).assign(**{name: ratings})
     return table
 
@@ -76,7 +75,7 @@ def columns_of_people(
     {'human_ratings': ['human_1', 'human_2']}
     """
     criterion = [f"human_{c}" for c in criteria]
-    starts = dict(zip(criterion, criterion, strict=True))
+    starts = {name: name for name in criterion}
     if len(criteria) <= 1:
         starts = dict.fromkeys(["human", *criterion], "human_ratings")
     found = {}
@@ -281,15 +280,13 @@ def _by_person(cell: Any) -> Row:
     if isinstance(cell, np.ndarray | pd.Series | set):
         cell = [*cell]
     cell = value_in(cell)
-    if isinstance(cell, Mapping):
-        return {as_text(name): value_in(one) for name, one in cell.items()}
-    if not isinstance(cell, list | tuple):
-        return {"1": cell}
-    names = [_person(one) for one in cell]
-    if not all(names) or len(set(names)) < len(names):
-        names = [str(number) for number in range(1, len(cell) + 1)]
-    values = zip(names, cell, strict=True)
-    return {as_text(name): value_in(one) for name, one in values}
+    if not isinstance(cell, Mapping):
+        listed = cell if isinstance(cell, list | tuple) else [cell]
+        names = [_person(one) for one in listed]
+        if not all(names) or len(set(names)) < len(names):
+            names = [*range(1, len(listed) + 1)]
+        cell = dict(zip(names, listed, strict=True))
+    return {as_text(name): value_in(one) for name, one in cell.items()}
 
 
 def _person(one: Any) -> Any:

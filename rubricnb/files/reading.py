@@ -18,15 +18,20 @@ from rubricnb.core.frames import FRAMES
 from rubricnb.core.support.types import IntArray, Json
 
 KINDS = (
-    *("empty", "missing", "number", "label", "share", "word", "failed"),
+    "empty",
+    "missing",
+    "number",
+    "label",
+    "share",
+    "word",
+    "failed",
     "not understood",
 )
-ROLES = frozenset({"read", "form"}).union(
-    *(
-        {column.name for column in FRAMES[frame]}
-        for frame in ("items", "judgments", "rubrics")
-    )
-)
+ROLES = {"read", "form"} | {
+    column.name
+    for frame in ("items", "judgments", "rubrics")
+    for column in FRAMES[frame]
+}
 """What a column may be: the columns of items, rubrics and judgments."""
 _MOST_WORDS = 20
 """A class of values lists its words up to this number of different ones."""

@@ -112,10 +112,9 @@ def calibrated(
             "item_id": group.item_id,
             "cluster_id": group.cluster_id,
             "label": label,
+            "human": group.human,
         }
-        tables.append(
-            pd.DataFrame(key | columns | {"human": group.human})[~is_calibration]
-        )
+        tables.append(pd.DataFrame(key | columns)[~is_calibration])
     return pd.concat(tables, ignore_index=True)
 
 
@@ -334,19 +333,16 @@ def label_contrast(
     >>> found["difference"], found["n_items"]
     (0.0, 60)
     """
-    sides = [_select_side(scores, items, dict(selection)) for selection in (a, b)]
-    asked_ids = sides[0][0].item_id.intersection(sides[1][0].item_id, sort=False)
-    asked = [
-        rated_set.subset(rated_set.item_id.get_indexer(asked_ids))
-        for rated_set, _ in sides
-    ]
-    losses = lost_scores(asked[0].score, asked[1].score, what="rated items")
-    is_common = ~np.isnan(asked[0].score) & ~np.isnan(asked[1].score)
-    sides = [
-        (rated_set.subset(is_common), kind)
-        for rated_set, (_, kind) in zip(asked, sides, strict=True)
-    ]
-    first_side = sides[0][0]
+    (first_side, kind_a), (second_side, kind_b) = (
+        _select_side(scores, items, dict(selection)) for selection in (a, b)
+    )
+    asked_ids = first_side.item_id.intersection(second_side.item_id, sort=False)
+    first_side = first_side.subset(first_side.item_id.get_indexer(asked_ids))
+    second_side = second_side.subset(second_side.item_id.get_indexer(asked_ids))
+    losses = lost_scores(first_side.score, second_side.score, what="rated items")
+    is_common = ~np.isnan(first_side.score + second_side.score)
+    first_side = first_side.subset(is_common)
+    sides = [(first_side, kind_a), (second_side.subset(is_common), kind_b)]
     draws, _, problem = _measure_draws(sides, n_calibration, n_draws, seed)
     row: Row = {
         "n_items": int(is_common.sum()),
@@ -415,24 +411,16 @@ def extreme(
     # The largest is minus the smallest of the negatives.
     if largest:
         value, low, high = -value, -high, -low
-    estimates = (
-        infer.Estimate(v, se=s, df=d) for v, s, d in zip(value, se, df, strict=True)
-    )
-    joint_high = np.array(
-        [infer.largest(estimate, len(table)).high for estimate in estimates]
-    )
-    joint_high = np.where(np.isnan(high), np.nan, joint_high)
-    of_all = np.array([np.min(value), np.min(low), np.min(joint_high)])
+    of_several = [
+        infer.largest(infer.Estimate(v, se=s, df=d), len(table)).high
+        for v, s, d in zip(value, se, df, strict=True)
+    ]
+    joint_high = np.where(np.isnan(high), np.nan, of_several)
+    of_all = np.min([value, low, joint_high], axis=1)
     if np.isnan(of_all).any():
         return np.nan, np.nan, np.nan
-    extreme_value, end_for_all, end_against_all = map(
-        float, 0.0 - of_all if largest else of_all
-    )
-    return (
-        (extreme_value, end_against_all, end_for_all)
-        if largest
-        else (extreme_value, end_for_all, end_against_all)
-    )
+    extreme_value, *ends = map(float, 0.0 - of_all if largest else of_all)
+    return extreme_value, min(ends), max(ends)
 
 
 def invariance(scores: pd.DataFrame, by: By = None) -> pd.DataFrame:
@@ -678,11 +666,9 @@ def _draw_calibration_items(
 ) -> Mask:
     """Calibration items: whole clusters, every k-th by mean label, a random start."""
     n_wanted = min(n_calibration, len(rated_set.human) // 2)
-    n_clusters = int(rated_set.cluster.max()) + 1
-    cluster_size = binned(rated_set.cluster, minlength=n_clusters)
-    mean_label = (
-        binned(rated_set.cluster, rated_set.human, minlength=n_clusters) / cluster_size
-    )
+    cluster_size = binned(rated_set.cluster)
+    n_clusters = len(cluster_size)
+    mean_label = binned(rated_set.cluster, rated_set.human) / cluster_size
     # clusters are numbered as they appear
     tie_breaker = mix64(hash64(pd.unique(rated_set.cluster_id)), seed, draw)
     by_label = np.lexsort((tie_breaker, mean_label))
@@ -785,7 +771,7 @@ def _estimate_over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
     values = [float(draw[0]) for draw in scaled_draws]
     sd_between = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     se = float(np.sqrt(variance_within + sd_between**2))
-    mean_df = float(np.mean(df_by_draw)) if df_by_draw else np.nan
+    mean_df = infer.mean_of(np.array(df_by_draw))
     estimate = infer.t_estimate(float(scaled(np.array(mean))), se, mean_df)
     ends = np.tanh(estimate.ends) if is_rho else np.array(estimate.ends)
     if name in _MEASURES:

@@ -145,10 +145,14 @@ class Bundle:
         return len(self.traits[0].levels)
 
     @property
+    def order(self) -> tuple[int, ...]:
+        """The levels in the order in which the judge reads them."""
+        return tuple(score for score, _ in self.traits[0].levels)
+
+    @property
     def scale(self) -> tuple[int, int]:
         """The lowest and the highest level."""
-        scores = [score for score, _ in self.traits[0].levels]
-        return min(scores), max(scores)
+        return min(self.order), max(self.order)
 
     @property
     def wording(self) -> str:
@@ -270,31 +274,27 @@ class Bundle:
         if variant == self.variant:
             return self
         if variant == "paraphrased":
-            return self._paraphrased()
+            other = load_bundle(self._paraphrase)
+            ours, theirs = ([t.name for t in bundle.traits] for bundle in (self, other))
+            if theirs != ours:
+                raise ValueError(
+                    f"{self._paraphrase.name} has the traits {', '.join(theirs)} and "
+                    f"{self.name} has {', '.join(ours)}: it is not its paraphrase; "
+                    "compile or write it again"
+                )
+            return other
         if variant == "criteria-reversed":
             flipped = replace(
                 self, traits=self.traits[::-1], checklist=self.checklist[::-1]
             )
         elif variant == "levels-reversed":
-            flipped = self.arranged(levels=[s for s, _ in self.traits[0].levels[::-1]])
+            flipped = self.arranged(levels=self.order[::-1])
         else:
             traits = (
                 replace(t, levels=rewritten(t.levels, variant)) for t in self.traits
             )
             flipped = replace(self, traits=tuple(traits))
         return replace(flipped, variant=variant)
-
-    def _paraphrased(self) -> Bundle:
-        """The bundle that words the same traits differently: the file beside it."""
-        other = load_bundle(self._paraphrase)
-        ours, theirs = ([t.name for t in bundle.traits] for bundle in (self, other))
-        if theirs != ours:
-            raise ValueError(
-                f"{self._paraphrase.name} has the traits {', '.join(theirs)} and "
-                f"{self.name} has {', '.join(ours)}: it is not its paraphrase; compile "
-                "or write it again"
-            )
-        return other
 
     def of_trait(self, trait: Trait) -> list[CheckItem]:
         """Return a trait's checklist items."""
@@ -452,13 +452,13 @@ def first_problem(content: Any, schema: Json) -> str:
     'C01: 3 is not one of [0, 1, 2]'
     """
     violations = Draft202012Validator(schema).iter_errors(content)
-    errors = sorted(
+    first_error = min(
         (violation for violation in violations if violation.validator != "maxLength"),
         key=lambda violation: list(violation.path),
+        default=None,
     )
-    if not errors:
+    if first_error is None:
         return ""
-    first_error = errors[0]
     message = str(first_error.message)
     # it repeats the document, and with it a judged text
     if len(message) > _MESSAGE_CHARACTERS:
@@ -509,7 +509,7 @@ def _check_bundle(bundle: Bundle) -> None:
             f"{bundle_label}: trait {trait.id} ({trait.name})",
             sorted(dict(trait.levels)),
         )
-        lowest = 0 if 0 in dict(bundle.traits[0].levels) else 1
+        lowest = 0 if 0 in bundle.order else 1
         expected_scores = list(range(lowest, lowest + max(2, bundle.levels)))
         if len(scores) != len(trait.levels) or scores != expected_scores:
             raise ValueError(

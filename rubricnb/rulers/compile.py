@@ -180,7 +180,7 @@ def read_anchors(path: str | Path, rubric: pd.DataFrame) -> list[tuple[str, str]
             f"{off_scale['score'].iloc[0]:g}; the rubric's are "
             f"{', '.join(f'{level:g}' for level in levels)}"
         )
-    reasons = table["reason"] if "reason" in table else [""] * len(table)
+    reasons = table.get("reason", [""] * len(table))
     return [
         (text, f"{score:g}: {reason}" if reason else f"{score:g}")
         for text, score, reason in zip(

@@ -183,10 +183,9 @@ class _Folded:
                     continue
                 characters.append(character)
                 self.spans.append((start, end))
-        first = 1 if characters[:1] == [" "] else 0
-        stop = len(characters) - (1 if characters[first:][-1:] == [" "] else 0)
-        self.text = "".join(characters[first:stop])
-        self.spans = self.spans[first:stop]
+        text = "".join(characters)
+        self.text = text.strip(" ")
+        self.spans = self.spans[len(text) - len(text.lstrip(" ")) :]
 
     def slice(self, quote: str) -> str | None:
         """Return the part of the original that matches a folded quote."""
@@ -199,9 +198,7 @@ class _Folded:
 
 
 # the traits of a text, and its reads, look into the same units
-@lru_cache(maxsize=1024)
-def _folded(text: str) -> _Folded:
-    return _Folded(text)
+_folded = lru_cache(maxsize=1024)(_Folded)
 
 
 def _look_up(
@@ -214,16 +211,12 @@ def _look_up(
     folded_quote = fold(quote)
     if len(folded_quote) < min_characters:
         return Quote(unit, "too short", 0, "")
-    if (
-        1 <= unit <= len(folded_units)
-        and (matched := folded_units[unit - 1].slice(folded_quote)) is not None
-    ):
-        return Quote(unit, "verified", unit, matched)
-    # what is in the whole text alone spans several units
-    numbered = [*enumerate(folded_units, 1), (0, whole_text)]
-    for number, folded_text in numbered:
+    # the cited unit first; what is in the whole text alone spans several units
+    numbered = sorted(enumerate(folded_units, 1), key=lambda one: one[0] != unit)
+    for number, folded_text in [*numbered, (0, whole_text)]:
         if (matched := folded_text.slice(folded_quote)) is not None:
-            return Quote(unit, "wrong unit", number, matched)
+            status: Status = "verified" if number == unit > 0 else "wrong unit"
+            return Quote(unit, status, number, matched)
     return Quote(unit, "not found", 0, "")
 
 

@@ -154,10 +154,9 @@ class Reading:
 
     def of(self, text_id: str) -> Iterator[tuple[int, tuple[int, ...], int]]:
         """Yield how a text is read: an ordering's number, its levels, the replicate."""
-        bundle_order = tuple(score for score, _ in self.bundle.traits[0].levels)
         offset = self.bundle.scale[0] - 1  # a design orders the options 1, 2, …
         orders = (
-            [bundle_order]
+            [self.bundle.order]
             if self.design is None
             else self.design.orderings(text_id, self.seed) + offset
         )
@@ -229,10 +228,11 @@ def _has_locks_of(scores: pd.DataFrame, bundle: Bundle) -> bool:
     is_same = (scores["variant"] == bundle.variant) & (scores["units"] == bundle.units)
     is_same &= scores["method"] == "rulers"
     orderings = scores.loc[is_same, ["ordering", "lock"]].astype(str)
-    levels = {score for score, _ in bundle.traits[0].levels}
     for ordering, lock in orderings.drop_duplicates().itertuples(index=False):
         order = list(map(int, ordering.split("-")))
-        if set(order) != levels or bundle.arranged(levels=order).lock[:12] != lock:
+        if {*order} != {*bundle.order} or bundle.arranged(levels=order).lock[
+            :12
+        ] != lock:
             return False
     return len(orderings) > 0
 

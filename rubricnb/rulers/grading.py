@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.core.contract import Reply, Request
+from rubricnb.core.estimates.reads import as_list
 from rubricnb.core.frames import Items
 from rubricnb.core.judge import Judge, judging
 from rubricnb.core.permutation import Design, code
@@ -29,14 +30,15 @@ from rubricnb.rulers.grades import (
 from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
 
 _USAGE_COLUMNS = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
-_ITEM_COLUMNS = (
+_ITEM_COLUMNS = [
+    "item_id",
     "dataset",
     "text_id",
     "group_id",
     "cluster_id",
     "candidate",
     "criterion",
-)
+]
 
 
 def grade(
@@ -104,7 +106,7 @@ def grade(
     >>> len(grades.scores), len(grades.decisions), len(grades.evidence)
     (30, 120, 60)
     """
-    method_names = [methods] if isinstance(methods, str) else list(methods)
+    method_names = as_list(methods)
     for method in method_names:
         one_of("method", method, METHODS)
     _check_items(items, bundle)
@@ -170,17 +172,24 @@ def _check_items(items: Items, bundle: Bundle) -> None:
 
 def _cases(items: Items, reading: Reading) -> Iterator[Case]:
     """Every text under every ordering and replicate."""
-    columns = ["item_id", *(column for column in _ITEM_COLUMNS if column in items)]
+    columns = items.columns.intersection(_ITEM_COLUMNS)
     arranged_bundle = cache(lambda order: reading.bundle.arranged(levels=order))
 
     @cache
     def criteria_in_order(
         rubric_ids: tuple[str, ...], order: tuple[int, ...]
     ) -> Criteria:
-        return _ordered_criteria(
-            items.rubrics[items.rubrics["rubric_id"].isin(rubric_ids)],
-            arranged_bundle(order),
-        )
+        """The rubric in natural language, worded and ordered like the bundle."""
+        bundle = arranged_bundle(order)
+        rubrics = items.rubrics[items.rubrics["rubric_id"].isin(rubric_ids)]
+        criteria = {
+            name: (definition, rewritten(levels, bundle.variant))
+            for name, (definition, levels) in criteria_of(
+                rubrics, bundle.wording, order
+            ).items()
+        }
+        rank = {trait.name: number for number, trait in enumerate(bundle.traits)}
+        return dict(sorted(criteria.items(), key=lambda entry: rank.get(entry[0], 0)))
 
     for text_id, text_items in items.groupby("text_id", sort=False, observed=True):
         first_item, rubric_ids = (
@@ -211,18 +220,6 @@ def _cases(items: Items, reading: Reading) -> Iterator[Case]:
             )
 
 
-def _ordered_criteria(rubrics: pd.DataFrame, bundle: Bundle) -> Criteria:
-    """The rubric in natural language, worded and ordered like the bundle."""
-    criteria = {
-        name: (definition, rewritten(levels, bundle.variant))
-        for name, (definition, levels) in criteria_of(
-            rubrics, bundle.wording, [score for score, _ in bundle.traits[0].levels]
-        ).items()
-    }
-    trait_rank = {trait.name: rank for rank, trait in enumerate(bundle.traits)}
-    return dict(sorted(criteria.items(), key=lambda entry: trait_rank.get(entry[0], 0)))
-
-
 def _qualities(text_items: pd.DataFrame, low: int, high: int) -> dict[str, float]:
     if "human" not in text_items:
         return {}
@@ -232,42 +229,9 @@ def _qualities(text_items: pd.DataFrame, low: int, high: int) -> dict[str, float
 
 
 def _score_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
-    shared = read_columns | {"lock": outcome.lock[:12]} | _shared_columns(case, outcome)
-    for item in case.items:
-        scores = {
-            "score": _score_of(outcome.scores, item["criterion"]),
-            "score_ungated": _score_of(outcome.ungated, item["criterion"]),
-        }
-        yield item | shared | scores
-
-
-def _decision_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
-    for decided in outcome.decisions:
-        named = zip(("trait", "item", "decision"), decided, strict=True)
-        yield {"text_id": case.facts["text_id"], **read_columns, **dict(named)}
-
-
-def _evidence_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
-    counted = set()
-    for number, (trait, quote) in enumerate(outcome.quotes, start=1):
-        is_new = (trait, quote.unit, quote.text) not in counted
-        counted.add((trait, quote.unit, quote.text))
-        yield {
-            "text_id": case.facts["text_id"],
-            **read_columns,
-            "cluster_id": case.facts["cluster_id"],
-            "trait": trait,
-            "number": number,
-            "valid": quote.status == "verified" and is_new,
-            "characters": len(quote.text),
-            **quote._asdict(),
-        }
-
-
-def _shared_columns(case: Case, outcome: Outcome) -> Row:
-    """The columns that all items of a text share."""
     trait_names = _feature_names(case.bundle, outcome)
-    return {
+    shared = read_columns | {
+        "lock": outcome.lock[:12],
         "status": outcome.status,
         "reason": outcome.problem,
         "n_options": case.bundle.levels,
@@ -292,6 +256,35 @@ def _shared_columns(case: Case, outcome: Outcome) -> Row:
             for name in _USAGE_COLUMNS
         },
     }
+    for item in case.items:
+        scores = {
+            "score": _score_of(outcome.scores, item["criterion"]),
+            "score_ungated": _score_of(outcome.ungated, item["criterion"]),
+        }
+        yield item | shared | scores
+
+
+def _decision_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
+    for trait, item, decision in outcome.decisions:
+        decided = {"trait": trait, "item": item, "decision": decision}
+        yield {"text_id": case.facts["text_id"], **read_columns, **decided}
+
+
+def _evidence_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
+    counted = set()
+    for number, (trait, quote) in enumerate(outcome.quotes, start=1):
+        is_new = (trait, quote.unit, quote.text) not in counted
+        counted.add((trait, quote.unit, quote.text))
+        yield {
+            "text_id": case.facts["text_id"],
+            **read_columns,
+            "cluster_id": case.facts["cluster_id"],
+            "trait": trait,
+            "number": number,
+            "valid": quote.status == "verified" and is_new,
+            "characters": len(quote.text),
+            **quote._asdict(),
+        }
 
 
 def _feature_names(bundle: Bundle, outcome: Outcome) -> list[str]:

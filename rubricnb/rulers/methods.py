@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -74,18 +74,31 @@ class Case:
         return split_units(self.text, self.bundle.units)
 
     def request(
-        self, prompt: str, schema: Any, max_tokens: int, about: Sequence[str]
+        self,
+        template: str,
+        schema: Json,
+        max_tokens: int,
+        about: Sequence[str],
+        **values: Any,
     ) -> Request:
-        """Return a request about these criteria or traits."""
+        """Return a request about these criteria or traits, in a template's words."""
+        shown = {
+            "input_type": self.bundle.input_type,
+            "instruction": self.instruction,
+            "text": self.text,
+            "rubric": rubric_text(self.criteria),
+            "criteria": list(self.criteria),
+            "scale": self.bundle.scale,
+        }
         qualities = self.qualities
         mean_quality = sum(qualities.values()) / len(qualities) if qualities else None
         return json_request(
-            prompt,
+            fill(template, **shown | values),
             schema,
             max_tokens,
             criteria=tuple(about),
             qualities=tuple(qualities.get(name, mean_quality) for name in about),
-            ordering=tuple(s for s, _ in self.bundle.traits[0].levels),
+            ordering=self.bundle.order,
             **self.facts,
         )
 
@@ -140,31 +153,26 @@ def outcomes(method: str, cases: Sequence[Case], ask: Ask) -> list[Outcome]:
 def rulers(case: Case) -> Steps:
     """Execute the locked bundle (arXiv RULERS, §3.2 and Figure 5)."""
     bundle, schema = case.bundle, answer_schema(case.bundle)
-    prompt = fill(
+    request = case.request(
         "rulers_score",
-        **_context(case),
+        schema,
+        answer_tokens(bundle),
+        [t.name for t in bundle.traits],
         lock=bundle.lock,
         units=as_json({str(k): unit for k, unit in enumerate(case.units, start=1)}),
         traits=as_json(
             [
-                {
-                    "id": t.id,
-                    "name": t.name,
-                    "definition": t.definition,
-                    "levels": [{"score": s, "description": d} for s, d in t.levels],
-                }
+                asdict(t)
+                | {"levels": [{"score": s, "description": d} for s, d in t.levels]}
                 for t in bundle.traits
             ]
         ),
-        checklist=as_json(
-            [{"id": c.id, "trait": c.trait, "text": c.text} for c in bundle.checklist]
-        ),
+        checklist=as_json([asdict(item) for item in bundle.checklist]),
         anchors=scored(bundle.anchors),
         n_items=len(bundle.checklist),
         min_evidence=bundle.min_evidence,
     )
-    about = [t.name for t in bundle.traits]
-    (reply,) = yield [case.request(prompt, schema, answer_tokens(bundle), about)]
+    (reply,) = yield [request]
     try:
         return _read_answer(case, parse(reply, schema))
     except Unreadable as problem:
@@ -198,16 +206,10 @@ def holistic(case: Case) -> Steps:
             "scores": _scores_schema(case),
         }
     )
-    prompt = fill(
-        "rulers_holistic",
-        **_context(case),
-        text=case.text,
-        rubric=rubric_text(case.criteria),
-        criteria=list(case.criteria),
-        scale=case.bundle.scale,
-    )
     tokens = 300 + 20 * len(case.criteria)
-    (reply,) = yield [case.request(prompt, schema, tokens, list(case.criteria))]
+    (reply,) = yield [
+        case.request("rulers_holistic", schema, tokens, list(case.criteria))
+    ]
     return _ungated_outcome(parse(reply, schema)["scores"])
 
 
@@ -221,16 +223,15 @@ def traits(case: Case) -> Steps:
         criteria = case.criteria
         if trait.name in criteria:
             criteria = {trait.name: criteria[trait.name]}
-        prompt = fill(
+        requests[trait.name] = case.request(
             "rulers_trait",
-            **_context(case),
-            text=case.text,
+            schema,
+            320,
+            [trait.name],
             rubric=rubric_text(criteria),
             trait=trait.name,
             definition=trait.definition,
-            scale=case.bundle.scale,
         )
-        requests[trait.name] = case.request(prompt, schema, 320, [trait.name])
     replies = yield list(requests.values())
     return _ungated_outcome(
         {
@@ -249,19 +250,20 @@ def autoscore(case: Case) -> Steps:
         "maxItems": _SEGMENTS,
     }
     schema = record({"segments": record(dict.fromkeys(names, segments))})
-    shared = {**_context(case), "rubric": rubric_text(case.criteria), "criteria": names}
-    prompt = fill("rulers_extract", **shared, text=case.text)
-    (reply,) = yield [case.request(prompt, schema, 400 * len(names), names)]
+    (reply,) = yield [case.request("rulers_extract", schema, 400 * len(names), names)]
     extracted = {
         name: [cut(text, _SEGMENT_CHARACTERS) for text in texts]
         for name, texts in parse(reply, schema)["segments"].items()
     }
-    scale = case.bundle.scale
-    prompt = fill(
-        "rulers_from_evidence", **shared, evidence=as_json(extracted), scale=scale
-    )
     schema = record({"scores": _scores_schema(case)})
-    (reply,) = yield [case.request(prompt, schema, 20 + 20 * len(names), names)]
+    request = case.request(
+        "rulers_from_evidence",
+        schema,
+        20 + 20 * len(names),
+        names,
+        evidence=as_json(extracted),
+    )
+    (reply,) = yield [request]
     return _ungated_outcome(parse(reply, schema)["scores"])
 
 
@@ -295,10 +297,6 @@ def _read_answer(case: Case, content: Any) -> Outcome:
 def _ungated_outcome(scores: dict[str, int]) -> Outcome:
     """Return scores given without a checklist, which have no gate."""
     return Outcome(scores=scores, ungated=scores)
-
-
-def _context(case: Case) -> dict[str, str]:
-    return {"input_type": case.bundle.input_type, "instruction": case.instruction}
 
 
 def _scores_schema(case: Case) -> Json:

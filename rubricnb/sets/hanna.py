@@ -26,15 +26,11 @@ def read(files: Sequence[Path]) -> Records:
     ratings = pd.DataFrame(
         {name.lower(): ast.literal_eval(scores[name]) for name in criteria}
     )
-    return [
-        {"number": number, "prompt": prompt, "story": story, "ratings": rated}
-        for number, (prompt, story, rated) in enumerate(
-            zip(
-                stories["Prompt"],
-                stories["Human"],
-                ratings.to_dict("records"),
-                strict=True,
-            ),
-            1,
-        )
-    ]
+    return pd.DataFrame(
+        {
+            "number": range(1, len(stories) + 1),
+            "prompt": stories["Prompt"],
+            "story": stories["Human"],
+            "ratings": ratings.to_dict("records"),
+        }
+    ).to_dict("records")
