@@ -31,7 +31,6 @@ from rubricnb.engines.endpoint import (
     Call,
     Calls,
     Endpoint,
-    count_of,
     part,
 )
 from rubricnb.engines.question import (
@@ -192,14 +191,7 @@ class _Call(Call):
         (message,) = self.request.messages
         body = {"model": self.judge.model} | json.loads(message.content)
         self.last = yield f"/{self.judge.shape}", body
-        usage = part(self.last, "usage")
-        self.tokens.update(
-            prompt_tokens=count_of(usage, "input_tokens"),
-            cached_tokens=count_of(
-                part(usage, "input_tokens_details"), "cached_tokens"
-            ),
-            completion_tokens=count_of(usage, "output_tokens"),
-        )
+        self._count_tokens(self.last, "input_tokens", "output_tokens")
         for name in _model_names(self.last):
             self._check_model({"model": name})
         asked = body["questions"]

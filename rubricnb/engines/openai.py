@@ -29,7 +29,6 @@ from rubricnb.engines.endpoint import (
     Calls,
     Endpoint,
     Unusable,
-    count_of,
     part,
 )
 from rubricnb.engines.label_probabilities import (
@@ -403,18 +402,7 @@ class _Call(Call):
         return self._received(self.last, prefill)
 
     def _received(self, response: Json, prefill: str) -> tuple[str, Finish, list[Step]]:
-        usage = part(response, "usage")
-        self.tokens.update(
-            prompt_tokens=count_of(usage, "prompt_tokens"),
-            cached_tokens=count_of(
-                part(usage, "prompt_tokens_details"), "cached_tokens"
-            ),
-            # All paid tokens: xAI and Google add thoughts to the total alone.
-            completion_tokens=max(
-                count_of(usage, "completion_tokens"),
-                count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens"),
-            ),
-        )
+        self._count_tokens(response, "prompt_tokens", "completion_tokens")
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
             raise ValueError(

@@ -38,7 +38,7 @@ from rubricnb.core.readout import most_probable, plain_prompt
 from rubricnb.core.support.types import Records, Row
 from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts
-from rubricnb.engines.endpoint import Call, slug
+from rubricnb.engines.endpoint import MAX_SAID_CHARS, Call, slug
 from rubricnb.engines.label_probabilities import Step, label_probabilities
 from rubricnb.engines.tokens import Tokens
 
@@ -108,6 +108,7 @@ class VLLMJudge:
     spec = "vllm"
     is_free = True
     redact = staticmethod(str)  # what it answers holds no key
+    error_text = staticmethod(lambda problem: str(problem)[:MAX_SAID_CHARS])
     _open: ClassVar[list[VLLMJudge]] = []
 
     def __init__(
@@ -194,11 +195,6 @@ class VLLMJudge:
     def tokens(self, request: Request) -> list[int]:
         """Return the tokens of a request's first prompt: what sharing is counted by."""
         return self.prompt(request, _first_slot(request))
-
-    def first_prompt(self, request: Request) -> tuple[list[int], Any]:
-        """Return a request's first prompt for the engine: tokens, SamplingParams."""
-        asked = _Asked(self, request, 0)
-        return asked.prompt, asked.sampling
 
     def prompt(self, request: Request, beginning: str = "") -> list[int]:
         """Return the tokens of a prompt, followed by the beginning of its answer."""
@@ -356,12 +352,6 @@ class _Asked(Call):
             self.reply = replace(step, seconds=time.monotonic() - self.started)
         else:
             self.prompt, self.sampling = step
-
-    def failed(self, problem: Exception) -> Reply:
-        """Return the reply that this request cannot be answered."""
-        return self._reply(
-            "", "error", error=f"{type(problem).__name__}: {problem}"[:500]
-        )
 
     def answer(self) -> _Prompts:
         """Yield each prompt with its sampling; return the reply."""
