@@ -133,10 +133,6 @@ def _is_share(row: Row) -> bool:
 
 def sentence(row: Row) -> str:
     """Say what was measured, its verdict, and how many scores change."""
-    return (_result(row) + _changed_scores(row)).strip()
-
-
-def _result(row: Row) -> str:
     kind, verdict = MEASURES[row["measure"]]["kind"], row["verdict"]
     if row["measure"] == "parsed":
         verdict = NOTED
@@ -154,7 +150,7 @@ def _result(row: Row) -> str:
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
         "many": "too many are lost" if is_lost(row) else "too few prompts",
     }
-    return form.format(**{**row, **own})
+    return (form.format(**{**row, **own}) + _changed_scores(row)).strip()
 
 
 _RESULTS = {
