@@ -89,9 +89,9 @@ def audit_form(folder: str | Path, fields: str) -> str:
     return json.dumps(answer)
 
 
-def _numbers(name: str, text: str) -> list[float]:
+def _numbers(name: str, text: str) -> tuple[float, ...]:
     """Read numbers that are separated by spaces, commas or semicolons."""
     parts = re.split(r"[\s,;]+", text) if text else []
     if wrong := [part for part in parts if not _NUMBER.fullmatch(part)]:
         raise ValueError(f"--{name} takes numbers, such as 1 5, not {wrong[0]!r}")
-    return [float(part) for part in parts]
+    return tuple(map(float, parts))
