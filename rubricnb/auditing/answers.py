@@ -79,17 +79,15 @@ class Answers:
         cells["human"] = np.nan
         if "human" in self.items:
             cells["human"] = self.of_items(cells.index, "human")
-        return cells.join(self._two_answers())
-
-    def _two_answers(self) -> pd.DataFrame:
-        """The first two answers of each item to the same words; one may be a copy."""
+        # The first two answers of each item to the same words; one may be a copy.
         read = self.usual.dropna(subset=["whole"]).astype({"ordering": "str"})
         read = read.sort_values("ordering", kind="stable")[[*KEYS, "ordering", "whole"]]
         first = read.drop_duplicates(ITEM)
         same = read.merge(first[[*ITEM, "ordering"]], on=[*ITEM, "ordering"])
         second = same[same.duplicated(ITEM)].drop_duplicates(ITEM)
         answers = [part.set_index(KEYS)["whole"] for part in (first, second)]
-        return pd.concat(dict(zip(TWO_ANSWERS, answers, strict=True)), axis=1)
+        two = dict(zip(TWO_ANSWERS, answers, strict=True))
+        return cells.join(pd.concat(two, axis=1))
 
     @cached_property
     def changes(self) -> dict[str, pd.Series]:
