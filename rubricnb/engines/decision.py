@@ -12,7 +12,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -197,9 +197,17 @@ class _Call(Call):
         asked = body["questions"]
         if isinstance(asked, list):
             asked = {question["name"]: question for question in asked}
-        answers = dict(
-            zip(asked, _in_order(self.last.get("answers"), asked), strict=True)
-        )
+        given = self.last.get("answers")
+        found = [*map(given.get, asked)] if isinstance(given, dict) else given
+        if (
+            not isinstance(found, list)
+            or len(found) != len(asked)
+            or not all(isinstance(one, dict) for one in found)
+        ):
+            raise ValueError(
+                f"the endpoint did not answer each question: {_shown(found)}"
+            )
+        answers: dict[str, Json] = dict(zip(asked, found, strict=True))
         if all(one.get("type") == "refusal" for one in answers.values()):
             return self._reply("the model declined to answer", "refusal")
         slots, remarks = [], []
@@ -331,19 +339,6 @@ def _counted(redact: Callable[[str], str], notes: Sequence[Any]) -> str:
     """
     plain = (_VARIES.sub("…", redact(str(note))) for note in notes)
     return one_line("; ".join(dict.fromkeys(plain)))[:MAX_SHOWN_CHARS]
-
-
-def _in_order(answers: Any, names: Iterable[str]) -> list[dict[str, Any]]:
-    """Return one answer for each question, in the order of the questions."""
-    names = list(names)
-    found = [answers.get(n) for n in names] if isinstance(answers, dict) else answers
-    if (
-        not isinstance(found, list)
-        or len(found) != len(names)
-        or not all(isinstance(one, dict) for one in found)
-    ):
-        raise ValueError(f"the endpoint did not answer each question: {_shown(found)}")
-    return found
 
 
 def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
