@@ -97,8 +97,8 @@ def simulate(
             for name in of_items
             if name in source
         },
-        "judge": _constant(judge.slug, len(number)),
-        "source": _constant(judge.source, len(number)),
+        "judge": judge.slug,
+        "source": judge.source,
         "status": pd.Categorical.from_codes(lost.astype(np.int8), list(STATUSES)),
         "score": np.where(lost, np.nan, answers.score),
         "position": np.where(lost, np.nan, answers.position + 1),
@@ -334,7 +334,3 @@ def _keys(identity: str, request_id: UInt64Array) -> Any:
 def _category(column: pd.Series, item: IntArray) -> pd.Categorical:
     codes, values = pd.factorize(column)
     return pd.Categorical.from_codes(codes[item], [str(v) for v in values])
-
-
-def _constant(value: str, size: int) -> pd.Categorical:
-    return pd.Categorical.from_codes(np.zeros(size, np.int8), [value])
