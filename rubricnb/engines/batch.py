@@ -206,8 +206,8 @@ def import_batch(
                 missing.append(request.key)
             if reply and reply.model:
                 models[reply.model] = repr(reply.model)
-            if reply and became == "failed":
-                reasons[reply.error or ""] += 1
+            if reply and reply.error:
+                reasons[reply.error] += 1
         store.release([*lines, *(missing if release else ())])
         left = len(store.in_batches(missing))
     said = [
@@ -219,16 +219,13 @@ def import_batch(
         said.append(f"the answers are by {names}; each is stored with its name")
     if left:
         why = f", as {cut} was cut: download it again" if cut else ""
-        said.append(f"{left:,} {_WITH_THEIR_BATCH.format(why)}")
+        said.append(
+            f"{left:,} requests have no answer yet and stay with their batch{why}. "
+            "Once it has ended, release=True (--release) lets a run ask them"
+        )
     for text in said:
         print(f"{endpoint.slug}: {text}")
     return counts
-
-
-_WITH_THEIR_BATCH = (
-    "requests have no answer yet and stay with their batch{}. Once it has ended, "
-    "release=True (--release) lets a run ask them"
-)
 
 
 def _new(path: Path) -> IO[bytes]:
