@@ -93,15 +93,11 @@ _HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 class _AskedServer:
     """The kind of server at the endpoint, which is asked once if nobody told it."""
 
-    def __get__(self, judge: OpenAIJudge | None, _: type) -> Server:
+    def __get__(self, judge: OpenAIJudge | None, _: type) -> Server | None:
         if judge is None:
-            return None  # type: ignore[return-value]  # the parameter's default
-        if judge.told_server is None:
-            judge.told_server = judge.ask_server()
-        return judge.told_server
-
-    def __set__(self, judge: OpenAIJudge, server: Server | None) -> None:
-        judge.told_server = server
+            return None  # the parameter's default
+        judge.server = server = judge.ask_server()
+        return server
 
 
 @dataclass(eq=False, repr=False)
@@ -174,8 +170,7 @@ class OpenAIJudge(Endpoint):
     """
 
     _: KW_ONLY
-    told_server: Server | None = field(default=None, init=False)
-    server: _AskedServer = _AskedServer()
+    server: Any = _AskedServer()
     extra: Json = field(default_factory=dict)
 
     readouts: ClassVar[tuple[Readout, ...]] = ("feedback", "score", "logprobs", "json")
@@ -195,7 +190,9 @@ class OpenAIJudge(Endpoint):
             )
         more = f" {json.dumps(self.extra, sort_keys=True)}" if self.extra else ""
         self.identity = f"{self.base_url} {self.model}{more}"
-        self.told_server = self.told_server or _HOSTED.get(self.host)
+        known = vars(self).pop("server") or _HOSTED.get(self.host)
+        if known:
+            self.server = known
 
     @property
     def dialect(self) -> _Dialect:
@@ -210,7 +207,7 @@ class OpenAIJudge(Endpoint):
     @property
     def holds_lengths(self) -> bool:
         """Whether a ``json`` answer keeps to `maxLength`, which hosts do not know."""
-        return self.told_server not in _HOSTED.values()
+        return vars(self).get("server") not in _HOSTED.values()
 
     @property
     def how_to_start(self) -> str:
