@@ -139,9 +139,13 @@ def sentence(row: Row) -> str:
     elif kind == "effect" and verdict == FOUND and not is_shift(row):
         verdict = "scrambled"
     form = _RESULTS.get(f"{kind}: {verdict}", _RESULTS[verdict])
+    on = f" ({row['criterion']})" if row["criterion"] else ""
     own = {
-        "claim": _claim(row),
-        "on": _on(row),
+        "claim": MEASURES[row["measure"]]["claim"].format(
+            row["question"], "avoids" if row["effect"] < 0 else "prefers", _when(row)
+        )
+        + on,
+        "on": on,
         "measured": size(row),
         "why": f" ({row['reason']})" if row["reason"] else "",
         "doubt": _doubt(row),
@@ -175,16 +179,6 @@ _RESULTS = {
     UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
 }
 """What is said of a verdict, and of one on a kind of measure."""
-
-
-def _claim(row: Row) -> str:
-    does = "avoids" if row["effect"] < 0 else "prefers"
-    claim = MEASURES[row["measure"]]["claim"]
-    return claim.format(row["question"], does, _when(row)) + _on(row)
-
-
-def _on(row: Row) -> str:
-    return f" ({row['criterion']})" if row["criterion"] else ""
 
 
 def beyond_losses(row: Row) -> str:
