@@ -158,12 +158,13 @@ def weights(
     from rubricnb.engines.weights import WEIGHTS, described, get_weights, weights_path
 
     with errors():
-        for known in WEIGHTS if name is None else ():
-            here = "here" if weights_path(known).is_file() else "not downloaded"
-            typer.echo(f"{known:30}{described(known)}; {here}")
         if name is not None:
             typer.echo(f"{name}: {described(name)}")
             typer.echo(f"{get_weights(name)}\njudge with it: embedded:{name}")
+            return
+        for known in WEIGHTS:
+            here = "here" if weights_path(known).is_file() else "not downloaded"
+            typer.echo(f"{known:30}{described(known)}; {here}")
 
 
 @command()
