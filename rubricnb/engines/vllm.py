@@ -21,7 +21,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -173,7 +173,12 @@ class VLLMJudge:
                     yield from self._send(_Asked(self, request, place), running)
                 if not running:
                     break
-                for output in _step(engine):
+                try:
+                    outputs = engine.step()
+                # an error there ends the engine, not one request
+                except Exception as problem:
+                    raise _ended(problem) from problem
+                for output in outputs:
                     if output.finished:
                         asked = running.pop(output.request_id)
                         asked.resume(output)
@@ -355,17 +360,23 @@ class _Asked(Call):
 
     def answer(self) -> _Prompts:
         """Yield each prompt with its sampling; return the reply."""
-        if self.request.readout in ("feedback", "json"):
+        request = self.request
+        if request.readout in ("feedback", "json"):
             text, finish = yield from self._text()
             return self._reply(text, finish)
         text, probabilities = "", []
-        for slot, criterion in zip(
-            self.request.slots, self.request.slot_criteria, strict=True
-        ):
+        for slot, criterion in zip(request.slots, request.slot_criteria, strict=True):
             chances = yield from self._label_probabilities(text + slot)
             probabilities.append(chances)
-            text += f"{slot} {self.request.choices[self._chosen(criterion, chances)]}"
-        is_read = self.request.readout == "logprobs"
+            chosen = most_probable(request, criterion, chances)
+            is_drawn = request.readout == "score" and request.temperature > 0
+            if is_drawn and any(chances):  # among the labels, by the seed
+                shares = np.array(chances) / max(chances)
+                shares **= 1 / request.temperature
+                draw = np.random.default_rng(request.seed)
+                chosen = int(draw.choice(len(shares), p=shares / shares.sum()))
+            text += f"{slot} {request.choices[chosen]}"
+        is_read = request.readout == "logprobs"
         return self._reply(text, "stop", tuple(probabilities) if is_read else None)
 
     def _text(self) -> _Prompts:
@@ -407,22 +418,6 @@ class _Asked(Call):
 
         return (yield from label_probabilities(ask, targets))
 
-    def _chosen(self, criterion: str, probabilities: Sequence[float]) -> int:
-        """Index of the label that greedy or random decoding among the labels takes."""
-        request, shares = self.request, np.array(probabilities)
-        if (
-            request.readout == "logprobs"
-            or request.temperature == 0
-            or not shares.any()
-        ):
-            return most_probable(request, criterion, probabilities)
-        shares = (shares / shares.max()) ** (1 / request.temperature)
-        return int(
-            np.random.default_rng(request.seed).choice(
-                len(shares), p=shares / shares.sum()
-            )
-        )
-
 
 def before_answer(prompt: str, thinks: bool) -> str:
     """Return what ends the thinking where an answer's beginning follows a prompt."""
@@ -446,14 +441,6 @@ def _request_errors() -> tuple[type[Exception], ...]:
     import vllm.exceptions
 
     return ValueError, getattr(vllm.exceptions, "VLLMClientError", ValueError)
-
-
-def _step(engine: Any) -> Any:
-    """Let the engine take a step; an error there ends the engine, not one request."""
-    try:
-        return engine.step()
-    except Exception as problem:
-        raise _ended(problem) from problem
 
 
 def _ended(problem: Exception) -> JudgeError:
