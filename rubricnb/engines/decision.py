@@ -210,11 +210,9 @@ class _Call(Call):
         answers: dict[str, Json] = dict(zip(asked, found, strict=True))
         if all(one.get("type") == "refusal" for one in answers.values()):
             return self._reply("the model declined to answer", "refusal")
-        slots, remarks = [], []
-        for name, answer in answers.items():
-            remark = self._remark(name, asked)
-            slots.append(self._slot(answer, asked[name], remark))
-            remarks.append(remark)
+        remarks = [self._remark(name, asked) for name in asked]
+        parts = zip(answers.values(), asked.values(), remarks, strict=True)
+        slots = [self._slot(*of_question) for of_question in parts]
         # the probabilities are all that is read
         return replace(
             self._reply("", "stop", tuple(slots)),
