@@ -116,6 +116,10 @@ class RayJudge:
             self.close()
             raise JudgeError(f"ray:{spec}: {problem}")
         self.__dict__ |= facts
+        # Ray cannot repeat a stream whose order differs: what dies is asked here again.
+        self._how: dict[str, Any] = {"num_returns": "streaming", "max_task_retries": 0}
+        if not self._is_free:
+            self._how["_generator_backpressure_num_objects"] = _WAITING
         self.concurrency = self.num_actors * block
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
@@ -126,10 +130,6 @@ class RayJudge:
         """
         import ray
 
-        # Ray cannot repeat a stream whose order differs: what dies is asked here again.
-        how: dict[str, Any] = {"num_returns": "streaming", "max_task_retries": 0}
-        if not self._is_free:
-            how["_generator_backpressure_num_objects"] = _WAITING
         blocks, free = self._blocks(requests), list(self._actors)
         again: list[tuple[list[Request], int]] = []  # with the deaths over them
         # each stream's actor, what it has not answered, and the deaths over that
@@ -141,7 +141,7 @@ class RayJudge:
                 if not part:
                     break
                 actor, lacking = free.pop(), {r.request_id: r for r in part}
-                stream = actor.answer.options(**how).remote(
+                stream = actor.answer.options(**self._how).remote(
                     part, self.answered_before, _SECONDS if self._is_free else 0
                 )
                 under_way[stream] = actor, lacking, deaths
