@@ -129,16 +129,13 @@ class Answers:
             tuple(decode(code)): part
             for code, part in reads.groupby("ordering", observed=True)
         }
-        shared = {
-            order: part["item_id"].isin(parts[order[::-1]]["item_id"]).sum()
-            for order, part in parts.items()
-            if order[::-1] in parts and order[::-1] != order
-        }
-        choices = [
-            ([*order] == sorted(order), n, [-score for score in order], order)
-            for order, n in shared.items()
-            if n
-        ]
+        choices = []
+        for order, part in parts.items():
+            other = parts.get(order[::-1], part.head(0))
+            n = part["item_id"].isin(other["item_id"]).sum()
+            if n and order[::-1] != order:
+                first = [-score for score in order]
+                choices.append(([*order] == sorted(order), n, first, order))
         if not choices:
             return None
         ascends, *_, order = max(choices)
