@@ -82,7 +82,15 @@ class Endpoint:
     other_model = "pass check_model=False if that is right"
 
     def __post_init__(self) -> None:
-        check_numbers(self)
+        for name, wanted in _LIMITS.items():
+            value = getattr(self, name)
+            if name == "requests_per_minute" and value is None:
+                continue
+            kind = int if "whole" in wanted else int | float
+            is_number = isinstance(value, kind) and not isinstance(value, bool)
+            is_enough = is_number and 0 <= value < math.inf
+            if not is_enough or (not value and "0 or more" not in wanted):
+                raise ValueError(f"{name} = {value!r}: give {wanted}")
         self.base_url, self.host = checked(self.base_url or f"https://{OPENAI}/v1")
         self.slug = slug(self.model)
         self.key_variable = self.key_variable or KEYS.get(self.host)
@@ -129,9 +137,12 @@ class Endpoint:
                     )
                 if not under_way:
                     break
-                done = self._finished(under_way)
-                if not done:
-                    raise trouble or JudgeError(self._no_answer_message())
+                done: set[Future[Reply]] = set()
+                while not done:
+                    left = max(self._patience_left(), 0.0)
+                    done = wait(under_way, left, FIRST_COMPLETED).done
+                    if not done and self._patience_left() <= 0:
+                        raise trouble or JudgeError(self._no_answer_message())
                 under_way -= done
                 for call in done:
                     if problem := call.exception():
@@ -193,13 +204,6 @@ class Endpoint:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
-    def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
-        """Wait for some calls to finish; return none if no good answer comes."""
-        while True:
-            done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
-            if done or self._patience_left() <= 0:
-                return done
-
     def _patience_left(self) -> float:
         return self._last_answer_time + self.patience - time.monotonic()
 
@@ -225,11 +229,9 @@ class Endpoint:
             self._loop = running_loop(f"judge {self.slug}")
         return self._loop
 
-    def _key(self) -> str | None:
-        """Return the key, which is kept only in the connection."""
-        return (
-            os.environ.get(self.key_variable, "").strip() if self.key_variable else None
-        )
+    def _key(self) -> str:
+        """Return the key, which is kept only in the connection; empty if none is."""
+        return os.environ.get(self.key_variable or "", "").strip()
 
     async def _persist(self, path: str, body: Json | None = None) -> Answer:
         """Send a call; retry after a temporary failure."""
@@ -444,19 +446,6 @@ _LIMITS = {
     "timeout": "a number, finite and above 0",
     "requests_per_minute": "a number, finite and above 0",
 }
-
-
-def check_numbers(judge: Endpoint) -> None:
-    """Refuse limits that would limit nothing."""
-    for name, wanted in _LIMITS.items():
-        value = getattr(judge, name)
-        if name == "requests_per_minute" and value is None:
-            continue
-        kind = int if "whole" in wanted else int | float
-        is_number = isinstance(value, kind) and not isinstance(value, bool)
-        is_enough = is_number and 0 <= value < math.inf
-        if not is_enough or (not value and "0 or more" not in wanted):
-            raise ValueError(f"{name} = {value!r}: give {wanted}")
 
 
 def slug(model: str) -> str:

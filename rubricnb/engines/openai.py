@@ -200,11 +200,6 @@ class OpenAIJudge(Endpoint):
         return _DIALECTS[self.server]
 
     @property
-    def continues(self) -> bool:
-        """Whether the server goes on from the beginning of an answer."""
-        return self.dialect.continues
-
-    @property
     def holds_lengths(self) -> bool:
         """Whether a ``json`` answer keeps to `maxLength`, which hosts do not know."""
         return vars(self).get("server") not in _HOSTED.values()
@@ -261,7 +256,7 @@ class _Call(Call):
     def answer(self) -> Calls:
         """Yield path and body of each call that the readout takes; return the reply."""
         readout = self.request.readout
-        if readout in ("score", "logprobs") and self.judge.continues:
+        if readout in ("score", "logprobs") and self.judge.dialect.continues:
             return (yield from self._labels())
         match readout:
             case "feedback":
@@ -278,7 +273,19 @@ class _Call(Call):
             case "score":
                 return (yield from self._label_in_document())
             case "logprobs":
-                return (yield from self._label_in_feedback())
+                plain = self.request.prompt_format == "plain"
+                text, finish, steps = yield from self._send(
+                    "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
+                )
+                if finish == "stop" and not steps:
+                    raise Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
+                written = "".join(step.token for step in steps)
+                slots = tuple(
+                    probabilities_at(steps, label, self.request.choices)
+                    for label in written_labels(self.request, written)
+                )
+                is_read = any(sum(p) > 0 for p in slots)  # else the text says why
+                return self._reply(text, finish, slots if is_read else None)
 
     def _document(self, name: str, schema: Any, max_tokens: int) -> Calls:
         form = {"name": name, "strict": True, "schema": schema}
@@ -341,20 +348,6 @@ class _Call(Call):
         sent = self._send(text + prefix, _LABEL_TOKENS, rest, top)
         _, _, steps = yield from sent
         return steps
-
-    def _label_in_feedback(self) -> Calls:
-        plain = self.request.prompt_format == "plain"
-        text, finish, steps = yield from self._send(
-            "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
-        )
-        if finish == "stop" and not steps:
-            raise Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
-        labels = written_labels(self.request, "".join(step.token for step in steps))
-        slots = tuple(
-            probabilities_at(steps, label, self.request.choices) for label in labels
-        )
-        written = any(sum(p) > 0 for p in slots)  # else the text says why
-        return self._reply(text, finish, slots if written else None)
 
     def _max_tokens(self, *answer: int) -> int:
         return most_tokens(self.request, self.judge.slug, *answer)
@@ -423,7 +416,8 @@ class _Call(Call):
             raise ValueError(
                 f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}"
             )
-        if not text and finish in ("stop", "unknown") and not self.judge.continues:
+        may_be_empty = self.judge.dialect.continues
+        if not (text or may_be_empty) and finish in ("stop", "unknown"):
             thoughts = [n for n in ("reasoning", "reasoning_content") if message.get(n)]
             why = _THOUGHT_ONLY.format(*thoughts) if thoughts else ""
             raise ValueError(f"the endpoint sent an empty answer{why}")
