@@ -23,6 +23,7 @@ import psutil
 import rubricnb as rb
 from benchmarks.sharing import distinct
 from rubricnb.core.rendering import rendered
+from rubricnb.engines.vllm import _Asked
 
 WAYS = ("floor", "ours", "run")
 
@@ -44,9 +45,9 @@ def measured(
     asked = list(rendered(plan, judge, walked=True))
     prompts, sampling = [], []
     for request in asked:
-        tokens, parameters = judge.first_prompt(request)
-        prompts.append({"prompt_token_ids": tokens})
-        sampling.append(parameters)
+        first = _Asked(judge, request, 0)
+        prompts.append({"prompt_token_ids": first.prompt})
+        sampling.append(first.sampling)
 
     limit = distinct(prompt["prompt_token_ids"] for prompt in prompts)
 

@@ -79,17 +79,15 @@ class Answers:
         cells["human"] = np.nan
         if "human" in self.items:
             cells["human"] = self.of_items(cells.index, "human")
-        return cells.join(self._two_answers())
-
-    def _two_answers(self) -> pd.DataFrame:
-        """The first two answers of each item to the same words; one may be a copy."""
+        # The first two answers of each item to the same words; one may be a copy.
         read = self.usual.dropna(subset=["whole"]).astype({"ordering": "str"})
         read = read.sort_values("ordering", kind="stable")[[*KEYS, "ordering", "whole"]]
         first = read.drop_duplicates(ITEM)
         same = read.merge(first[[*ITEM, "ordering"]], on=[*ITEM, "ordering"])
         second = same[same.duplicated(ITEM)].drop_duplicates(ITEM)
         answers = [part.set_index(KEYS)["whole"] for part in (first, second)]
-        return pd.concat(dict(zip(TWO_ANSWERS, answers, strict=True)), axis=1)
+        two = dict(zip(TWO_ANSWERS, answers, strict=True))
+        return cells.join(pd.concat(two, axis=1))
 
     @cached_property
     def changes(self) -> dict[str, pd.Series]:
@@ -131,16 +129,13 @@ class Answers:
             tuple(decode(code)): part
             for code, part in reads.groupby("ordering", observed=True)
         }
-        shared = {
-            order: part["item_id"].isin(parts[order[::-1]]["item_id"]).sum()
-            for order, part in parts.items()
-            if order[::-1] in parts and order[::-1] != order
-        }
-        choices = [
-            ([*order] == sorted(order), n, [-score for score in order], order)
-            for order, n in shared.items()
-            if n
-        ]
+        choices = []
+        for order, part in parts.items():
+            other = parts.get(order[::-1], part.head(0))
+            n = part["item_id"].isin(other["item_id"]).sum()
+            if n and order[::-1] != order:
+                first = [-score for score in order]
+                choices.append(([*order] == sorted(order), n, first, order))
         if not choices:
             return None
         ascends, *_, order = max(choices)

@@ -45,8 +45,7 @@ class AuditCommand(AuditOptions):
     def refuse_contradictions(self) -> None:
         """Refuse options that do not go together, before anything is read or asked."""
         _ = self._renamed, self._judge_options  # refused if they are misspelt
-        if self.fail_on is not None:
-            thresholds(self.fail_on)
+        thresholds(self.fail_on)
         if self.rubric and not (self.path or self.data):
             raise ValueError(
                 f"{self.rubric} describes the texts in --path: add --path, or --scale "

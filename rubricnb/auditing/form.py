@@ -10,7 +10,6 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,18 @@ def audit_form(folder: str | Path, fields: str) -> str:
     printed = io.StringIO()
     try:
         with redirect_stdout(printed):
-            given = _options(folder, json.loads(fields))
+            typed = {name: text.strip() for name, text in json.loads(fields).items()}
+            options: dict[str, Any] = {name: typed.get(name, "") for name in _TEXTS}
+            options |= {name: next(folder.glob(f"{name}/*"), None) for name in FILES}
+            if options["judgments"] is None:
+                raise ValueError("no file of scores: choose one for --judgments")
+            for name in ("scale", "failed"):
+                options[name] = _numbers(name, typed.get(name, "")) or None
+            if len(options["scale"] or (0, 1)) != 2:
+                raise ValueError(
+                    "--scale is the lowest and the highest score, such as 1 5"
+                )
+            given = AuditCommand(output=folder / "audit.html", **options)
             given.refuse_contradictions()
             (found,) = given.audits(lambda cost: None)
         said = [line for line in printed.getvalue().splitlines() if line.strip()]
@@ -79,30 +89,9 @@ def audit_form(folder: str | Path, fields: str) -> str:
     return json.dumps(answer)
 
 
-def _options(folder: Path, fields: Mapping[str, str]) -> AuditCommand:
-    """Read the fields as the command reads its options."""
-    typed = {name: text.strip() for name, text in fields.items()}
-    texts: dict[str, Any] = {name: typed.get(name, "") for name in _TEXTS}
-    judgments, path, rubric = (next(folder.glob(f"{n}/*"), None) for n in FILES)
-    if judgments is None:
-        raise ValueError("no file of scores: choose one for --judgments")
-    scale = _numbers("scale", typed.get("scale", ""))
-    if scale and len(scale) != 2:
-        raise ValueError("--scale is the lowest and the highest score, such as 1 5")
-    return AuditCommand(
-        judgments=judgments,
-        path=path,
-        rubric=rubric,
-        scale=(scale[0], scale[1]) if scale else None,
-        failed=_numbers("failed", typed.get("failed", "")) or None,
-        output=folder / "audit.html",
-        **texts,
-    )
-
-
-def _numbers(name: str, text: str) -> list[float]:
+def _numbers(name: str, text: str) -> tuple[float, ...]:
     """Read numbers that are separated by spaces, commas or semicolons."""
     parts = re.split(r"[\s,;]+", text) if text else []
     if wrong := [part for part in parts if not _NUMBER.fullmatch(part)]:
         raise ValueError(f"--{name} takes numbers, such as 1 5, not {wrong[0]!r}")
-    return [float(part) for part in parts]
+    return tuple(map(float, parts))

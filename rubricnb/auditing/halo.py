@@ -60,9 +60,9 @@ def halo_rows(answers: Answers) -> Records:
     lost = left_out(judge["mean"].to_numpy(), whole.to_numpy(), "texts")
     why = (correlated, *lost)
     row = new_row("halo", "correlation of criteria", cluster.nunique(), found, why)
-    more = max(found.value, 0.0)
-    margin = MARGINS["points of r"]
-    same = inference.equivalence(more, found.se, found.df + 1, margin)
+    same = inference.equivalence(
+        max(found.value, 0.0), found.se, found.df + 1, MARGINS["points of r"]
+    )
     templates = set(answers.judgments["template"].astype("str"))
     apart = "act_apart" if answers.asked or templates == {"rubric"} else "act"
     return [row | {"p_equivalent": same, "own_act": MEASURES["halo"][apart]}]

@@ -106,7 +106,7 @@ def ask_in_looks(
     rows_of
         Judgments of the first items → the rows of their audit.
     """
-    answers, first_answers, named, at_once = [], [], [], []
+    answers, first_answers, looked = [], [], []
     first: Counter[str] = Counter()
     second: Counter[str] = Counter()
     for part in planned:
@@ -117,13 +117,10 @@ def ask_in_looks(
         of_first = part["request_id"][is_first.to_numpy()]
         first_answers.append(judged[judged["request_id"].isin(of_first)])
         answers.append(judged)
-        named.append(name)
-        at_once.append(now)
-    if not all(now.all() for now in at_once):
+        looked.append((part, name, now))
+    if not all(now.all() for *_, now in looked):
         needed = still_open(rows_of(first_answers, first_items))
-        for k, (part, name, now) in enumerate(
-            zip(planned, named, at_once, strict=True)
-        ):
+        for k, (part, name, now) in enumerate(looked):
             is_open = name.isin(needed)
             later = part[(is_open & ~now).to_numpy()]
             if len(later):

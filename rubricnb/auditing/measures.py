@@ -280,7 +280,12 @@ def position_rows(answers: Answers) -> Records:
         lost = lost_by_order(reads, answers.items)
         equal = bias.get("p_equivalent", np.nan)
         if lost:
-            lost += _open_share(bias, most, found)
+            # The interval is moved to both ends between which they put the share.
+            least, greatest = (bias[f"share_{most}{e}"] for e in ("_least", "_most"))
+            low = found.low - 100 * (share - least)
+            high = found.high + 100 * (greatest - share)
+            if not (low > 0 or high < 0):
+                lost += (Reason("open_share", low=least, high=greatest),)
             # Some share could be uneven by what matters, as lost reads may lie.
             places = product(range(1, n + 1), ("least", "most"))
             ends = [bias[f"share_{place}_{end}"] for place, end in places]
@@ -300,21 +305,6 @@ def position_rows(answers: Answers) -> Records:
             )
         )
     return rows
-
-
-def _open_share(bias: Row, most: int, found: Estimate) -> Reasons:
-    """Whether the lost reads could make the share of a position even.
-
-    The interval is moved to both ends between which the lost reads put the share.
-    """
-    share, least, greatest = (
-        bias[f"share_{most}{end}"] for end in ("", "_least", "_most")
-    )
-    low = found.low - 100 * (share - least)
-    high = found.high + 100 * (greatest - share)
-    if low > 0 or high < 0:
-        return ()
-    return (Reason("open_share", low=least, high=greatest),)
 
 
 def criteria_rows(answers: Answers) -> Records:

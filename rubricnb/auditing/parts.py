@@ -24,17 +24,12 @@ def opened_with(
     judge: Any, options: Any, settings: Any, price: Any = None
 ) -> Iterator[Any]:
     """Open a judge, and give the settings of its requests."""
-    engine = {
-        **(options or {}),
-        **{k: settings[k] for k in OWN_PARTS if settings.get(k)},
-    }
-    usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
-    usual |= {k: engine.pop(k) for k in OF_REQUESTS if k in engine}
+    engine = dict(options or {})
+    asked = {"readout": "auto", "temperature": 0.0, "seed": 0}
+    asked |= {k: engine.pop(k) for k in OF_REQUESTS if k in engine} | settings
+    engine |= {k: own for k in OWN_PARTS if (own := asked.pop(k, None))}
     with judging(judge, price, **engine) as described:
-        yield (
-            described.opened(),
-            usual | {k: v for k, v in settings.items() if k not in OWN_PARTS},
-        )
+        yield described.opened(), asked
 
 
 def parts_of(

@@ -46,6 +46,11 @@ def people_rows(answers: Answers) -> Records:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
         reads = judgments.set_index(KEYS)[["value"]].join(cells["human"]).dropna()
+        pair = reads["human"], reads["value"]
+        single, _ = mean_over_criteria(inference.moments, inference.correlation, *pair)
+        n_reads = len(reads) / reads.index.nunique()
+        of_one = Reason("mean_of_reads", n=n_reads, r=words.number(single.value))
+        differs = n_reads > 1 and abs(single.value - r) >= 0.005
         left = ", ".join(sorted(every - names))
         lacking = Reason("criteria_left_out", criteria=left) if left else None
         notes = [
@@ -53,7 +58,7 @@ def people_rows(answers: Answers) -> Records:
             why,
             _mostly("scores", judgments["whole"]),
             _mostly("ratings", sides["human"]),
-            _of_one_read(reads, r),
+            of_one if differs else None,
         ]
     of_r = agreed["r_macro_low"], agreed["r_macro_high"]
     ends, gap = np.clip(kappa.ends, -1, 1).tolist(), None if names else notes[0]
@@ -113,16 +118,6 @@ def _mostly(what: str, values: pd.Series) -> Reason | None:
     return Reason(
         "mostly", percent=100 * shares.max(), what=what, value=shares.idxmax()
     )
-
-
-def _of_one_read(reads: pd.DataFrame, r: float) -> Reason | None:
-    """Say that a score is the mean of several reads, if r differs from that of one."""
-    n = len(reads) / reads.index.nunique()
-    pair = reads["human"], reads["value"]
-    single, _ = mean_over_criteria(inference.moments, inference.correlation, *pair)
-    if not (n > 1 and abs(single.value - r) >= 0.005):
-        return None
-    return Reason("mean_of_reads", n=n, r=words.number(single.value))
 
 
 def systems_rows(answers: Answers) -> Records:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,17 @@ def requests_for(
     parts = []
     for number, scale in enumerate(scales):
         own, n_first = some_items(items, which == number), (first_scale == number).sum()
-        reads = edits or edit_reads(int(n_first), scale.tolist(), EDITS)
-        parts += _about_options(own, scale.tolist(), reads, settings)
+        levels, n = scale.tolist(), len(scale)
+        reads = edits or edit_reads(int(n_first), levels, EDITS)
+        # Setting 1: orders, edits, labels and references
+        orders = [fixed(n, 2), Design("descending", n), placebo(n, EDITS), balanced(n)]
+        every = plan(own, orders, reference="none", **settings)
+        parts.append(_dealt(every, reads, EDITS))
+        if labels := labels_there_are(own, ["letter", "roman"], n):
+            named = {"labels": labels, "reference": "none"}
+            parts.append(plan(own, fixed(n, 1), **named, **settings))
+        if shown := _graded(own, levels) or ("auto" if "reference" in own else None):
+            parts.append(plan(own, fixed(n, 1), reference=shown, **settings))
     # Concatenation loses the categories, which differ between scales.
     coded = dict.fromkeys(parts[0].select_dtypes("category"), "category")
     asked = [Requests(pd.concat(parts, ignore_index=True).astype(coded))]
@@ -64,22 +73,6 @@ def requests_for(
         reads = edits or edit_reads(len(first), scale, EDITS_TOGETHER)
         asked.append(_dealt(plan(items, designs, **how), reads, EDITS_TOGETHER))
     return asked
-
-
-def _about_options(
-    items: Items, scale: list[float], reads: int, settings: Mapping[str, Any]
-) -> list[Requests]:
-    """Plan Setting 1 for the items of one scale: orders, edits, labels, references."""
-    n = len(scale)
-    one = fixed(n, 1)
-    orders = [fixed(n, 2), Design("descending", n), placebo(n, EDITS), balanced(n)]
-    every = plan(items, orders, reference="none", **settings)
-    parts = [_dealt(every, reads, EDITS)]
-    if labels := labels_there_are(items, ["letter", "roman"], n):
-        parts.append(plan(items, one, labels=labels, reference="none", **settings))
-    if shown := _graded(items, scale) or ("auto" if "reference" in items else None):
-        parts.append(plan(items, one, reference=shown, **settings))
-    return parts
 
 
 def edit_reads(n_items: int, scale: Sequence[float], most: int) -> int:

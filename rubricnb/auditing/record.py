@@ -181,8 +181,7 @@ class Audit:
         why = (constant["criterion"] + ": " + constant["reason"]).str.removeprefix(": ")
         said = [f"{self.judge}: {reason}" for reason in why.head(1)]
         for text, must in ((fail_on, False), (require, True)):
-            rules = [] if text is None else thresholds(text)
-            said += [self._failure(*rule, must) for rule in rules]
+            said += [self._failure(*rule, must) for rule in thresholds(text)]
         return [why for why in said if why]
 
     def _failure(self, name: str, sign: str, limit: float, must: bool) -> str:
@@ -213,7 +212,7 @@ class Audit:
         of = {name: own.min() if is_level(name) else own.max() for name, own in limits}
         return {name: float(limit) for name, limit in of.items() if limit == limit}
 
-    def false_alarms(self, fail_on: str) -> list[str]:
+    def false_alarms(self, fail_on: str | None) -> list[str]:
         """Say how often each condition of a gate goes red although nothing changed.
 
         Parameters
@@ -322,10 +321,11 @@ def _check_bound(audit: Audit) -> None:
         )
 
 
-def thresholds(text: str) -> list[tuple[str, str, float]]:
+def thresholds(text: str | None) -> list[tuple[str, str, float]]:
     """Parse ``"order>0.2, agreement<0.5"``; refuse unknown measures."""
     found = []
-    for part in map(str.strip, text.strip().removesuffix(",").split(",")):
+    parts = [] if text is None else text.strip().removesuffix(",").split(",")
+    for part in map(str.strip, parts):
         match = re.fullmatch(r"(\w+)\s*(<=|>=|<|>)\s*(-?\d*\.?\d+)", part)
         if match is None or match[1] not in MEASURES:
             raise ValueError(

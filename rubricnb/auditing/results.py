@@ -191,7 +191,7 @@ def _every_item(answers: Answers) -> pd.DataFrame:
     """Cells with a row for every item that was asked about, also without a score."""
     cells = answers.cells
     every = pd.MultiIndex.from_frame(answers.judgments[KEYS].drop_duplicates())
-    cells = cells.reindex(cells.index.append(every.difference(cells.index, sort=False)))
+    cells = cells.reindex(cells.index.union(every, sort=False))
     for name in ("human", "candidate"):
         if name in answers.items:
             cells[name] = answers.of_items(cells.index, name)

@@ -252,13 +252,13 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
         )
     judgments = judgments[chosen]
     shown = judgments.groupby(["dataset", "criterion"], observed=True)["n_options"]
-    lengths_of = {k: sizes.unique() for k, sizes in shown if sizes.nunique() > 1}
-    for (_, criterion), lengths in lengths_of.items():
-        raise ValueError(
-            "an audit is about one scale for each criterion, but the orderings of "
-            f"{criterion!r} list {', '.join(map(str, sorted(lengths)))} options: keep "
-            "the rows of one length"
-        )
+    for (_, criterion), lengths in shown.unique().items():
+        if len(lengths) > 1:
+            raise ValueError(
+                "an audit is about one scale for each criterion, but the orderings of "
+                f"{criterion!r} list {', '.join(map(str, sorted(lengths)))} options: "
+                "keep the rows of one length"
+            )
     plain = {**BASELINE, "layout": "rubric-last"}
     usual = {c: judgments[c].astype("str").replace("unknown", plain[c]) for c in plain}
     if (

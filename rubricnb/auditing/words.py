@@ -133,19 +133,19 @@ def _is_share(row: Row) -> bool:
 
 def sentence(row: Row) -> str:
     """Say what was measured, its verdict, and how many scores change."""
-    return (_result(row) + _changed_scores(row)).strip()
-
-
-def _result(row: Row) -> str:
     kind, verdict = MEASURES[row["measure"]]["kind"], row["verdict"]
     if row["measure"] == "parsed":
         verdict = NOTED
     elif kind == "effect" and verdict == FOUND and not is_shift(row):
         verdict = "scrambled"
     form = _RESULTS.get(f"{kind}: {verdict}", _RESULTS[verdict])
+    on = f" ({row['criterion']})" if row["criterion"] else ""
     own = {
-        "claim": _claim(row),
-        "on": _on(row),
+        "claim": MEASURES[row["measure"]]["claim"].format(
+            row["question"], "avoids" if row["effect"] < 0 else "prefers", _when(row)
+        )
+        + on,
+        "on": on,
         "measured": size(row),
         "why": f" ({row['reason']})" if row["reason"] else "",
         "doubt": _doubt(row),
@@ -154,7 +154,7 @@ def _result(row: Row) -> str:
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
         "many": "too many are lost" if is_lost(row) else "too few prompts",
     }
-    return form.format(**{**row, **own})
+    return (form.format(**{**row, **own}) + _changed_scores(row)).strip()
 
 
 _RESULTS = {
@@ -179,16 +179,6 @@ _RESULTS = {
     UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
 }
 """What is said of a verdict, and of one on a kind of measure."""
-
-
-def _claim(row: Row) -> str:
-    does = "avoids" if row["effect"] < 0 else "prefers"
-    claim = MEASURES[row["measure"]]["claim"]
-    return claim.format(row["question"], does, _when(row)) + _on(row)
-
-
-def _on(row: Row) -> str:
-    return f" ({row['criterion']})" if row["criterion"] else ""
 
 
 def beyond_losses(row: Row) -> str:

@@ -158,12 +158,13 @@ def weights(
     from rubricnb.engines.weights import WEIGHTS, described, get_weights, weights_path
 
     with errors():
-        for known in WEIGHTS if name is None else ():
-            here = "here" if weights_path(known).is_file() else "not downloaded"
-            typer.echo(f"{known:30}{described(known)}; {here}")
         if name is not None:
             typer.echo(f"{name}: {described(name)}")
             typer.echo(f"{get_weights(name)}\njudge with it: embedded:{name}")
+            return
+        for known in WEIGHTS:
+            here = "here" if weights_path(known).is_file() else "not downloaded"
+            typer.echo(f"{known:30}{described(known)}; {here}")
 
 
 @command()
@@ -207,43 +208,36 @@ def audit(**given: Any) -> None:
     change; with 1 on an error.
     """
     from rubricnb.auditing.command import AuditCommand
+    from rubricnb.auditing.looks import cost_in_words
 
     options = AuditCommand(**given)
     with errors(), redirect_stdout(sys.stderr) if options.json else nullcontext():
-        done, failures = _audited(options)
+        options.refuse_contradictions()
+        if options.check:
+            done, failures = options.checked()
+        else:
+            done = options.audits(
+                lambda cost: typer.echo(
+                    f"{cost_line(cost)}; of which {cost_in_words(cost)}"
+                )
+            )
+            failures = [why for other in done[:-1] for why in other.failures()]
+        for found in done:
+            paired = found.rows["sentence"][found.rows["section"] == "against"]
+            typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
+        if done and not options.check:
+            page = options.page
+            typer.echo(f"written: {page} and {page.with_suffix('.json')}")
     with errors():
-        if options.json and done:
-            typer.echo(done[-1].to_json())
-        failures += done[-1].failures(options.fail_on) if done else []
-        for line in (
-            done[-1].false_alarms(options.fail_on) if options.fail_on and done else []
-        ):
-            typer.echo(line, err=options.json)
+        for found in done[-1:]:
+            if options.json:
+                typer.echo(found.to_json())
+            failures += found.failures(options.fail_on)
+            for line in found.false_alarms(options.fail_on):
+                typer.echo(line, err=options.json)
         if failures:
             typer.echo(f"failed: {'; '.join(failures)}", err=True)
             raise typer.Exit(3)
-
-
-def _audited(given: Any) -> tuple[list[Any], list[str]]:
-    """Do what the options ask for and print its sentences: audits, and what failed."""
-    from rubricnb.auditing.looks import cost_in_words
-
-    given.refuse_contradictions()
-    if given.check:
-        done, failures = given.checked()
-    else:
-        done = given.audits(
-            lambda cost: typer.echo(
-                f"{cost_line(cost)}; of which {cost_in_words(cost)}"
-            )
-        )
-        failures = [why for other in done[:-1] for why in other.failures()]
-    for found in done:
-        paired = found.rows["sentence"][found.rows["section"] == "against"]
-        typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
-    if done and not given.check:
-        typer.echo(f"written: {given.page} and {given.page.with_suffix('.json')}")
-    return done, failures
 
 
 @command("compile")

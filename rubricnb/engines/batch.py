@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -197,7 +198,7 @@ def import_batch(
         )
     with open_store(store) as store:
         missing: list[str] = []
-        models: dict[str, str] = {}  # under which the endpoint answered, in order
+        models: Counter[str] = Counter()  # under which the endpoint answered, in order
         reasons: Counter[str] = Counter()  # why requests failed
         for request in _requests(requests, endpoint):
             became, reply = _take(request, endpoint, lines.get(request.key), store)
@@ -205,30 +206,24 @@ def import_batch(
             if became == "missing":
                 missing.append(request.key)
             if reply and reply.model:
-                models[reply.model] = repr(reply.model)
-            if reply and became == "failed":
-                reasons[reply.error or ""] += 1
+                models[reply.model] += 1
+            if reply and reply.error:
+                reasons[reply.error] += 1
         store.release([*lines, *(missing if release else ())])
         left = len(store.in_batches(missing))
-    said = [
-        f"{number:,} of {counts['failed']:,} failed requests: {reason}"
-        for reason, number in reasons.most_common(1)
-    ]
+    say = partial(print, f"{endpoint.slug}:")
+    for reason, number in reasons.most_common(1):
+        say(f"{number:,} of {counts['failed']:,} failed requests: {reason}")
     if len(models) > 1:
-        names = ", ".join(models.values())
-        said.append(f"the answers are by {names}; each is stored with its name")
+        names = ", ".join(map(repr, models))
+        say(f"the answers are by {names}; each is stored with its name")
     if left:
         why = f", as {cut} was cut: download it again" if cut else ""
-        said.append(f"{left:,} {_WITH_THEIR_BATCH.format(why)}")
-    for text in said:
-        print(f"{endpoint.slug}: {text}")
+        say(
+            f"{left:,} requests have no answer yet and stay with their batch{why}. "
+            "Once it has ended, release=True (--release) lets a run ask them"
+        )
     return counts
-
-
-_WITH_THEIR_BATCH = (
-    "requests have no answer yet and stay with their batch{}. Once it has ended, "
-    "release=True (--release) lets a run ask them"
-)
 
 
 def _new(path: Path) -> IO[bytes]:
@@ -270,7 +265,7 @@ def _requests(
 
 
 def _line(judge: Any, request: Request) -> Json:
-    constrained = judge.continues and request.readout in ("score", "logprobs")
+    constrained = judge.dialect.continues and request.readout in ("score", "logprobs")
     if constrained and len(request.slots) > 1:
         raise ValueError(
             f"{len(request.slots)} criteria with readout {request.readout!r} need one "

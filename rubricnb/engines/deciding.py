@@ -170,7 +170,5 @@ def _check(requests: Requests, cut: int, lead: int, most: int) -> None:
 
 def _needed(ahead: IntArray, left: IntArray, lead: int) -> IntArray:
     """The fewest further reads that could settle each item; 0 where it is settled."""
-    to_lead = lead - ahead
     to_certainty = (left - ahead) // 2 + 1
-    settled = (to_lead <= 0) | (to_certainty <= 0) | (left == 0)
-    return np.where(settled, 0, np.minimum(np.minimum(to_lead, to_certainty), left))
+    return np.minimum.reduce([lead - ahead, to_certainty, left]).clip(0)

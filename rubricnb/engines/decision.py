@@ -12,7 +12,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -31,7 +31,6 @@ from rubricnb.engines.endpoint import (
     Call,
     Calls,
     Endpoint,
-    count_of,
     part,
 )
 from rubricnb.engines.question import (
@@ -192,29 +191,28 @@ class _Call(Call):
         (message,) = self.request.messages
         body = {"model": self.judge.model} | json.loads(message.content)
         self.last = yield f"/{self.judge.shape}", body
-        usage = part(self.last, "usage")
-        self.tokens.update(
-            prompt_tokens=count_of(usage, "input_tokens"),
-            cached_tokens=count_of(
-                part(usage, "input_tokens_details"), "cached_tokens"
-            ),
-            completion_tokens=count_of(usage, "output_tokens"),
-        )
+        self._count_tokens(self.last, "input_tokens", "output_tokens")
         for name in _model_names(self.last):
             self._check_model({"model": name})
         asked = body["questions"]
         if isinstance(asked, list):
             asked = {question["name"]: question for question in asked}
-        answers = dict(
-            zip(asked, _in_order(self.last.get("answers"), asked), strict=True)
-        )
+        given = self.last.get("answers")
+        found = [*map(given.get, asked)] if isinstance(given, dict) else given
+        if (
+            not isinstance(found, list)
+            or len(found) != len(asked)
+            or not all(isinstance(one, dict) for one in found)
+        ):
+            raise ValueError(
+                f"the endpoint did not answer each question: {_shown(found)}"
+            )
+        answers: dict[str, Json] = dict(zip(asked, found, strict=True))
         if all(one.get("type") == "refusal" for one in answers.values()):
             return self._reply("the model declined to answer", "refusal")
-        slots, remarks = [], []
-        for name, answer in answers.items():
-            remark = self._remark(name, asked)
-            slots.append(self._slot(answer, asked[name], remark))
-            remarks.append(remark)
+        remarks = [self._remark(name, asked) for name in asked]
+        parts = zip(answers.values(), asked.values(), remarks, strict=True)
+        slots = [self._slot(*of_question) for of_question in parts]
         # the probabilities are all that is read
         return replace(
             self._reply("", "stop", tuple(slots)),
@@ -339,19 +337,6 @@ def _counted(redact: Callable[[str], str], notes: Sequence[Any]) -> str:
     """
     plain = (_VARIES.sub("…", redact(str(note))) for note in notes)
     return one_line("; ".join(dict.fromkeys(plain)))[:MAX_SHOWN_CHARS]
-
-
-def _in_order(answers: Any, names: Iterable[str]) -> list[dict[str, Any]]:
-    """Return one answer for each question, in the order of the questions."""
-    names = list(names)
-    found = [answers.get(n) for n in names] if isinstance(answers, dict) else answers
-    if (
-        not isinstance(found, list)
-        or len(found) != len(names)
-        or not all(isinstance(one, dict) for one in found)
-    ):
-        raise ValueError(f"the endpoint did not answer each question: {_shown(found)}")
-    return found
 
 
 def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:

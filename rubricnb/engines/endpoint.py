@@ -46,7 +46,7 @@ Calls: TypeAlias = Generator[tuple[str, Json], Json, Any]
 
 MAX_SHOWN_CHARS = 200  # characters of an unreadable answer in a message
 # Characters of an answer that cannot be read, as it is kept; of the message.
-_MAX_STORED_CHARS, _SAID = 100_000, 500
+_MAX_STORED_CHARS, MAX_SAID_CHARS = 100_000, 500
 _LONGEST_HOLD_S = 20  # of all calls; a longer pause may be meant for one of them
 
 
@@ -82,7 +82,15 @@ class Endpoint:
     other_model = "pass check_model=False if that is right"
 
     def __post_init__(self) -> None:
-        check_numbers(self)
+        for name, wanted in _LIMITS.items():
+            value = getattr(self, name)
+            if name == "requests_per_minute" and value is None:
+                continue
+            kind = int if "whole" in wanted else int | float
+            is_number = isinstance(value, kind) and not isinstance(value, bool)
+            is_enough = is_number and 0 <= value < math.inf
+            if not is_enough or (not value and "0 or more" not in wanted):
+                raise ValueError(f"{name} = {value!r}: give {wanted}")
         self.base_url, self.host = checked(self.base_url or f"https://{OPENAI}/v1")
         self.slug = slug(self.model)
         self.key_variable = self.key_variable or KEYS.get(self.host)
@@ -129,9 +137,12 @@ class Endpoint:
                     )
                 if not under_way:
                     break
-                done = self._finished(under_way)
-                if not done:
-                    raise trouble or JudgeError(self._no_answer_message())
+                done: set[Future[Reply]] = set()
+                while not done:
+                    left = max(self._patience_left(), 0.0)
+                    done = wait(under_way, left, FIRST_COMPLETED).done
+                    if not done and self._patience_left() <= 0:
+                        raise trouble or JudgeError(self._no_answer_message())
                 under_way -= done
                 for call in done:
                     if problem := call.exception():
@@ -193,13 +204,6 @@ class Endpoint:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
-    def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
-        """Wait for some calls to finish; return none if no good answer comes."""
-        while True:
-            done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
-            if done or self._patience_left() <= 0:
-                return done
-
     def _patience_left(self) -> float:
         return self._last_answer_time + self.patience - time.monotonic()
 
@@ -225,11 +229,9 @@ class Endpoint:
             self._loop = running_loop(f"judge {self.slug}")
         return self._loop
 
-    def _key(self) -> str | None:
-        """Return the key, which is kept only in the connection."""
-        return (
-            os.environ.get(self.key_variable, "").strip() if self.key_variable else None
-        )
+    def _key(self) -> str:
+        """Return the key, which is kept only in the connection; empty if none is."""
+        return os.environ.get(self.key_variable or "", "").strip()
 
     async def _persist(self, path: str, body: Json | None = None) -> Answer:
         """Send a call; retry after a temporary failure."""
@@ -238,7 +240,7 @@ class Endpoint:
             try:
                 return await self._connection.ask(path, body)
             except Exception as problem:
-                self._last_trouble = self._error_text(problem)
+                self._last_trouble = self.error_text(problem)
                 pause = pause_after(problem, tries)
                 if isinstance(problem, Refused) and problem.status == 429:
                     self._pace.hold(min(retry_after(problem.headers), _LONGEST_HOLD_S))
@@ -277,7 +279,7 @@ class Endpoint:
                     if self._works
                     else "not one answer so far could be used"
                 )
-                said = f"{such}; the last: {self._error_text(problem)}"
+                said = f"{such}; the last: {self.error_text(problem)}"
                 self._hopeless = self._hopeless or JudgeError(
                     f"{self.identity}: {said}. {way_out(problem)}"
                 )
@@ -316,7 +318,7 @@ class Endpoint:
         return isinstance(problem, Unreachable) and not self._has_answered
 
     def _advice(self, problem: Exception) -> str:
-        said = self._error_text(problem)
+        said = self.error_text(problem)
         if self._has_answered and self._patience_left() < 0:
             return self._no_answer_message()
         if isinstance(problem, Unreachable | TimeoutError):
@@ -348,10 +350,10 @@ class Endpoint:
         last = f"; the last attempt: {self._last_trouble}" if self._last_trouble else ""
         return f"{self.identity} has not answered for {minutes}{last}"
 
-    def _error_text(self, problem: Exception) -> str:
+    def error_text(self, problem: Exception) -> str:
         """Return an endpoint's error message on one harmless line, without the key."""
         return one_line(re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem))))[
-            :_SAID
+            :MAX_SAID_CHARS
         ]
 
 
@@ -394,7 +396,7 @@ class Call:
         if self.last:
             raw = json.dumps(self.last, ensure_ascii=False)
         name = f"{type(problem).__name__}: " if not isinstance(problem, Refused) else ""
-        said = f"{name}{self.judge._error_text(problem)}"
+        said = f"{name}{self.judge.error_text(problem)}"
         if isinstance(problem, Refused) and problem.is_filtered:
             return self._reply(said, "refusal")
         return self._reply(raw[:_MAX_STORED_CHARS], "error", error=said)
@@ -409,6 +411,20 @@ class Call:
         number, text = self.request.request_id, self.judge.redact(text)
         told: Any = {"error": error or None, "model": self.model, **self.tokens}
         return Reply(number, text, finish, probabilities, **told)
+
+    def _count_tokens(self, response: Json, read: str, written: str) -> None:
+        """Add the tokens of a response, under the names that the endpoint has."""
+        usage = part(response, "usage")
+        cached = part(usage, f"{read}_details").get("cached_tokens")
+        given = [*map(usage.get, (read, written, "total_tokens")), cached]
+        known = [n if isinstance(n, int) and 0 <= n < 2**31 else 0 for n in given]
+        prompt, answer, total, cached = known
+        # All paid tokens: xAI and Google add thoughts to the total alone.
+        self.tokens.update(
+            prompt_tokens=prompt,
+            cached_tokens=cached,
+            completion_tokens=max(answer, total - prompt),
+        )
 
     def _check_model(self, response: Json) -> None:
         """Keep the name of the model that answered; refuse another than was asked."""
@@ -432,19 +448,6 @@ _LIMITS = {
 }
 
 
-def check_numbers(judge: Endpoint) -> None:
-    """Refuse limits that would limit nothing."""
-    for name, wanted in _LIMITS.items():
-        value = getattr(judge, name)
-        if name == "requests_per_minute" and value is None:
-            continue
-        kind = int if "whole" in wanted else int | float
-        is_number = isinstance(value, kind) and not isinstance(value, bool)
-        is_enough = is_number and 0 <= value < math.inf
-        if not is_enough or (not value and "0 or more" not in wanted):
-            raise ValueError(f"{name} = {value!r}: give {wanted}")
-
-
 def slug(model: str) -> str:
     """Turn a model's name into one fit for a file."""
     name = model.rsplit("/", 1)[-1].lower()
@@ -456,9 +459,3 @@ def part(holder: Any, name: str) -> Json:
     """Return an object inside a response; an empty one if it is not there."""
     part = holder.get(name) if isinstance(holder, dict) else None
     return part if isinstance(part, dict) else {}
-
-
-def count_of(usage: Json, name: str) -> int:
-    """Return a number of tokens; 0 if an endpoint does not give it."""
-    count = usage.get(name)
-    return count if isinstance(count, int) and 0 <= count < 2**31 else 0

@@ -61,10 +61,9 @@ def stand_in(dataset: str) -> Items:
         )
         raw = 3 + 0.9 * (np.sqrt(0.5) * text + np.sqrt(0.5) * item)
         frame["human"] = np.clip(np.round(3 * raw) / 3, 1, 5)
-    rubrics = frame[["rubric_id", "criterion"]].drop_duplicates()
     levels = pd.DataFrame({"score": range(1, 6)})
-    rubrics = rubrics.merge(levels, how="cross")
-    rubrics = rubrics.assign(
+    rubrics = frame[["rubric_id", "criterion"]].drop_duplicates()
+    rubrics = rubrics.merge(levels, how="cross").assign(
         variant="standard", definition="(stand-in)", description="(stand-in)"
     )
     items = Items(conform(frame, "items"))

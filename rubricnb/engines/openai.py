@@ -29,7 +29,6 @@ from rubricnb.engines.endpoint import (
     Calls,
     Endpoint,
     Unusable,
-    count_of,
     part,
 )
 from rubricnb.engines.label_probabilities import (
@@ -94,15 +93,11 @@ _HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 class _AskedServer:
     """The kind of server at the endpoint, which is asked once if nobody told it."""
 
-    def __get__(self, judge: OpenAIJudge | None, _: type) -> Server:
+    def __get__(self, judge: OpenAIJudge | None, _: type) -> Server | None:
         if judge is None:
-            return None  # type: ignore[return-value]  # the parameter's default
-        if judge.told_server is None:
-            judge.told_server = judge.ask_server()
-        return judge.told_server
-
-    def __set__(self, judge: OpenAIJudge, server: Server | None) -> None:
-        judge.told_server = server
+            return None  # the parameter's default
+        judge.server = server = judge.ask_server()
+        return server
 
 
 @dataclass(eq=False, repr=False)
@@ -175,8 +170,7 @@ class OpenAIJudge(Endpoint):
     """
 
     _: KW_ONLY
-    told_server: Server | None = field(default=None, init=False)
-    server: _AskedServer = _AskedServer()
+    server: Any = _AskedServer()
     extra: Json = field(default_factory=dict)
 
     readouts: ClassVar[tuple[Readout, ...]] = ("feedback", "score", "logprobs", "json")
@@ -196,7 +190,9 @@ class OpenAIJudge(Endpoint):
             )
         more = f" {json.dumps(self.extra, sort_keys=True)}" if self.extra else ""
         self.identity = f"{self.base_url} {self.model}{more}"
-        self.told_server = self.told_server or _HOSTED.get(self.host)
+        known = vars(self).pop("server") or _HOSTED.get(self.host)
+        if known:
+            self.server = known
 
     @property
     def dialect(self) -> _Dialect:
@@ -204,14 +200,9 @@ class OpenAIJudge(Endpoint):
         return _DIALECTS[self.server]
 
     @property
-    def continues(self) -> bool:
-        """Whether the server goes on from the beginning of an answer."""
-        return self.dialect.continues
-
-    @property
     def holds_lengths(self) -> bool:
         """Whether a ``json`` answer keeps to `maxLength`, which hosts do not know."""
-        return self.told_server not in _HOSTED.values()
+        return vars(self).get("server") not in _HOSTED.values()
 
     @property
     def how_to_start(self) -> str:
@@ -265,7 +256,7 @@ class _Call(Call):
     def answer(self) -> Calls:
         """Yield path and body of each call that the readout takes; return the reply."""
         readout = self.request.readout
-        if readout in ("score", "logprobs") and self.judge.continues:
+        if readout in ("score", "logprobs") and self.judge.dialect.continues:
             return (yield from self._labels())
         match readout:
             case "feedback":
@@ -282,7 +273,19 @@ class _Call(Call):
             case "score":
                 return (yield from self._label_in_document())
             case "logprobs":
-                return (yield from self._label_in_feedback())
+                plain = self.request.prompt_format == "plain"
+                text, finish, steps = yield from self._send(
+                    "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
+                )
+                if finish == "stop" and not steps:
+                    raise Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
+                written = "".join(step.token for step in steps)
+                slots = tuple(
+                    probabilities_at(steps, label, self.request.choices)
+                    for label in written_labels(self.request, written)
+                )
+                is_read = any(sum(p) > 0 for p in slots)  # else the text says why
+                return self._reply(text, finish, slots if is_read else None)
 
     def _document(self, name: str, schema: Any, max_tokens: int) -> Calls:
         form = {"name": name, "strict": True, "schema": schema}
@@ -346,20 +349,6 @@ class _Call(Call):
         _, _, steps = yield from sent
         return steps
 
-    def _label_in_feedback(self) -> Calls:
-        plain = self.request.prompt_format == "plain"
-        text, finish, steps = yield from self._send(
-            "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
-        )
-        if finish == "stop" and not steps:
-            raise Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
-        labels = written_labels(self.request, "".join(step.token for step in steps))
-        slots = tuple(
-            probabilities_at(steps, label, self.request.choices) for label in labels
-        )
-        written = any(sum(p) > 0 for p in slots)  # else the text says why
-        return self._reply(text, finish, slots if written else None)
-
     def _max_tokens(self, *answer: int) -> int:
         return most_tokens(self.request, self.judge.slug, *answer)
 
@@ -403,18 +392,7 @@ class _Call(Call):
         return self._received(self.last, prefill)
 
     def _received(self, response: Json, prefill: str) -> tuple[str, Finish, list[Step]]:
-        usage = part(response, "usage")
-        self.tokens.update(
-            prompt_tokens=count_of(usage, "prompt_tokens"),
-            cached_tokens=count_of(
-                part(usage, "prompt_tokens_details"), "cached_tokens"
-            ),
-            # All paid tokens: xAI and Google add thoughts to the total alone.
-            completion_tokens=max(
-                count_of(usage, "completion_tokens"),
-                count_of(usage, "total_tokens") - count_of(usage, "prompt_tokens"),
-            ),
-        )
+        self._count_tokens(response, "prompt_tokens", "completion_tokens")
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
             raise ValueError(
@@ -438,7 +416,8 @@ class _Call(Call):
             raise ValueError(
                 f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}"
             )
-        if not text and finish in ("stop", "unknown") and not self.judge.continues:
+        may_be_empty = self.judge.dialect.continues
+        if not (text or may_be_empty) and finish in ("stop", "unknown"):
             thoughts = [n for n in ("reasoning", "reasoning_content") if message.get(n)]
             why = _THOUGHT_ONLY.format(*thoughts) if thoughts else ""
             raise ValueError(f"the endpoint sent an empty answer{why}")

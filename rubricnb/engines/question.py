@@ -124,14 +124,13 @@ class TypedQuestion:
             "instructions": asked["definition"]
             + (" " if "trailing space" in edits else ""),
         }
-        return question | self._levels(levels)
-
-    def _levels(self, levels: list[tuple[str, str]]) -> Json:
         if self.shape == "systemone":
             named = dict(levels)
-            return {"criteria": [*named.values()] if self.kind == "score" else named}
+            listed = [*named.values()] if self.kind == "score" else named
+            return question | {"criteria": listed}
         several, name = _NAMES[self.kind]
-        return {several: [{name: label, "description": text} for label, text in levels]}
+        told = [{name: label, "description": text} for label, text in levels]
+        return question | {several: told}
 
 
 _NAMES = {"score": ("levels", "label"), "choice": ("choices", "value")}

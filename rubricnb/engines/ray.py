@@ -116,6 +116,10 @@ class RayJudge:
             self.close()
             raise JudgeError(f"ray:{spec}: {problem}")
         self.__dict__ |= facts
+        # Ray cannot repeat a stream whose order differs: what dies is asked here again.
+        self._how: dict[str, Any] = {"num_returns": "streaming", "max_task_retries": 0}
+        if not self._is_free:
+            self._how["_generator_backpressure_num_objects"] = _WAITING
         self.concurrency = self.num_actors * block
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
@@ -137,7 +141,10 @@ class RayJudge:
                 if not part:
                     break
                 actor, lacking = free.pop(), {r.request_id: r for r in part}
-                under_way[self._begin(actor, part)] = actor, lacking, deaths
+                stream = actor.answer.options(**self._how).remote(
+                    part, self.answered_before, _SECONDS if self._is_free else 0
+                )
+                under_way[stream] = actor, lacking, deaths
             if not under_way:
                 break
             if not stopping and not self._is_free and self.is_stopped():
@@ -146,17 +153,15 @@ class RayJudge:
             ready: Any = ray.wait([*under_way], timeout=_SECONDS)[0]
             for stream in ready:
                 actor, lacking, deaths = under_way[stream]
+                replies, said = [], ""
                 try:
                     replies, said = ray.get(next(stream))
-                except StopIteration:
-                    free.append(actor)
-                    del under_way[stream]
-                    continue
                 # OutOfMemoryError is not a RayActorError
-                except ray.exceptions.RayError as died:
+                except (StopIteration, ray.exceptions.RayError) as died:
                     free.append(actor)
                     del under_way[stream]
-                    replies, said = [], ""
+                    if isinstance(died, StopIteration):
+                        continue
                     if deaths + 1 == _ATTEMPTS:
                         said = (
                             f"an actor died {_ATTEMPTS} times over one block, possibly "
@@ -172,18 +177,6 @@ class RayJudge:
                 problem = problem or said
         if problem:
             raise JudgeError(f"ray:{self.spec}: {problem}")
-
-    def _begin(self, actor: Any, requests: list[Request]) -> Any:
-        """Give an actor its block; returns the stream of its deliveries.
-
-        Ray cannot repeat a stream whose order differs: what dies is asked here again.
-        """
-        how: dict[str, Any] = {"num_returns": "streaming", "max_task_retries": 0}
-        if not self._is_free:
-            how["_generator_backpressure_num_objects"] = _WAITING
-        seconds = _SECONDS if self._is_free else 0
-        answer = actor.answer.options(**how)
-        return answer.remote(requests, self.answered_before, seconds)
 
     def _blocks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
         """Cut a walk over requests into blocks, so that every actor gets several."""
@@ -224,7 +217,7 @@ class _Actor:
         self.is_stopped = True
 
     def answer(
-        self, requests: list[Request], answered_before: bool, seconds: float = 0
+        self, requests: list[Request], answered_before: bool, seconds: float
     ) -> Iterator[Delivered]:
         """Deliver the replies to a block as they come, and a problem in the end.
 

@@ -32,7 +32,8 @@ _ESCAPED = (
 )
 _ESCAPE = re.compile(_ESCAPED, re.ASCII)
 _MARKS = re.compile(r"[\\%&]")
-_GAPS, _GAPS_OF_ASCII = re.compile(r"[\W_]+"), re.compile(r"[^0-9A-Za-z]+")
+# between letters, by whether only those of ASCII count
+_GAPS = {False: re.compile(r"[\W_]+"), True: re.compile(r"[^0-9A-Za-z]+")}
 # characters looked through at once, so that other threads have their turn
 _PIECE = 2**16
 _LONGEST_ESCAPE = 128
@@ -65,11 +66,10 @@ def redact(text: str, key: str | None) -> str:
         if secret in text:
             text, letters_of = text.replace(secret, "…"), {}
         ascii_only = secret.isascii()
-        gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
         # Its own letters, and those of a key that looks escaped itself (…%41…),
         # either way round.
-        plain, read = gaps.sub("", _folded(secret)), _letters(secret, ascii_only)
-        back = _letters(secret[::-1], ascii_only)
+        plain = _GAPS[ascii_only].sub("", _folded(secret))
+        read, back = (_letters(s, ascii_only) for s in (secret, secret[::-1]))
         for form in dict.fromkeys((plain, read, plain[::-1], read[::-1], back)):
             if len(form) < MIN_KEY_CHARS:
                 continue
@@ -84,9 +84,9 @@ def redact(text: str, key: str | None) -> str:
 
 def _letters(text: str, ascii_only: bool) -> str:
     """Return the letters and digits of a text, with escapes undone."""
-    gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
     return "".join(
-        gaps.sub("", _folded(_ESCAPE.sub(_unescaped, piece))) for piece in _pieces(text)
+        _GAPS[ascii_only].sub("", _folded(_ESCAPE.sub(_unescaped, piece)))
+        for piece in _pieces(text)
     )
 
 
@@ -139,7 +139,6 @@ def _folded(text: str) -> str:
 
 def _without(text: str, form: str, ascii_only: bool) -> str:
     """Remove every stretch of a text whose letters and digits are `form`."""
-    gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
     letters: list[str] = []
     # of each letter in the text, which may be long
     starts, ends = array("L"), array("L")
@@ -147,7 +146,7 @@ def _without(text: str, form: str, ascii_only: bool) -> str:
 
     def take(characters: str, start: int, end: int) -> None:
         for letter in _folded(characters):
-            if not gaps.match(letter):
+            if not _GAPS[ascii_only].match(letter):
                 letters.append(letter)
                 starts.append(start)
                 ends.append(end)

@@ -106,8 +106,7 @@ def write_references(
     """
     if rounds < 1:
         raise ValueError(f"rounds = {rounds}: give 1 or more attempts")
-    prompts = _Prompts(items)
-    prompts.check(targets)
+    prompts = _Prompts(items, targets)
     open_ = [(item, k) for item in prompts.ids for k in targets]
     parts: list[pd.DataFrame] = []
     with ExitStack() as stack:
@@ -174,15 +173,13 @@ def with_references(items: Items, attempts: pd.DataFrame) -> Items:
 class _Prompts:
     """What there is to write for, the requests to write, and the plans to review."""
 
-    def __init__(self, items: Items) -> None:
+    def __init__(self, items: Items, targets: Sequence[int]) -> None:
         first = items[~_cells(items).duplicated()]
         self.items = first.set_index("item_id", drop=False)
         self.ids = self.items.index.tolist()
         standard = items.rubrics[items.rubrics["variant"] == "standard"]
         self.rubrics = rubric_texts(standard)
-
-    def check(self, targets: Sequence[int]) -> None:
-        """Refuse targets that no review can give."""
+        # no review can give these
         for name in self.items["rubric_id"].unique():
             if missing := sorted(set(targets) - set(self.rubrics[name][1])):
                 raise ValueError(

@@ -27,7 +27,7 @@ from rubricnb.core.rendering import WORDING, option_quality
 from rubricnb.core.support.counting import repeated
 from rubricnb.core.support.hashing import UInt64Array, hash64, mix64
 from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
-from rubricnb.engines.generative import Answers, Batch, answer
+from rubricnb.engines.generative import Batch, answer
 from rubricnb.engines.profiles import Profile, open_profile
 
 READOUTS: tuple[Readout, ...] = ("logprobs", "score", "feedback")
@@ -97,8 +97,8 @@ def simulate(
             for name in of_items
             if name in source
         },
-        "judge": _constant(judge.slug, len(number)),
-        "source": _constant(judge.source, len(number)),
+        "judge": judge.slug,
+        "source": judge.source,
         "status": pd.Categorical.from_codes(lost.astype(np.int8), list(STATUSES)),
         "score": np.where(lost, np.nan, answers.score),
         "position": np.where(lost, np.nan, answers.position + 1),
@@ -173,7 +173,23 @@ class SimulatedJudge:
         answers = answer(self.profile, self.seed, batch, logprobs)
         ends = np.searchsorted(judged.row, np.arange(len(block) + 1))
         for request, (first, last) in zip(block, pairwise(ends), strict=True):
-            yield _reply(request, answers, range(first, last))
+            is_free_text = request.readout == "feedback"
+            # A lost answer is lost for good: its slot is not in the text.
+            kept = [
+                row
+                for row in range(first, last)
+                if not (is_free_text and answers.lost[row])
+            ]
+            slots = tuple(request.slots[row - first] for row in kept)
+            positions = [int(answers.position[row]) + 1 for row in kept]
+            text = answer_text(replace(request, slots=slots), positions)
+            if is_free_text:
+                text = f"Feedback: {_NO_TEXT} {text}"
+            shown = None
+            if request.readout == "logprobs":
+                given = answers.probabilities[first:last, : len(request.choices)]
+                shown = tuple(map(tuple, given.tolist()))
+            yield Reply(request.request_id, text, probabilities=shown)
 
 
 class Judged(NamedTuple):
@@ -299,21 +315,6 @@ def _several(requests: pd.DataFrame) -> Mask:
     return np.asarray(requests["criterion_ordering"].notna())
 
 
-def _reply(request: Request, answers: Answers, rows: range) -> Reply:
-    is_free_text = request.readout == "feedback"
-    # A lost answer is lost for good: its slot is not in the text.
-    kept = [j for j, r in enumerate(rows) if not (is_free_text and answers.lost[r])]
-    slots = tuple(request.slots[j] for j in kept)
-    positions = [int(answers.position[rows[j]]) + 1 for j in kept]
-    text = answer_text(replace(request, slots=slots), positions)
-    if request.readout == "logprobs":
-        shown = answers.probabilities[rows, : len(request.choices)].tolist()
-        return Reply(request.request_id, text, probabilities=tuple(map(tuple, shown)))
-    return Reply(
-        request.request_id, f"Feedback: {_NO_TEXT} {text}" if is_free_text else text
-    )
-
-
 def _keys(identity: str, request_id: UInt64Array) -> Any:
     """256 bits in hexadecimal per request, without two million calls of a hash."""
     words = np.stack(
@@ -334,7 +335,3 @@ def _keys(identity: str, request_id: UInt64Array) -> Any:
 def _category(column: pd.Series, item: IntArray) -> pd.Categorical:
     codes, values = pd.factorize(column)
     return pd.Categorical.from_codes(codes[item], [str(v) for v in values])
-
-
-def _constant(value: str, size: int) -> pd.Categorical:
-    return pd.Categorical.from_codes(np.zeros(size, np.int8), [value])

@@ -78,7 +78,6 @@ class Tokens:
         self._special = self._find_special_tokens()
         self._next = self._whole(_NEXT)
         self.shares = self._backend is not None and self._is_exact()
-        self._forget()
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens at its ends."""
@@ -119,15 +118,12 @@ class Tokens:
         ids = self._lines.get(part)
         if ids is None:
             if self._n_characters > _MOST_CHARACTERS:
-                self._forget()
+                self._lines.clear()
+                self._n_characters = 0
             ids = self._backend.encode(part, add_special_tokens=False).ids
             self._lines[part] = ids = ids[: len(ids) - n_dropped]
             self._n_characters += len(part)
         return ids
-
-    def _forget(self) -> None:
-        self._lines.clear()
-        self._n_characters = 0
 
     def _find_special_tokens(self) -> tuple[list[int], list[int]]:
         """Return what the tokenizer puts before and after a text."""

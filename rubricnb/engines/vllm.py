@@ -21,7 +21,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -38,7 +38,7 @@ from rubricnb.core.readout import most_probable, plain_prompt
 from rubricnb.core.support.types import Records, Row
 from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts
-from rubricnb.engines.endpoint import Call, slug
+from rubricnb.engines.endpoint import MAX_SAID_CHARS, Call, slug
 from rubricnb.engines.label_probabilities import Step, label_probabilities
 from rubricnb.engines.tokens import Tokens
 
@@ -108,6 +108,7 @@ class VLLMJudge:
     spec = "vllm"
     is_free = True
     redact = staticmethod(str)  # what it answers holds no key
+    error_text = staticmethod(lambda problem: str(problem)[:MAX_SAID_CHARS])
     _open: ClassVar[list[VLLMJudge]] = []
 
     def __init__(
@@ -172,7 +173,12 @@ class VLLMJudge:
                     yield from self._send(_Asked(self, request, place), running)
                 if not running:
                     break
-                for output in _step(engine):
+                try:
+                    outputs = engine.step()
+                # an error there ends the engine, not one request
+                except Exception as problem:
+                    raise _ended(problem) from problem
+                for output in outputs:
                     if output.finished:
                         asked = running.pop(output.request_id)
                         asked.resume(output)
@@ -194,11 +200,6 @@ class VLLMJudge:
     def tokens(self, request: Request) -> list[int]:
         """Return the tokens of a request's first prompt: what sharing is counted by."""
         return self.prompt(request, _first_slot(request))
-
-    def first_prompt(self, request: Request) -> tuple[list[int], Any]:
-        """Return a request's first prompt for the engine: tokens, SamplingParams."""
-        asked = _Asked(self, request, 0)
-        return asked.prompt, asked.sampling
 
     def prompt(self, request: Request, beginning: str = "") -> list[int]:
         """Return the tokens of a prompt, followed by the beginning of its answer."""
@@ -357,25 +358,25 @@ class _Asked(Call):
         else:
             self.prompt, self.sampling = step
 
-    def failed(self, problem: Exception) -> Reply:
-        """Return the reply that this request cannot be answered."""
-        return self._reply(
-            "", "error", error=f"{type(problem).__name__}: {problem}"[:500]
-        )
-
     def answer(self) -> _Prompts:
         """Yield each prompt with its sampling; return the reply."""
-        if self.request.readout in ("feedback", "json"):
+        request = self.request
+        if request.readout in ("feedback", "json"):
             text, finish = yield from self._text()
             return self._reply(text, finish)
         text, probabilities = "", []
-        for slot, criterion in zip(
-            self.request.slots, self.request.slot_criteria, strict=True
-        ):
+        for slot, criterion in zip(request.slots, request.slot_criteria, strict=True):
             chances = yield from self._label_probabilities(text + slot)
             probabilities.append(chances)
-            text += f"{slot} {self.request.choices[self._chosen(criterion, chances)]}"
-        is_read = self.request.readout == "logprobs"
+            chosen = most_probable(request, criterion, chances)
+            is_drawn = request.readout == "score" and request.temperature > 0
+            if is_drawn and any(chances):  # among the labels, by the seed
+                shares = np.array(chances) / max(chances)
+                shares **= 1 / request.temperature
+                draw = np.random.default_rng(request.seed)
+                chosen = int(draw.choice(len(shares), p=shares / shares.sum()))
+            text += f"{slot} {request.choices[chosen]}"
+        is_read = request.readout == "logprobs"
         return self._reply(text, "stop", tuple(probabilities) if is_read else None)
 
     def _text(self) -> _Prompts:
@@ -417,22 +418,6 @@ class _Asked(Call):
 
         return (yield from label_probabilities(ask, targets))
 
-    def _chosen(self, criterion: str, probabilities: Sequence[float]) -> int:
-        """Index of the label that greedy or random decoding among the labels takes."""
-        request, shares = self.request, np.array(probabilities)
-        if (
-            request.readout == "logprobs"
-            or request.temperature == 0
-            or not shares.any()
-        ):
-            return most_probable(request, criterion, probabilities)
-        shares = (shares / shares.max()) ** (1 / request.temperature)
-        return int(
-            np.random.default_rng(request.seed).choice(
-                len(shares), p=shares / shares.sum()
-            )
-        )
-
 
 def before_answer(prompt: str, thinks: bool) -> str:
     """Return what ends the thinking where an answer's beginning follows a prompt."""
@@ -456,14 +441,6 @@ def _request_errors() -> tuple[type[Exception], ...]:
     import vllm.exceptions
 
     return ValueError, getattr(vllm.exceptions, "VLLMClientError", ValueError)
-
-
-def _step(engine: Any) -> Any:
-    """Let the engine take a step; an error there ends the engine, not one request."""
-    try:
-        return engine.step()
-    except Exception as problem:
-        raise _ended(problem) from problem
 
 
 def _ended(problem: Exception) -> JudgeError:

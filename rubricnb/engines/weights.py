@@ -77,10 +77,6 @@ def find_weights(name: str) -> Path:
 @cache
 def sha256(path: Path) -> str:
     """Return a file's SHA-256, 64 hexadecimal digits; read once for each process."""
-    return _digest(path)
-
-
-def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -118,7 +114,7 @@ def get_weights(name: str) -> Path:
     ValueError: no weights are known by the name 'gpt-5': choose qwen2.5-coder-1.5b-instruct, ...
     """
     wanted, path = _known(name), weights_path(name)
-    if path.is_file() and _digest(path) == wanted.sha256:
+    if path.is_file() and sha256.__wrapped__(path) == wanted.sha256:
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,7 +126,7 @@ def get_weights(name: str) -> Path:
         part = path.with_suffix(f".{os.getpid()}.partial")
         try:
             source(wanted, part)
-            if (got := _digest(part)) != wanted.sha256:
+            if (got := sha256.__wrapped__(part)) != wanted.sha256:
                 raise ValueError(
                     f"the download has SHA-256 {got}, expected {wanted.sha256}"
                 )
