@@ -320,7 +320,7 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> Row:
     """
     if "human_ratings" not in items:
         return {"ceiling": np.nan, "ceiling_reason": join(Reason("ceiling.no_ratings"))}
-    ratings = ratings_of(reads, items, "human_ratings")
+    ratings = ratings_of(reads, items)
     ratings = ratings[(~np.isnan(ratings)).sum(axis=1) > 1]
     n, count, mean = (
         len(ratings),
@@ -343,13 +343,14 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> Row:
     return {"ceiling": float(np.sqrt(max(reliability, 0.0))), "ceiling_reason": ""}
 
 
-def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> FloatArray:
+def ratings_of(reads: Reads, items: pd.DataFrame) -> FloatArray:
     """Single ratings of each judged item, from tuples or, in a CSV, from their text.
 
     Shape (items, raters): a rater keeps the place; NaN where there is no rating.
     """
     listed = [
-        numbers_of(ratings) for ratings in arrays.matched(reads.items, items, column)
+        numbers_of(ratings)
+        for ratings in arrays.matched(reads.items, items, "human_ratings")
     ]
     out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
     for row, ratings in zip(out, listed, strict=True):

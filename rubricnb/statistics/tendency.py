@@ -336,7 +336,7 @@ def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[Reas
         why = [Reason("other_scale", n=int(other.sum()), all=len(other))]
     rated = ~np.isnan(means)
     if "human_ratings" in items:
-        wide = ratings_of(side, items, "human_ratings")
+        wide = ratings_of(side, items)
         if not np.isnan(wide[rated]).all(axis=1).any():
             wide[~rated] = np.nan
             return _People(wide, _SINGLE), why
