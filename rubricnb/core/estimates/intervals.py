@@ -287,12 +287,12 @@ def _wilson(mean: float, se: float, n: int, t: float, bounds: Ends) -> Ends:
 
 
 @lru_cache
-def noncentrality(df: int, power: float = POWER, alpha: float = ALPHA) -> float:
-    """Noncentrality at which a χ² test of level `alpha` has this power."""
-    critical = stats.chi2.isf(alpha, df)
+def noncentrality(df: int) -> float:
+    """Noncentrality at which a χ² test at 5 % has 80 % power."""
+    critical = stats.chi2.isf(ALPHA, df)
     return float(
         optimize.brentq(
-            lambda nc: stats.ncx2.sf(critical, df, nc) - power, 1e-6, 1e3, xtol=1e-10
+            lambda nc: stats.ncx2.sf(critical, df, nc) - POWER, 1e-6, 1e3, xtol=1e-10
         )
     )
 
