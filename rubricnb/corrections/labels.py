@@ -686,21 +686,39 @@ def _composite(
     other is drawn away from its own by more than a standard error: the judge may favour
     it. Returns the columns and the mean squared errors.
     """
-    found = _line_without_outliers(own, judge)
-    gap, on_line = own - found.line, found.on_line
+    # The system farthest off the line is left out until none is (Bonferroni).
+    on_line = np.ones(len(own), dtype=bool)
+    while True:
+        line, leverage, df = _line(own, judge, on_line)
+        gap = own - line
+        # A line through this one and the others' one mean leaves it no residual.
+        is_alone = on_line & (1 - leverage < 1e-9)
+        is_tested = on_line & ~is_alone
+        # Externally studentised residuals:
+        # t of each system against the line through the others.
+        left = np.where(is_tested, 1 - leverage, 1.0)
+        rest = gap**2
+        variance = (rest[on_line].sum() - rest / left * is_tested) / (df - on_line)
+        scale = np.where(on_line, left, 1 + leverage)
+        t = np.abs(gap) / np.sqrt(np.maximum(variance, 1e-18) * scale)
+        p = np.where(is_alone, np.nan, 2 * special.stdtr(df - on_line, -t))
+        worst = int(np.where(is_tested, p, 2).argmin())
+        if on_line.sum() <= MIN_SYSTEMS or not p[worst] < (1 - LEVEL) / len(own):
+            break
+        on_line[worst] = False
     # â of eq-composite: E Σ e² = a (S − p) + Σ v (1 − h), over the systems on the line.
-    sampled = (v * (1 - found.leverage))[on_line].sum()
-    a = max(0.0, float((gap**2)[on_line].sum() - sampled) / found.df)
+    sampled = (v * (1 - leverage))[on_line].sum()
+    a = max(0.0, float(rest[on_line].sum() - sampled) / df)
     total = np.where(a + v > 0, a + v, 1.0)
     # A system that the line goes through by itself is told nothing by it.
-    is_drawn = on_line & ~found.is_alone & (a + v > 0)
+    is_drawn = on_line & ~is_alone & (a + v > 0)
     weight = np.where(is_drawn, a / total, 1.0)
     move = np.clip((1 - weight) * gap, -np.sqrt(v), np.sqrt(v))
     # Its error, eq-composite-error: Prasad & Rao's, but with each system's own distance
     # e from the line where that is larger than the spread â of all of them.
     mse = weight**2 * v
-    mse += (1 - weight) ** 2 * (np.maximum(a, gap**2 - v) + total * found.leverage)
-    mse += np.where(is_drawn, 4 * v**2 / (total * found.df), 0.0)
+    mse += (1 - weight) ** 2 * (np.maximum(a, rest - v) + total * leverage)
+    mse += np.where(is_drawn, 4 * v**2 / (total * df), 0.0)
     why = [
         None
         if on
@@ -710,40 +728,7 @@ def _composite(
     has_gap = np.abs(gap) > 1e-12
     shrinkage = np.where(has_gap, move / np.where(has_gap, gap, 1.0), 1 - weight)
     columns = {"estimate": own - move, "shrinkage": shrinkage, "off_line": gap}
-    return columns | {"off_line_p": found.p, "codes": why}, mse
-
-
-class _Line(NamedTuple):
-    """A line of the systems' own estimates on the judge's means, and who lies on it."""
-
-    line: FloatArray
-    leverage: FloatArray
-    df: int
-    on_line: Mask
-    # the others on the line have one mean: it goes through this one
-    is_alone: Mask
-    p: FloatArray  # of each system's distance from the line through the others
-
-
-def _line_without_outliers(own: FloatArray, judge: FloatArray) -> _Line:
-    """Fit the line; leave out the system farthest off it until none is (Bonferroni)."""
-    on_line = np.ones(len(own), dtype=bool)
-    while True:
-        line, leverage, df = _line(own, judge, on_line)
-        is_alone = on_line & (1 - leverage < 1e-9)  # nothing is left of its residual
-        is_tested = on_line & ~is_alone
-        # Externally studentised residuals:
-        # t of each system against the line through the others.
-        left = np.where(is_tested, 1 - leverage, 1.0)
-        rest = (own - line) ** 2
-        variance = (rest[on_line].sum() - rest / left * is_tested) / (df - on_line)
-        scale = np.where(on_line, left, 1 + leverage)
-        t = np.abs(own - line) / np.sqrt(np.maximum(variance, 1e-18) * scale)
-        p = np.where(is_alone, np.nan, 2 * special.stdtr(df - on_line, -t))
-        worst = int(np.where(is_tested, p, 2).argmin())
-        if on_line.sum() <= MIN_SYSTEMS or not p[worst] < (1 - LEVEL) / len(own):
-            return _Line(line, leverage, df, on_line, is_alone, p)
-        on_line[worst] = False
+    return columns | {"off_line_p": p, "codes": why}, mse
 
 
 def _line(
