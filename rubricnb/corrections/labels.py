@@ -313,9 +313,21 @@ def sampling_variance(
     """
     n = len(error)
     known = labelled if n == labelled.sum() else np.ones_like(labelled)
-    names, codes, weights = _levels(
-        items, labelled, known, 1 / labelled.sum() - 1 / len(items)
-    )
+    # The units that labels share more than a random draw would, largest first, and what
+    # a variance of 1 between them adds to the variance of the mean.
+    n_labels, text = labelled.sum(), _texts(items)
+    names, codes = ["labels"], [np.arange(n)]
+    weights = [1 / n_labels - 1 / len(items)]
+    for name, code in (("texts", text), ("clusters", items["cluster"].to_numpy())):
+        if code is None:
+            continue
+        taken = binned(code[labelled], minlength=int(code.max()) + 1) / n_labels
+        apart = float(((taken - binned(code) / len(code)) ** 2).sum())
+        if text is None:  # whole texts may hide in a cluster
+            apart = float((taken**2).sum()) * (1 - n_labels / len(code))
+        own = np.unique(code[known], return_inverse=True)[1]
+        if own.max() < codes[0].max() and apart > weights[0] * (1 + 1e-9):
+            names, codes, weights = [name, *names], [own, *codes], [apart, *weights]
     # else `lost` clusters pay for the slope
     weights[-1] += away if len(codes) == 1 else 0.0
     units = np.array([1, *(code.max() + 1 for code in codes)])
@@ -337,32 +349,6 @@ def sampling_variance(
     variance = float(parts.sum())
     df_of = variance**2 / (parts**2 / free).sum() if variance > 0 else free[0]
     return Sampling(variance, float(df_of), names[int(parts.argmax())])
-
-
-def _levels(
-    items: pd.DataFrame,
-    labelled: Mask,
-    known: Mask,
-    single: float,
-) -> tuple[list[str], list[IntArray], FloatArray]:
-    """Units that labels share more than a random draw would, largest first.
-
-    Returns their names, the unit of each `known` item, and what a variance of 1 between
-    them adds to the variance of the mean; `single`: what it adds between labels.
-    """
-    names, codes, weights = ["labels"], [np.arange(known.sum())], [single]
-    text, n = _texts(items), labelled.sum()
-    for name, code in (("texts", text), ("clusters", items["cluster"].to_numpy())):
-        if code is None:
-            continue
-        taken = binned(code[labelled], minlength=int(code.max()) + 1) / n
-        apart = float(((taken - binned(code) / len(code)) ** 2).sum())
-        if text is None:  # whole texts may hide in a cluster
-            apart = float((taken**2).sum()) * (1 - n / len(code))
-        own = np.unique(code[known], return_inverse=True)[1]
-        if own.max() < codes[0].max() and apart > weights[0] * (1 + 1e-9):
-            names, codes, weights = [name, *names], [own, *codes], [apart, *weights]
-    return names, codes, np.array(weights)
 
 
 def _strata_means(x: FloatArray, strata: IntArray) -> FloatArray:
@@ -457,9 +443,7 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> Row:
         return row | because(Reason("needed.few_labels", n=n))
     y, f, one = rated[labelled], score[labelled], np.zeros(n, dtype=np.int64)
     fits = [_regression(y, x, one) for x in (f, np.zeros(n))]
-    with_judge, alone = (
-        label_variance(items, labelled, fit.error, fit.lost) for fit in fits
-    )
+    with_judge, alone = (_label_variance(items, labelled, fit) for fit in fits)
     if np.isnan(with_judge.df):
         return row | because(Reason("needed.few_clusters"))
     if min(with_judge.variance, alone.variance) == 0:
@@ -475,19 +459,16 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> Row:
     return row | dict(zip(names, sizes, strict=True)) | why
 
 
-def label_variance(
-    items: pd.DataFrame, labelled: Mask, error: FloatArray, lost: int = 0
-) -> Sampling:
+def _label_variance(items: pd.DataFrame, labelled: Mask, fit: _Fit) -> Sampling:
     """Variance that one label adds; a mean of n labels has 1/n − 1/N of it.
 
-    For labels that go on to be drawn as these were; parameters as in
-    `sampling_variance`.
+    For labels that go on to be drawn as these were.
     """
-    n = len(error)
+    error, n = fit.error, len(fit.error)
     if labelled.all():
-        df = n - 1 - lost
+        df = n - 1 - fit.lost
         return Sampling(float(error @ error) / df if df > 0 else np.nan, df, "labels")
-    sampling = sampling_variance(items, labelled, error, lost)
+    sampling = sampling_variance(items, labelled, error, fit.lost)
     return sampling._replace(variance=sampling.variance / (1 / n - 1 / len(items)))
 
 
