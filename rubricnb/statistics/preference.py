@@ -86,7 +86,13 @@ def _preference(reads: Reads, fit: Any, cluster: IntArray) -> Preference:
         theta, score, information = fit
         gamma = contrasts @ theta
         if n_clusters > 1:
-            se = _cluster_se(score, information, cluster, contrasts)
+            # Jackknife over clusters, each left-out estimate by one Newton step.
+            _, cluster = np.unique(cluster, return_inverse=True)
+            u, h = by_cluster(score, cluster), by_cluster(information, cluster)
+            rest = h.sum(axis=0) - h
+            if (np.linalg.matrix_rank(rest) == contrasts.shape[1]).all():
+                shift = np.linalg.solve(rest, u[..., None])[..., 0]
+                se = jackknife_se(-shift @ contrasts.T)
             why = (Reason("log_preference.no_interval"),) if np.isnan(se).any() else ()
     out: dict[str, float] = {}
     for p, own in enumerate(zip(gamma, se, strict=True), start=1):
@@ -509,20 +515,6 @@ def _profile(
     score = g_theta - np.einsum("rsc,rs->rc", h_cross, base)
     information = h_theta - np.einsum("rsc,rsd->rcd", h_cross, cross)
     return score, information, lambda step: base - cross @ step
-
-
-def _cluster_se(
-    score: FloatArray, information: FloatArray, cluster: IntArray, contrasts: FloatArray
-) -> FloatArray:
-    """Jackknife over clusters, each left-out estimate by one Newton step."""
-    _, cluster = np.unique(cluster, return_inverse=True)
-    u, h = by_cluster(score, cluster), by_cluster(information, cluster)
-    rest = h.sum(axis=0) - h
-    size = contrasts.shape[1]
-    if (np.linalg.matrix_rank(rest) < size).any():
-        return np.full(len(contrasts), np.nan)
-    shift = np.linalg.solve(rest, u[..., None])[..., 0]
-    return jackknife_se(-shift @ contrasts.T)
 
 
 def _contrasts(n: int) -> FloatArray:
