@@ -176,8 +176,18 @@ def plan(
         seed=seed,
         max_tokens=max_tokens,
     )
+    rubrics = getattr(items, "rubrics", None)
+    if rubrics is None:
+        raise ValueError("these items have no rubrics: load them with rubricnb.load")
+    used = rubrics[rubrics["rubric_id"].isin(items["rubric_id"].unique())]
     for condition in conditions:
-        _check_rubrics(items, condition["variant"], n, template)
+        chosen = in_wording(used, condition["variant"])
+        lacking = sorted(set(items["rubric_id"]) - set(chosen["rubric_id"]))
+        if lacking:
+            raise ValueError(
+                f"rubric {lacking[0]!r} has no variant {condition['variant']!r}"
+            )
+        check_length(chosen, n, template not in ("criteria", "pointwise"))
         # raises if these labels name too few levels
         labels_of(range(n), condition["labels"])
         _check_shown(items, "reference", condition["reference_score"], template)
@@ -340,18 +350,6 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     if not 0 <= values["temperature"] <= 2:
         raise ValueError(f"temperature = {values['temperature']}: choose from 0 to 2")
     return values
-
-
-def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
-    rubrics = getattr(items, "rubrics", None)
-    if rubrics is None:
-        raise ValueError("these items have no rubrics: load them with rubricnb.load")
-    used = rubrics[rubrics["rubric_id"].isin(items["rubric_id"].unique())]
-    chosen = in_wording(used, variant)
-    lacking = sorted(set(items["rubric_id"]) - set(chosen["rubric_id"]))
-    if lacking:
-        raise ValueError(f"rubric {lacking[0]!r} has no variant {variant!r}")
-    check_length(chosen, n, template not in ("criteria", "pointwise"))
 
 
 def labels_there_are(items: Items, labels: OneOrMore[str], n: int) -> list[str]:
