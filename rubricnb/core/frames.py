@@ -127,7 +127,15 @@ def conform(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     }
     out = frame.copy()
     for c, dtype in casts.items():
-        out[c] = _cast(frame[c], score_dtype(frame[c]) if c == "score" else dtype, name)
+        values, dtype = frame[c], score_dtype(frame[c]) if c == "score" else dtype
+        try:
+            out[c] = values.astype(dtype)
+        except (ValueError, TypeError):
+            bad = pd.to_numeric(values, errors="coerce").isna() & (
+                values.notna() | ("int" in dtype)
+            )
+            refuse(name, values, bad, f"is not {dtype}")
+            raise
     return out
 
 
@@ -163,17 +171,6 @@ def refuse(frame: str, values: pd.Series, bad: ArrayLike, why: str) -> None:
         f"{frame}: row{'s' if len(rows) > 1 else ''} {names}{more}, column "
         f"{values.name!r}: {value!r} {why}"
     )
-
-
-def _cast(values: pd.Series, dtype: str, name: str) -> pd.Series:
-    try:
-        return values.astype(dtype)
-    except (ValueError, TypeError):
-        bad = pd.to_numeric(values, errors="coerce").isna() & (
-            values.notna() | ("int" in dtype)
-        )
-        refuse(name, values, bad, f"is not {dtype}")
-        raise
 
 
 class _Attached(pd.DataFrame):

@@ -204,7 +204,13 @@ class _Source:
             layout=row.layout,
             reference=reference,
             reference_score=reference_score,
-            exemplar=_exemplar(item, row.exemplar),
+            exemplar=None
+            if row.exemplar == "none"
+            else (
+                item.exemplar_instruction,
+                getattr(item, f"exemplar_{row.exemplar}"),
+                int(row.exemplar),
+            ),
             edits=PLACEBO_EDITS[row.ordering_index - 1]
             if row.design == "placebo"
             else _NO_EDITS,
@@ -350,9 +356,3 @@ def _reference(item: Any, row: Any, full: float) -> tuple[str | None, float | No
         text = getattr(item, "reference", None)
         return (text, full) if isinstance(text, str) and text else (None, None)
     return getattr(item, f"reference_{row.reference_score}"), int(row.reference_score)
-
-
-def _exemplar(item: Any, score: str) -> tuple[str, str, int] | None:
-    if score == "none":
-        return None
-    return item.exemplar_instruction, getattr(item, f"exemplar_{score}"), int(score)

@@ -10,7 +10,6 @@ import pandas as pd
 
 from rubricnb.core.frames import Items, conform, refuse
 from rubricnb.core.support.spelling import nearest
-from rubricnb.core.support.types import FloatArray
 
 
 def check_items(
@@ -58,7 +57,26 @@ def check_items(
     levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
     ends = levels.loc[out["rubric_id"].astype("str")].to_numpy(float)
     for column in out.columns.intersection(["human", "gold"], sort=False):
-        _check_ratings(out, column, ends, allow_unrated or column == "gold")
+        # A criterion of a dataset that nobody rated has no ratings;
+        # one that was rated has a gap.
+        if not (allow_unrated or column == "gold"):
+            of_criterion = out.groupby(["dataset", "criterion"], observed=True)[column]
+            missing = out[column].isna() & (of_criterion.transform("count") > 0)
+            why = "is missing (NaN); rate the item or leave it out"
+            refuse("items", out[column], missing, why)
+        for name in (name for name in (column, f"{column}_ratings") if name in out):
+            single = (
+                out[name].set_axis(range(len(out))).dropna().explode().astype("float64")
+            ).dropna()  # a person who gave no rating
+            low, high = ends[single.index].T
+            outside = single.index[~single.between(low, high)]
+            if len(outside):
+                low, high = ends[outside[0]]
+                rubric_id = out["rubric_id"].iloc[outside[0]]
+                why = (
+                    f"is outside {low:g}..{high:g}, the levels of rubric {rubric_id!r}"
+                )
+                refuse("items", out[name], np.isin(range(len(out)), outside), why)
     used = rubrics[rubrics["rubric_id"].isin(out["rubric_id"].astype(str))]
     result = Items(out)
     result.rubrics = used.reset_index(drop=True)
@@ -165,26 +183,3 @@ def check_known(values: pd.Series, known: Iterable[str], what: str) -> None:
         near = nearest(values[unknown].iloc[0], known)
         why = f"has no rubric{near} There are: {', '.join(known[:10])}"
         refuse(what, values, unknown, why)
-
-
-def _check_ratings(
-    items: pd.DataFrame, column: str, ends: FloatArray, allow_missing: bool
-) -> None:
-    # A criterion of a dataset that nobody rated has no ratings;
-    # one that was rated has a gap.
-    of_criterion = items.groupby(["dataset", "criterion"], observed=True)[column]
-    rated = of_criterion.transform("count") > 0
-    missing = items[column].isna() & rated & (not allow_missing)
-    why = "is missing (NaN); rate the item or leave it out"
-    refuse("items", items[column], missing, why)
-    for name in (name for name in (column, f"{column}_ratings") if name in items):
-        single = (
-            items[name].set_axis(range(len(items))).dropna().explode().astype("float64")
-        ).dropna()  # a person who gave no rating
-        low, high = ends[single.index].T
-        outside = single.index[~single.between(low, high)]
-        if len(outside):
-            low, high = ends[outside[0]]
-            rubric_id = items["rubric_id"].iloc[outside[0]]
-            why = f"is outside {low:g}..{high:g}, the levels of rubric {rubric_id!r}"
-            refuse("items", items[name], np.isin(range(len(items)), outside), why)

@@ -253,7 +253,7 @@ def _share_of_texts(budget: Records) -> tuple[float, Ends]:
 def _texts(budget: Records, people: _People, price: Prices, precision: float) -> Row:
     on_scale = people.agree == "yes"
     slope = people.slope if on_scale else 1.0
-    plan = next(designs(budget, precision * slope, price))
+    plan = designs(budget, precision * slope, price)[0]
     about, why = (
         ("texts", "23_error_budget", "prompts for this difference"),
         plan["codes"],

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -321,7 +320,7 @@ def design_for(
     ]
 
 
-def designs(budget: Records, difference: float, price: Prices) -> Iterator[Row]:
+def designs(budget: Records, difference: float, price: Prices) -> Records:
     """Rows of `design_for` for the budget of one group, the cheapest first."""
     sources, variances = left_out(budget)
     # preferences of a form, order or judge that may be 0, and their intervals
@@ -335,7 +334,7 @@ def designs(budget: Records, difference: float, price: Prices) -> Iterator[Row]:
     variances[[sources.index(source) for source in doubtful]] = 0.0
     n_levels = {row["source"]: int(row["n_levels"]) for row in budget}
     levels = {f: n_levels[f] for f in _FACETS if f in sources}
-    plans = []
+    rows: Records = []
     for *ks, reads in product(
         *([k for k in _STEPS if k < n] + [n] for n in levels.values()),
         _STEPS[:4] if _AGAIN in sources else (1,),
@@ -343,48 +342,24 @@ def designs(budget: Records, difference: float, price: Prices) -> Iterator[Row]:
         k, calls = dict(zip(levels, ks, strict=True)), int(np.prod(ks)) * reads
         one, floor = variance_of_difference(sources, variances, k, calls)
         n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
-        cost = _cost(2 * calls * n, n, price)
-        plans.append(_Plan(k, reads, calls, one, floor, n, cost))
-    for plan in sorted(plans, key=lambda p: (np.isnan(p.cost), p.cost, p.calls * p.n)):
         # One ratio for both parts: the interval is of their sum
         # at the n that is planned.
-        ends = _ratios(plan.one / np.minimum(plan.n, _MOST) + plan.floor)
-        low, high = (
-            _prompts(plan.one[0] * r, plan.floor[0] * r, difference) for r in ends
-        )
-        row: Row = {f"{f}s": v for f, v in plan.k.items()}
-        row |= {"reads": plan.reads}
-        row |= {"items": plan.n, "items_low": low, "items_high": high}
-        row |= {
-            f"calls{end}": 2 * plan.calls * row[f"items{end}"]
-            for end in ("", "_low", "_high")
-        }
-        row["cost"] = plan.cost
-        why = [_why_no_design(plan.n, budget, variances.shape[1])]
+        ends = _ratios(one / np.minimum(n, _MOST) + floor)
+        low, high = (_prompts(one[0] * r, floor[0] * r, difference) for r in ends)
+        items = {"": n, "_low": low, "_high": high}
+        row: Row = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
+        row |= {f"items{end}": prompts for end, prompts in items.items()}
+        row |= {f"calls{end}": 2 * calls * prompts for end, prompts in items.items()}
+        row["cost"] = _cost(row["calls"], n, price)
+        why = [_why_no_design(n, budget, variances.shape[1])]
         for source, (low, high) in doubtful.items():
             if high > 0:
-                levels_of = plan.k[source.partition(" × ")[0]]
+                levels_of = k[source.partition(" × ")[0]]
                 most = _multiplier(10_000) * np.sqrt(2 * high / levels_of)
                 found = {"low": low, "high": high, "most": most}
                 why.append((Reason("left_undetected", source=source, **found),))
-        yield row | because(*why)
-
-
-class _Plan(NamedTuple):
-    """A way of asking: levels of each facet, calls for a text, and variance parts.
-
-    A way of asking: levels of each facet and reads of the same, calls about a text;
-    what n prompts divide of the variance of a difference and what they do not, of all
-    and without each cluster; the number of prompts; and what it costs.
-    """
-
-    k: dict[str, int]
-    reads: int
-    calls: int
-    one: FloatArray
-    floor: FloatArray
-    n: float
-    cost: float
+        rows.append(row | because(*why))
+    return sorted(rows, key=lambda r: (np.isnan(r["cost"]), r["cost"], r["calls"]))
 
 
 def require_prices(price: Prices) -> None:

@@ -313,9 +313,21 @@ def sampling_variance(
     """
     n = len(error)
     known = labelled if n == labelled.sum() else np.ones_like(labelled)
-    names, codes, weights = _levels(
-        items, labelled, known, 1 / labelled.sum() - 1 / len(items)
-    )
+    # The units that labels share more than a random draw would, largest first, and what
+    # a variance of 1 between them adds to the variance of the mean.
+    n_labels, text = labelled.sum(), _texts(items)
+    names, codes = ["labels"], [np.arange(n)]
+    weights = [1 / n_labels - 1 / len(items)]
+    for name, code in (("texts", text), ("clusters", items["cluster"].to_numpy())):
+        if code is None:
+            continue
+        taken = binned(code[labelled], minlength=int(code.max()) + 1) / n_labels
+        apart = float(((taken - binned(code) / len(code)) ** 2).sum())
+        if text is None:  # whole texts may hide in a cluster
+            apart = float((taken**2).sum()) * (1 - n_labels / len(code))
+        own = np.unique(code[known], return_inverse=True)[1]
+        if own.max() < codes[0].max() and apart > weights[0] * (1 + 1e-9):
+            names, codes, weights = [name, *names], [own, *codes], [apart, *weights]
     # else `lost` clusters pay for the slope
     weights[-1] += away if len(codes) == 1 else 0.0
     units = np.array([1, *(code.max() + 1 for code in codes)])
@@ -337,32 +349,6 @@ def sampling_variance(
     variance = float(parts.sum())
     df_of = variance**2 / (parts**2 / free).sum() if variance > 0 else free[0]
     return Sampling(variance, float(df_of), names[int(parts.argmax())])
-
-
-def _levels(
-    items: pd.DataFrame,
-    labelled: Mask,
-    known: Mask,
-    single: float,
-) -> tuple[list[str], list[IntArray], FloatArray]:
-    """Units that labels share more than a random draw would, largest first.
-
-    Returns their names, the unit of each `known` item, and what a variance of 1 between
-    them adds to the variance of the mean; `single`: what it adds between labels.
-    """
-    names, codes, weights = ["labels"], [np.arange(known.sum())], [single]
-    text, n = _texts(items), labelled.sum()
-    for name, code in (("texts", text), ("clusters", items["cluster"].to_numpy())):
-        if code is None:
-            continue
-        taken = binned(code[labelled], minlength=int(code.max()) + 1) / n
-        apart = float(((taken - binned(code) / len(code)) ** 2).sum())
-        if text is None:  # whole texts may hide in a cluster
-            apart = float((taken**2).sum()) * (1 - n / len(code))
-        own = np.unique(code[known], return_inverse=True)[1]
-        if own.max() < codes[0].max() and apart > weights[0] * (1 + 1e-9):
-            names, codes, weights = [name, *names], [own, *codes], [apart, *weights]
-    return names, codes, np.array(weights)
 
 
 def _strata_means(x: FloatArray, strata: IntArray) -> FloatArray:
@@ -457,9 +443,7 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> Row:
         return row | because(Reason("needed.few_labels", n=n))
     y, f, one = rated[labelled], score[labelled], np.zeros(n, dtype=np.int64)
     fits = [_regression(y, x, one) for x in (f, np.zeros(n))]
-    with_judge, alone = (
-        label_variance(items, labelled, fit.error, fit.lost) for fit in fits
-    )
+    with_judge, alone = (_label_variance(items, labelled, fit) for fit in fits)
     if np.isnan(with_judge.df):
         return row | because(Reason("needed.few_clusters"))
     if min(with_judge.variance, alone.variance) == 0:
@@ -475,19 +459,16 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> Row:
     return row | dict(zip(names, sizes, strict=True)) | why
 
 
-def label_variance(
-    items: pd.DataFrame, labelled: Mask, error: FloatArray, lost: int = 0
-) -> Sampling:
+def _label_variance(items: pd.DataFrame, labelled: Mask, fit: _Fit) -> Sampling:
     """Variance that one label adds; a mean of n labels has 1/n − 1/N of it.
 
-    For labels that go on to be drawn as these were; parameters as in
-    `sampling_variance`.
+    For labels that go on to be drawn as these were.
     """
-    n = len(error)
+    error, n = fit.error, len(fit.error)
     if labelled.all():
-        df = n - 1 - lost
+        df = n - 1 - fit.lost
         return Sampling(float(error @ error) / df if df > 0 else np.nan, df, "labels")
-    sampling = sampling_variance(items, labelled, error, lost)
+    sampling = sampling_variance(items, labelled, error, fit.lost)
     return sampling._replace(variance=sampling.variance / (1 / n - 1 / len(items)))
 
 
@@ -686,21 +667,39 @@ def _composite(
     other is drawn away from its own by more than a standard error: the judge may favour
     it. Returns the columns and the mean squared errors.
     """
-    found = _line_without_outliers(own, judge)
-    gap, on_line = own - found.line, found.on_line
+    # The system farthest off the line is left out until none is (Bonferroni).
+    on_line = np.ones(len(own), dtype=bool)
+    while True:
+        line, leverage, df = _line(own, judge, on_line)
+        gap = own - line
+        # A line through this one and the others' one mean leaves it no residual.
+        is_alone = on_line & (1 - leverage < 1e-9)
+        is_tested = on_line & ~is_alone
+        # Externally studentised residuals:
+        # t of each system against the line through the others.
+        left = np.where(is_tested, 1 - leverage, 1.0)
+        rest = gap**2
+        variance = (rest[on_line].sum() - rest / left * is_tested) / (df - on_line)
+        scale = np.where(on_line, left, 1 + leverage)
+        t = np.abs(gap) / np.sqrt(np.maximum(variance, 1e-18) * scale)
+        p = np.where(is_alone, np.nan, 2 * special.stdtr(df - on_line, -t))
+        worst = int(np.where(is_tested, p, 2).argmin())
+        if on_line.sum() <= MIN_SYSTEMS or not p[worst] < (1 - LEVEL) / len(own):
+            break
+        on_line[worst] = False
     # â of eq-composite: E Σ e² = a (S − p) + Σ v (1 − h), over the systems on the line.
-    sampled = (v * (1 - found.leverage))[on_line].sum()
-    a = max(0.0, float((gap**2)[on_line].sum() - sampled) / found.df)
+    sampled = (v * (1 - leverage))[on_line].sum()
+    a = max(0.0, float(rest[on_line].sum() - sampled) / df)
     total = np.where(a + v > 0, a + v, 1.0)
     # A system that the line goes through by itself is told nothing by it.
-    is_drawn = on_line & ~found.is_alone & (a + v > 0)
+    is_drawn = on_line & ~is_alone & (a + v > 0)
     weight = np.where(is_drawn, a / total, 1.0)
     move = np.clip((1 - weight) * gap, -np.sqrt(v), np.sqrt(v))
     # Its error, eq-composite-error: Prasad & Rao's, but with each system's own distance
     # e from the line where that is larger than the spread â of all of them.
     mse = weight**2 * v
-    mse += (1 - weight) ** 2 * (np.maximum(a, gap**2 - v) + total * found.leverage)
-    mse += np.where(is_drawn, 4 * v**2 / (total * found.df), 0.0)
+    mse += (1 - weight) ** 2 * (np.maximum(a, rest - v) + total * leverage)
+    mse += np.where(is_drawn, 4 * v**2 / (total * df), 0.0)
     why = [
         None
         if on
@@ -710,40 +709,7 @@ def _composite(
     has_gap = np.abs(gap) > 1e-12
     shrinkage = np.where(has_gap, move / np.where(has_gap, gap, 1.0), 1 - weight)
     columns = {"estimate": own - move, "shrinkage": shrinkage, "off_line": gap}
-    return columns | {"off_line_p": found.p, "codes": why}, mse
-
-
-class _Line(NamedTuple):
-    """A line of the systems' own estimates on the judge's means, and who lies on it."""
-
-    line: FloatArray
-    leverage: FloatArray
-    df: int
-    on_line: Mask
-    # the others on the line have one mean: it goes through this one
-    is_alone: Mask
-    p: FloatArray  # of each system's distance from the line through the others
-
-
-def _line_without_outliers(own: FloatArray, judge: FloatArray) -> _Line:
-    """Fit the line; leave out the system farthest off it until none is (Bonferroni)."""
-    on_line = np.ones(len(own), dtype=bool)
-    while True:
-        line, leverage, df = _line(own, judge, on_line)
-        is_alone = on_line & (1 - leverage < 1e-9)  # nothing is left of its residual
-        is_tested = on_line & ~is_alone
-        # Externally studentised residuals:
-        # t of each system against the line through the others.
-        left = np.where(is_tested, 1 - leverage, 1.0)
-        rest = (own - line) ** 2
-        variance = (rest[on_line].sum() - rest / left * is_tested) / (df - on_line)
-        scale = np.where(on_line, left, 1 + leverage)
-        t = np.abs(own - line) / np.sqrt(np.maximum(variance, 1e-18) * scale)
-        p = np.where(is_alone, np.nan, 2 * special.stdtr(df - on_line, -t))
-        worst = int(np.where(is_tested, p, 2).argmin())
-        if on_line.sum() <= MIN_SYSTEMS or not p[worst] < (1 - LEVEL) / len(own):
-            return _Line(line, leverage, df, on_line, is_alone, p)
-        on_line[worst] = False
+    return columns | {"off_line_p": p, "codes": why}, mse
 
 
 def _line(

@@ -106,7 +106,7 @@ def alternative_annotator(
     arrays.refuse_ambiguous(judgments, items)
 
     def row(reads: Reads) -> Row:
-        return _alternative(reads, ratings_of(reads, items, "human_ratings"), epsilon)
+        return _alternative(reads, ratings_of(reads, items), epsilon)
 
     return arrays.row_per_group(judgments, by, value, row)
 

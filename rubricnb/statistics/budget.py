@@ -97,12 +97,12 @@ def budget_curve(
 
 
 def _curve(reads: Reads, human: FloatArray) -> Records:
-    used = reads.parsed.all(axis=1) & ~np.isnan(human)
+    rated_items = ~np.isnan(human)
+    used = reads.parsed.all(axis=1) & rated_items
     n_reads = reads.value.shape[1]
     k = np.arange(1, n_reads + 1)
     sets, size = subsets(n_reads)
     out = pd.DataFrame({"k": k, "n_subsets": binned(size, minlength=n_reads + 1)[1:]})
-    rated_items = ~np.isnan(human)
     lost = left_out(reads.value[rated_items], used[rated_items], "rated items")
     cluster = reads.cluster[used]
     out = out.assign(n_items=int(used.sum()), n_clusters=len(np.unique(cluster)))
@@ -113,14 +113,18 @@ def _curve(reads: Reads, human: FloatArray) -> Records:
     r = _subset_correlations(gram.sum(axis=0)[None], sets)[0]
     r_mean = np.array([r[size == i].mean() for i in k])
     spread = np.array([np.quantile(r[size == i], [0.025, 0.975]) for i in k])
-    intervals = _intervals(gram, sets, size, r_mean)
     rise = r_mean[-1] - r_mean[0]
     gain = (
         (r_mean - r_mean[0]) / rise if abs(rise) > 1e-12 else np.full(n_reads, np.nan)
     )
-    expected = _expected(reads, used, r_mean[-1])
-    out = out.assign(r_mean=r_mean, spread_low=spread[:, 0], spread_high=spread[:, 1])
-    out = out.assign(**intervals, r_expected=expected, gain=gain)
+    out = out.assign(
+        r_mean=r_mean,
+        spread_low=spread[:, 0],
+        spread_high=spread[:, 1],
+        **_intervals(gram, sets, size, r_mean),
+        r_expected=_expected(reads, used, r_mean[-1]),
+        gain=gain,
+    )
     if lost:
         # of one read, each over the rated items that it scored
         scored = ~np.isnan(reads.value) & rated_items[:, None]
@@ -192,7 +196,16 @@ def _intervals(
 ) -> pd.DataFrame:
     """Ends of the interval of each r, with its se and df."""
     total, n_reads = gram.sum(axis=0), sets.shape[1]
-    sets, size = _some_of_each(sets, size, MOST_WORK // (len(gram) * n_reads))
+    # evenly spaced subsets of each size, at least twenty
+    most = max(MOST_WORK // (len(gram) * n_reads), 20)
+    of_size = [np.flatnonzero(size == k) for k in range(1, n_reads + 1)]
+    kept = np.concatenate(
+        [
+            own[np.linspace(0, len(own) - 1, min(len(own), most)).round().astype(int)]
+            for own in of_size
+        ]
+    )
+    sets, size = sets[kept], size[kept]
     member = (size == np.arange(1, n_reads + 1)[:, None]) / binned(size)[1:, None]
     step = max(1, 2_000_000 // len(sets))
     starts = range(0, len(gram), step)
@@ -206,21 +219,6 @@ def _intervals(
     # about the mean over all of them.
     left += r_mean - _subset_correlations(total[None], sets)[0] @ member.T
     return infer.jackknifed(r_mean, left, infer.fisher_jackknife_t)
-
-
-def _some_of_each(
-    sets: FloatArray, size: IntArray, most: int
-) -> tuple[FloatArray, IntArray]:
-    """Evenly spaced subsets of each size: at most so many, but at least twenty."""
-    own = (np.flatnonzero(size == k) for k in range(1, sets.shape[1] + 1))
-    most = max(most, 20)
-    kept = np.concatenate(
-        [
-            i[np.linspace(0, len(i) - 1, min(len(i), most)).round().astype(int)]
-            for i in own
-        ]
-    )
-    return sets[kept], size[kept]
 
 
 def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArray:

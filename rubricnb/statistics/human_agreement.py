@@ -209,19 +209,18 @@ def correlations(
 
     Of two sides: the first one's minus the second one's. `linear`: without ρ.
     """
-    names = ("r", "r_macro") if linear else ("r", "rho", "r_macro")
+    found = {"r": Estimate()} if linear else {"r": Estimate(), "rho": Estimate()}
+    found["r_macro"] = Estimate()
     if not len(y):
-        return dict.fromkeys(names, Estimate())
+        return found
     within = per_criterion(x, y, criterion)
-    found = {
-        "r": infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval),
-        "r_macro": infer.jackknife(within, cluster, macro_correlation, interval),
-    }
+    found["r"] = infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval)
+    found["r_macro"] = infer.jackknife(within, cluster, macro_correlation, interval)
     if not linear:
         rho = float(_difference(np.stack([spearman(side, y) for side in x])))
         left = np.stack([leave_out_spearman(side, y, cluster) for side in x], axis=-1)
         found["rho"] = interval(rho, _difference(left))
-    return {name: found[name] for name in names}
+    return found
 
 
 def _difference(r: FloatArray) -> FloatArray:
@@ -320,7 +319,7 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> Row:
     """
     if "human_ratings" not in items:
         return {"ceiling": np.nan, "ceiling_reason": join(Reason("ceiling.no_ratings"))}
-    ratings = ratings_of(reads, items, "human_ratings")
+    ratings = ratings_of(reads, items)
     ratings = ratings[(~np.isnan(ratings)).sum(axis=1) > 1]
     n, count, mean = (
         len(ratings),
@@ -343,13 +342,14 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> Row:
     return {"ceiling": float(np.sqrt(max(reliability, 0.0))), "ceiling_reason": ""}
 
 
-def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> FloatArray:
+def ratings_of(reads: Reads, items: pd.DataFrame) -> FloatArray:
     """Single ratings of each judged item, from tuples or, in a CSV, from their text.
 
     Shape (items, raters): a rater keeps the place; NaN where there is no rating.
     """
     listed = [
-        numbers_of(ratings) for ratings in arrays.matched(reads.items, items, column)
+        numbers_of(ratings)
+        for ratings in arrays.matched(reads.items, items, "human_ratings")
     ]
     out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
     for row, ratings in zip(out, listed, strict=True):
@@ -466,7 +466,20 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> Row:
     lost += lost_reads(of_a, of_b) + absent(of_a, of_b, what="rated items")
     reasons: list[Reason] = []
     found = correlations(x, y, cluster, criterion, infer.jackknife_t)
-    row |= _delta_r(x, y, cluster, found["r"], reasons)
+    delta, margin = found["r"], infer.MARGINS["delta_r"]
+    r = infer.correlation(arrays.by_cluster(_pooled(x, y), cluster).sum(axis=0))
+    row |= {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta.value}
+    row |= delta.columns() | {"mde": infer.detectable(delta.se, delta.df)}
+    row["p_equivalent"] = infer.equivalence(delta.value, delta.se, delta.df + 1, margin)
+    if np.isnan(delta.value):
+        reasons.append(Reason("r_undefined"))
+    elif row["n_clusters"] > 1 and np.isnan(delta.p):
+        same = (x[0] == x[1]).all()
+        reasons.append(
+            Reason("same_scores") if same else why_no_interval(x, y, cluster)
+        )
+    else:
+        reasons += infer.few_clusters(cluster, scores=(*x, y))
     paper = papers_interval(x, y, PAPER_PAIRED_RESAMPLES, 0)
     row |= dict(zip(("paper_low", "paper_high"), paper, strict=True))
     row |= found["rho"].named("delta_rho") | found["r_macro"].named("delta_r_macro")
@@ -510,31 +523,6 @@ def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:
         (Reason("r_turned", delta=delta),) if delta * (both[0] - both[1]) < 0 else ()
     )
     return (*why, Reason("r_of_all", a=r[0], b=r[1]), *turned)
-
-
-def _delta_r(
-    x: FloatArray,
-    y: FloatArray,
-    cluster: IntArray,
-    found: Estimate,
-    reasons: list[Reason],
-) -> dict[str, float]:
-    delta = found.value
-    sums = arrays.by_cluster(_pooled(x, y), cluster)
-    r = infer.correlation(sums.sum(axis=0))
-    if np.isnan(delta):
-        reasons.append(Reason("r_undefined"))
-    elif len(sums) > 1 and np.isnan(found.p):
-        same = (x[0] == x[1]).all()
-        reasons.append(
-            Reason("same_scores") if same else why_no_interval(x, y, cluster)
-        )
-    else:
-        reasons += infer.few_clusters(cluster, scores=(*x, y))
-    row = {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta}
-    row |= found.columns() | {"mde": infer.detectable(found.se, found.df)}
-    equal = infer.equivalence(delta, found.se, found.df + 1, infer.MARGINS["delta_r"])
-    return row | {"p_equivalent": equal}
 
 
 def _single_reads(

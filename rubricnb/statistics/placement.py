@@ -132,7 +132,7 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
     # Of three scores, drawn orderings are rotations too.
     if 0 in turn or (orderings_per_item and reads.n_options == 3):
         turn = np.zeros_like(turn)
-    out = []
+    n_items, profiles, out = len(reads.value), read_profiles(reads), []
     for direction in np.unique(turn)[::-1]:
         if orderings_per_item:
             shown = reads.orderings[reads.order]
@@ -147,7 +147,19 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
             # the last entry serves reads never asked
             number[slots] = np.arange(len(slots))
             cell = number[reads.order]
-        out.append(_block(reads, shown, cell, score))
+        n_slots = shown.shape[1]
+        item, read = np.nonzero((cell >= 0) & reads.parsed)
+        flat = item * n_slots + cell[item, read]
+        count = binned(flat, minlength=n_items * n_slots).reshape(n_items, n_slots)
+        given = [
+            binned(flat, weights=own, minlength=count.size)
+            for own in profiles[item, read].T
+        ]
+        total = np.stack(given, axis=1)
+        if score is not None:
+            total[:, np.arange(reads.n_options) != score - 1] = 0.0
+        profile = total.reshape(n_items, n_slots, -1) / np.maximum(count, 1)[..., None]
+        out.append(Block(shown, count.astype(float), profile, cell))
     return out
 
 
@@ -167,26 +179,6 @@ def read_profiles(reads: Reads) -> FloatArray:
     found = by_score(reads)
     total = found.sum(axis=2, keepdims=True)
     return found / np.where(total > 0, total, 1.0)
-
-
-def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> Block:
-    n_items, n_slots = len(reads.value), shown.shape[1]
-    item, read = np.nonzero((cell >= 0) & reads.parsed)
-    flat = item * n_slots + cell[item, read]
-    count = binned(flat, minlength=n_items * n_slots).reshape(n_items, n_slots)
-    answers = read_profiles(reads)[item, read]
-    if count.max(initial=0) <= 1:
-        total = np.zeros((n_items * n_slots, reads.n_options))
-        total[flat] = answers
-    else:
-        total = np.stack(
-            [binned(flat, weights=a, minlength=n_items * n_slots) for a in answers.T],
-            axis=1,
-        )
-    if score is not None:
-        total[:, np.arange(reads.n_options) != score - 1] = 0.0
-    profile = total.reshape(n_items, n_slots, -1) / np.maximum(count, 1)[..., None]
-    return Block(shown, count.astype(float), profile, cell)
 
 
 def _at_positions(by_score: FloatArray, shown: IntArray) -> FloatArray:

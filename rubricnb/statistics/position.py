@@ -18,7 +18,7 @@ from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, because, because_each
 from rubricnb.core.permutation import position_counts
 from rubricnb.core.support.counting import binned, repeated
-from rubricnb.core.support.types import Ends, FloatArray, Records, Row
+from rubricnb.core.support.types import FloatArray, Records, Row
 from rubricnb.statistics.placement import Block, Placement, blocks, place, read_profiles
 from rubricnb.statistics.preference import Preference, log_preferences
 
@@ -439,29 +439,19 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     covariance = scale * (len(size) - 1) / len(size) * rest.T @ rest / len(d) ** 2
     if np.trace(covariance) < 1e-24:
         return infer.Estimate(float(v2)).named("v2_unbiased", "low", "high")
-    low, high = _score_interval(
-        v2, mean, covariance, infer.t_quantile(float(infer.freedom(rest).min()) + 1)
-    )
-    found = infer.Estimate(float(v2), min(low, 1.0), min(high, 1.0))
-    return found.named("v2_unbiased", "low", "high")
-
-
-def _score_interval(
-    v2: float, mean: FloatArray, covariance: FloatArray, t: float
-) -> Ends:
-    """All x at most t standard errors from v2, of variance 4 a x + b at V² = x.
-
-    (Below 0 it is b.) A standard error at the estimate would be too small where the
-    estimate is.
-    """
+    # The interval is of all x at most t standard errors from v2, of variance 4 a x + b
+    # at V² = x. (Below 0 it is b.) A standard error at the estimate would be too small
+    # where the estimate is.
+    t = infer.t_quantile(float(infer.freedom(rest).min()) + 1)
     length = float((mean**2).sum())
     a = float(mean @ covariance @ mean) / length if length > 0 else 0.0
     at_0 = t * float(np.sqrt(2 * (covariance**2).sum()))
     middle = v2 + 2 * a * t**2
     reach = float(np.sqrt(np.maximum(middle**2 - v2**2 + at_0**2, 0.0)))
-    low = middle - reach if v2 > at_0 else v2 - at_0
-    high = middle + reach if v2 >= -at_0 else v2 + at_0
-    return float(low), float(high)
+    low = float(middle - reach if v2 > at_0 else v2 - at_0)
+    high = float(middle + reach if v2 >= -at_0 else v2 + at_0)
+    found = infer.Estimate(float(v2), min(low, 1.0), min(high, 1.0))
+    return found.named("v2_unbiased", "low", "high")
 
 
 def minimum_detectable_v(placement: Placement, n: int) -> float:

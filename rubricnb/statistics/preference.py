@@ -86,7 +86,13 @@ def _preference(reads: Reads, fit: Any, cluster: IntArray) -> Preference:
         theta, score, information = fit
         gamma = contrasts @ theta
         if n_clusters > 1:
-            se = _cluster_se(score, information, cluster, contrasts)
+            # Jackknife over clusters, each left-out estimate by one Newton step.
+            _, cluster = np.unique(cluster, return_inverse=True)
+            u, h = by_cluster(score, cluster), by_cluster(information, cluster)
+            rest = h.sum(axis=0) - h
+            if (np.linalg.matrix_rank(rest) == contrasts.shape[1]).all():
+                shift = np.linalg.solve(rest, u[..., None])[..., 0]
+                se = jackknife_se(-shift @ contrasts.T)
             why = (Reason("log_preference.no_interval"),) if np.isnan(se).any() else ()
     out: dict[str, float] = {}
     for p, own in enumerate(zip(gamma, se, strict=True), start=1):
@@ -185,7 +191,17 @@ def _conditional(
     for k, (reads, blocks) in enumerate(zip(groups, parts, strict=True)):
         value = np.where(copies(reads), np.nan, reads.option)
         score = np.where(np.isnan(value), 0, value).astype(np.int64)
-        rows += [_block_rows(block, score, reads, n_orderings) for block in blocks]
+        for block in blocks:
+            kept = np.where(block.cell >= 0, score, 0)
+            order = np.where(kept > 0, reads.order + n_orderings, 0)
+            # Parsed reads first, in the order of the design: score (0: none) and
+            # ordering of each item's reads, (items, reads, 2).
+            first = np.argsort(kept == 0, axis=1, kind="stable")
+            packed = np.stack(
+                [np.take_along_axis(a, first, axis=1) for a in (kept, order)], axis=2
+            )
+            longest = int((kept > 0).sum(axis=1).max(initial=1))
+            rows.append(packed[:, : max(longest, 1)])
         orderings.append(reads.orderings)
         n_orderings += len(reads.orderings)
         cluster.append(np.tile(reads.cluster, len(blocks)))
@@ -196,24 +212,6 @@ def _conditional(
         np.concatenate(rows), np.concatenate(orderings), np.concatenate(group)
     )
     return likelihood, np.concatenate(cluster)
-
-
-def _block_rows(
-    block: Block, score: IntArray, reads: Reads, first_ordering: int
-) -> IntArray:
-    """Score (0: none) and ordering of each item's reads in a block: (items, reads, 2).
-
-    The orderings of this group are numbered from `first_ordering`.
-    """
-    kept = np.where(block.cell >= 0, score, 0)
-    order = np.where(kept > 0, reads.order + first_ordering, 0)
-    # Parsed reads first, in the order of the design.
-    first = np.argsort(kept == 0, axis=1, kind="stable")
-    packed = np.stack(
-        [np.take_along_axis(a, first, axis=1) for a in (kept, order)], axis=2
-    )
-    longest = int((kept > 0).sum(axis=1).max(initial=1))
-    return packed[:, : max(longest, 1)]
 
 
 def _likelihood(rows: IntArray, orderings: IntArray, group: IntArray) -> _Likelihood:
@@ -509,20 +507,6 @@ def _profile(
     score = g_theta - np.einsum("rsc,rs->rc", h_cross, base)
     information = h_theta - np.einsum("rsc,rsd->rcd", h_cross, cross)
     return score, information, lambda step: base - cross @ step
-
-
-def _cluster_se(
-    score: FloatArray, information: FloatArray, cluster: IntArray, contrasts: FloatArray
-) -> FloatArray:
-    """Jackknife over clusters, each left-out estimate by one Newton step."""
-    _, cluster = np.unique(cluster, return_inverse=True)
-    u, h = by_cluster(score, cluster), by_cluster(information, cluster)
-    rest = h.sum(axis=0) - h
-    size = contrasts.shape[1]
-    if (np.linalg.matrix_rank(rest) < size).any():
-        return np.full(len(contrasts), np.nan)
-    shift = np.linalg.solve(rest, u[..., None])[..., 0]
-    return jackknife_se(-shift @ contrasts.T)
 
 
 def _contrasts(n: int) -> FloatArray:

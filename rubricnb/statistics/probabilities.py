@@ -410,28 +410,23 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(out).sort_index().set_axis(judgments.index)
 
 
-def _orders(prior: pd.DataFrame, part: pd.DataFrame, n: int) -> FloatArray:
-    """The log preference at each place of every read, by its order: (reads, n)."""
-    table = prior.pivot(index="ordering", columns="score", values="log_preference")
-    shown = ranks([decode(name) for name in part["ordering"].astype(str)])
-    row = table.index.get_indexer(code(shown))
-    if (row < 0).any():
-        raise ValueError(
-            f"the prior has no order {code(shown[row < 0][:1])[0]}: measure it on "
-            "reads in every order that these judgments have"
-        )
-    return np.take_along_axis(
-        table[range(1, n + 1)].to_numpy(float)[row], shown - 1, axis=1
-    )
-
-
 def _without(
     part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]
 ) -> pd.DataFrame:
     arrays.refuse_unordered(int(part["ordering"].isna().sum()), len(part))
     n = len(decode(part["ordering"].iloc[0]))
     if "ordering" in prior:
-        preference = _orders(prior, part, n)
+        table = prior.pivot(index="ordering", columns="score", values="log_preference")
+        shown = ranks([decode(name) for name in part["ordering"].astype(str)])
+        row = table.index.get_indexer(code(shown))
+        if (row < 0).any():
+            raise ValueError(
+                f"the prior has no order {code(shown[row < 0][:1])[0]}: measure it on "
+                "reads in every order that these judgments have"
+            )
+        preference = np.take_along_axis(
+            table[range(1, n + 1)].to_numpy(float)[row], shown - 1, axis=1
+        )
     else:
         places = prior.sort_values("position")
         if [*places["position"]] != [*range(1, n + 1)]:

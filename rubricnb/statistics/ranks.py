@@ -131,54 +131,38 @@ def _sum_of_shifts(one: _Side, other: _Side, cluster: IntArray) -> FloatArray:
     there are.
     """
     size = binned(cluster)
-    pairs = np.unique(
+    _, first, count = np.unique(
         one.left * len(cluster) + other.left, return_index=True, return_counts=True
     )
-    is_small = size**2 * _SEARCH <= len(pairs[0])
+    n_pairs = len(first)
+    is_small = size**2 * _SEARCH <= n_pairs
     out = np.zeros(len(size))
     if is_small.any():
-        out[is_small] = _by_counting(one, other, cluster, is_small)[is_small]
-    if not is_small.all():
-        out[~is_small] = _by_products(one, other, cluster, ~is_small, *pairs[1:])
-    return out
-
-
-def _by_products(
-    one: _Side,
-    other: _Side,
-    cluster: IntArray,
-    chosen: Mask,
-    first: IntArray,
-    count: IntArray,
-) -> FloatArray:
-    """Add up products over distinct pairs of values: `first` items and `count`."""
-    sides, n_pairs = [], len(first)
+        out = _by_counting(one, other, cluster, is_small)
+    sides = []
     for side in (one, other):
         order = np.argsort(side.left[first], kind="stable")
         listed = side.left[first][order]
         ends = (np.searchsorted(listed, side.left, end) for end in ("left", "right"))
         sides.append((np.argsort(order), *ends))
-    number = np.cumsum(chosen) - 1
-    row = np.where(chosen[cluster], number[cluster], -1)
-    parts, step = [], max(1, _BLOCK // n_pairs)
-    for start in range(0, int(chosen.sum()), step):
-        n = min(step, int(chosen.sum()) - start)
-        inside = (
-            slice(*np.searchsorted(row, [start, start + n]))
-            if chosen.all()
-            else ((row >= start) & (row < start + n))
-        )
+    large = np.flatnonzero(~is_small)
+    row = np.where(is_small, -1, np.cumsum(~is_small) - 1)[cluster]
+    step = max(1, _BLOCK // n_pairs)
+    for start in range(0, len(large), step):
+        block = large[start : start + step]
+        inside = (row >= start) & (row < start + step)
         moved = []
         for place, begin, end in sides:
             at = np.concatenate([begin[inside], end[inside]])
             cell = np.tile((row[inside] - start) * (n_pairs + 1), 2) + at
-            falls = binned(cell, np.full(len(cell), -0.5), n * (n_pairs + 1))
-            falls = falls.reshape(n, -1)
-            falls[:, 0] += binned(row[inside] - start, minlength=n)
+            falls = binned(
+                cell, np.full(len(cell), -0.5), len(block) * (n_pairs + 1)
+            ).reshape(len(block), -1)
+            falls[:, 0] += binned(row[inside] - start, minlength=len(block))
             moved.append(np.cumsum(falls, axis=1, out=falls).take(place, axis=1))
         moved[0] *= count
-        parts.append(np.einsum("gp,gp->g", *moved))
-    return np.concatenate(parts)
+        out[block] = np.einsum("gp,gp->g", *moved)
+    return out
 
 
 def _by_counting(

@@ -207,19 +207,6 @@ def lost_to_both(side: Reads, base: Reads, placebo: Reads | None) -> Reasons:
     return found
 
 
-def _open_signs(side: Reads, base: Reads, placebo: Reads | None, row: Row) -> Reasons:
-    """Return the bounds of the shifts whose sign lost scores could turn."""
-    ends = scale_ends(base, side)
-    found: Reasons = ()
-    for name, other in (("shift", base), ("shift_excess", placebo)):
-        if other is not None and other is not side:
-            interval = (row[f"{name}_low"], row[f"{name}_high"])
-            rows_other, rows = shared_items(other, side)
-            lost = shares_lost(side)[rows], shares_lost(other)[rows_other]
-            found += open_sign(*both_asked(side, other), ends, interval, name, lost)
-    return found
-
-
 def _distances(side: Reads | None, base: Reads, value: Value) -> FloatArray:
     """Flip rate, MAD and shift of each item of `base`: (3, items), NaN: not in both."""
     if side is None:
@@ -245,22 +232,6 @@ def _again(side: Reads, value: Value) -> FloatArray:
     return out
 
 
-def _own_again(
-    side: Reads, base: Reads, again: FloatArray, value: Value, edited: bool
-) -> FloatArray:
-    """A condition's re-ask rates for the items of `base`; NaN: asked once.
-
-    A judge that never answered the baseline differently repeats itself under other
-    conditions, too. Edits of a prompt are not one prompt.
-    """
-    known = again[1][~np.isnan(again[1])]
-    if len(known) and not known.any():
-        rates = np.zeros((3, len(side.value)))
-    else:
-        rates = np.full((3, len(side.value)), np.nan) if edited else _again(side, value)
-    return at_items(base, side, rates.T).T
-
-
 def distinct(side: Reads) -> FloatArray:
     """The values of reads that do not copy another one."""
     return np.where(arrays.same_answer(side), np.nan, side.value)
@@ -278,7 +249,14 @@ def _summary(
 ) -> Row:
     distance, control = _distances(side, base, value), _distances(placebo, base, value)
     again = _again(base, value)
-    own = _own_again(side, base, again, value, edited)
+    # A judge that never answered the baseline differently repeats itself under other
+    # conditions, too. Edits of a prompt are not one prompt.
+    known = again[1][~np.isnan(again[1])]
+    if len(known) and not known.any():
+        rates = np.zeros((3, len(side.value)))
+    else:
+        rates = np.full((3, len(side.value)), np.nan) if edited else _again(side, value)
+    own = at_items(base, side, rates.T).T
     used = ~np.isnan(distance[2])
     row: Row = infer.counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
     # The placebo minus itself measures nothing.
@@ -292,6 +270,16 @@ def _summary(
         row[f"{name}_placebo"] = infer.mean_known(control[m])
         row |= infer.named_mean(f"{name}_excess", beyond[m], base.cluster)
         row |= infer.named_mean(f"{name}_excess_reask", over_reask[m], base.cluster)
+    open_signs: Reasons = ()
+    for name, other in (("shift", base), ("shift_excess", placebo)):
+        if other is not None and other is not side:
+            interval = (row[f"{name}_low"], row[f"{name}_high"])
+            rows_other, rows = shared_items(other, side)
+            lost = shares_lost(side)[rows], shares_lost(other)[rows_other]
+            asked = both_asked(side, other)
+            open_signs += open_sign(
+                *asked, scale_ends(base, side), interval, name, lost
+            )
     ties = ~np.isnan(distance[0]).all()
     return row | because(
         why_no_interval(
@@ -301,7 +289,7 @@ def _summary(
         None if ties or not used.any() else Reason("flip_rate.no_ties"),
         infer.alike(row),
         lost_to_both(side, base, placebo),
-        _open_signs(side, base, placebo, row),
+        open_signs,
     )
 
 

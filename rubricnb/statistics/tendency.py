@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -304,7 +305,8 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> Row:
         row["compares"] = people.compares
         is_mean = people.compares == _MEANS
         scores = arrays.item_means(side.value)[:, None] if is_mean else side.value
-        distance = _between(scores[both], people.ratings[both], side.cluster[both])
+        given = scores[both], people.ratings[both]
+        distance = _of_each_read(given[:1], given[1], side.cluster[both], _grid(*given))
         why += (
             why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
         )
@@ -336,7 +338,7 @@ def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[Reas
         why = [Reason("other_scale", n=int(other.sum()), all=len(other))]
     rated = ~np.isnan(means)
     if "human_ratings" in items:
-        wide = ratings_of(side, items, "human_ratings")
+        wide = ratings_of(side, items)
         if not np.isnan(wide[rated]).all(axis=1).any():
             wide[~rated] = np.nan
             return _People(wide, _SINGLE), why
@@ -410,36 +412,19 @@ def _grid(*given: FloatArray) -> FloatArray:
 
 
 def _cumulated(
-    numbers: FloatArray,
-    weights: FloatArray,
-    group: IntArray,
-    n_groups: int,
-    grid: FloatArray,
+    given: FloatArray, group: IntArray, n_groups: int, grid: FloatArray
 ) -> FloatArray:
     """Integral of each group's cumulated weights over a grid: (groups, parts)."""
+    numbers, weights, item = _weighted(given)
     n = len(grid) - 1
     part = np.minimum(np.searchsorted(grid, numbers, side="right") - 1, n - 1)
-    cell = group * n + part
+    cell = group[item] * n + part
     own = binned(cell, weights * (grid[part + 1] - numbers), n_groups * n)
     count = binned(cell, weights, n_groups * n).reshape(n_groups, n).astype(float)
     below = np.cumsum(count, axis=1) - count
     below *= np.diff(grid)
     below += own.reshape(n_groups, n)
     return below
-
-
-def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimate:
-    """Distance of numbers about items (items, several), items weighing the same."""
-    cluster = np.unique(cluster, return_inverse=True)[1]
-    size = binned(cluster).astype(float)
-    if not len(size):
-        return Estimate()
-    grid = _grid(given, other)
-    sums = np.zeros((len(size), len(grid) - 1))
-    for sign, numbers in ((1.0, given), (-1.0, other)):
-        values, weights, item = _weighted(numbers)
-        sums += _cumulated(values, sign * weights, cluster[item], len(size), grid)
-    return _distance(sums[:, None], size[:, None, None], infer.LEVEL)
 
 
 def _shifted(
@@ -457,7 +442,8 @@ def _shifted(
         ("moved", base.value, used),
         ("moved_excess", edited, both),
     ):
-        distance = _of_each_read(edited_reads[of], other[of], cluster[of], grid, level)
+        reads = edited_reads[of].T[..., None]
+        distance = _of_each_read(reads, other[of], cluster[of], grid, level)
         row |= distance.named(name, *infer.UNTESTED)
     return row | because(
         why_no_interval(used, cluster),
@@ -468,26 +454,23 @@ def _shifted(
 
 
 def _of_each_read(
-    own: FloatArray,
+    reads: Iterable[FloatArray],
     other: FloatArray,
     cluster: IntArray,
     grid: FloatArray,
-    level: float,
+    level: float = infer.LEVEL,
 ) -> Estimate:
-    """Mean distance of a read (items, reads) to all others of its items."""
+    """Mean distance of a read, numbers about items (items, several), to all others."""
     cluster = np.unique(cluster, return_inverse=True)[1]
     n_clusters, sums, counts = len(np.unique(cluster)), [], []
-    for read in own.T:
-        has_score = np.flatnonzero(~np.isnan(read))
-        values, weights, item = _weighted(other[has_score])
+    for read in reads:
+        has_score = ~np.isnan(read).all(axis=1)
         group = cluster[has_score]
-        before = _cumulated(values, weights, group[item], n_clusters, grid)
-        sums.append(
-            _cumulated(
-                read[has_score], np.ones(len(has_score)), group, n_clusters, grid
-            )
-            - before
+        own, before = (
+            _cumulated(given[has_score], group, n_clusters, grid)
+            for given in (read, other)
         )
+        sums.append(own - before)
         counts.append(binned(group, minlength=n_clusters).astype(float))
     return _distance(np.stack(sums, axis=1), np.stack(counts, axis=1)[..., None], level)
 

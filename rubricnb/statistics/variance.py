@@ -99,7 +99,8 @@ class _Design:
         square = np.zeros((1 + g, len(self.codes)))
         for a, (code, local) in enumerate(zip(self.codes, self.local, strict=True)):
             if local:  # each level within a cluster: a sum over clusters
-                home, size = _homes(code, cluster), binned(code)
+                home = cluster[np.unique(code, return_index=True)[1]]
+                size = binned(code)
                 zero = np.zeros_like(home)
                 square[:, [a]] = _without(home, zero, g, binned(code, x) ** 2 / size)
             else:
@@ -153,11 +154,6 @@ def _without(row: IntArray, column: IntArray, g: int, weight: Any = None) -> Flo
     width = int(column.max()) + 1
     table = binned(row * width + column, weight, g * width).reshape(g, width)
     return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
-
-
-def _homes(code: IntArray, cluster: IntArray) -> IntArray:
-    """Cluster of each level of a code."""
-    return cluster[np.unique(code, return_index=True)[1]]
 
 
 def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:

@@ -248,7 +248,11 @@ def components_row(reads: Reads) -> Row:
         return row | because(Reason("one_ordering"))
     found = _estimates(crossed_variances(first[used], cluster), n_orderings)
     row |= {name: float(values[0]) for name, values in found.items()}
-    row |= _ratio_intervals(found)
+    for name, most in _RATIOS.items():
+        own = infer.jackknife_t(float(found[name][0]), found[name][1:])
+        row |= own.named(name, *infer.UNTESTED)
+        row[f"{name}_low"] = float(np.maximum(own.low, 0.0))
+        row[f"{name}_high"] = float(np.minimum(own.high, most))
     return row | because(_why_unknown(row), infer.few_clusters(cluster), lost)
 
 
@@ -270,17 +274,6 @@ def _estimates(parts: FloatArray, k: int) -> dict[str, FloatArray]:
         "phi_own": (noise + ordering) / some,
         "share_ordering": shift / np.where(total > 0, total, np.nan),
     }
-
-
-def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
-    """Cluster jackknife-t of the ratios as they are; their logs cover too little."""
-    out: dict[str, float] = {}
-    for name, most in _RATIOS.items():
-        own = infer.jackknife_t(float(found[name][0]), found[name][1:])
-        out |= own.named(name, *infer.UNTESTED)
-        out[f"{name}_low"] = float(np.maximum(own.low, 0.0))
-        out[f"{name}_high"] = float(np.minimum(own.high, most))
-    return out
 
 
 def _why_unknown(row: Row) -> Iterator[Reason]:

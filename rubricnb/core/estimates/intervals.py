@@ -249,7 +249,17 @@ def mean_t(
     if bounds is None:
         return found
     t = float(special.stdtrit(found.df, 0.5 + level / 2))
-    low, high = _wilson(mean, se, n, t, bounds)
+    width = bounds[1] - bounds[0]
+    share = (mean - bounds[0]) / width
+    worth = share * (1 - share) * (width / se) ** 2 if se > _NONE else n
+    middle = (share + t**2 / (2 * worth)) / (1 + t**2 / worth)
+    half = (
+        t
+        * np.sqrt(share * (1 - share) / worth + (t / (2 * worth)) ** 2)
+        / (1 + t**2 / worth)
+    )
+    low = float(np.maximum(bounds[0] + width * (middle - half), bounds[0]))
+    high = float(np.minimum(bounds[0] + width * (middle + half), bounds[1]))
     return replace(found, low=low, high=high)
 
 
@@ -271,28 +281,13 @@ def largest(found: Estimate, m: int, bounds: Ends = (-np.inf, np.inf)) -> Estima
     )
 
 
-def _wilson(mean: float, se: float, n: int, t: float, bounds: Ends) -> Ends:
-    """Wilson's interval of a mean between two bounds; `n`: its size where se is 0."""
-    width = bounds[1] - bounds[0]
-    share = (mean - bounds[0]) / width
-    size = share * (1 - share) * (width / se) ** 2 if se > _NONE else n
-    middle = (share + t**2 / (2 * size)) / (1 + t**2 / size)
-    half = (
-        t
-        * np.sqrt(share * (1 - share) / size + (t / (2 * size)) ** 2)
-        / (1 + t**2 / size)
-    )
-    low, high = bounds[0] + width * (middle - half), bounds[0] + width * (middle + half)
-    return float(np.maximum(low, bounds[0])), float(np.minimum(high, bounds[1]))
-
-
 @lru_cache
-def noncentrality(df: int, power: float = POWER, alpha: float = ALPHA) -> float:
-    """Noncentrality at which a χ² test of level `alpha` has this power."""
-    critical = stats.chi2.isf(alpha, df)
+def noncentrality(df: int) -> float:
+    """Noncentrality at which a χ² test at 5 % has 80 % power."""
+    critical = stats.chi2.isf(ALPHA, df)
     return float(
         optimize.brentq(
-            lambda nc: stats.ncx2.sf(critical, df, nc) - power, 1e-6, 1e3, xtol=1e-10
+            lambda nc: stats.ncx2.sf(critical, df, nc) - POWER, 1e-6, 1e3, xtol=1e-10
         )
     )
 
@@ -444,35 +439,26 @@ def permuted_spread(
     blocks = [np.arange(x.shape[1])] if blocks is None else blocks
     if max(map(len, blocks)) < 2:
         return {name: observed, f"{name}_null": np.nan, f"{name}_p": np.nan}
-    spreads = np.ptp(_permuted_totals(sums, blocks, draws, seed), axis=1) / len(x)
-    p = float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws))
-    return {name: observed, f"{name}_null": float(spreads.mean()), f"{name}_p": p}
-
-
-def _permuted_totals(
-    sums: FloatArray, blocks: Sequence[IntArray], draws: int, seed: int
-) -> FloatArray:
-    """Sums over clusters (rows), their columns permuted within blocks: (draws, …)."""
     rng = np.random.default_rng(seed)
     if len({len(block) for block in blocks}) > 1:
-        return np.array(
-            [
-                np.concatenate(
-                    [rng.permuted(sums[:, b], axis=1).sum(axis=0) for b in blocks]
-                )
-                for _ in range(draws)
-            ]
-        )
-    # Many draws at once; the same numbers, as they are drawn in the same order.
-    wide = np.stack([sums[:, block] for block in blocks])
-    parts = min(draws, draws * wide.size // _AT_ONCE + 1)
-    found = [
-        rng.permuted(np.broadcast_to(wide, (len(some), *wide.shape)), axis=-1).sum(
-            axis=2
-        )
-        for some in np.array_split(np.arange(draws), parts)
-    ]
-    return np.concatenate(found).reshape(draws, -1)
+        totals = [
+            np.concatenate(
+                [rng.permuted(sums[:, b], axis=1).sum(axis=0) for b in blocks]
+            )
+            for _ in range(draws)
+        ]
+    else:  # many draws at once
+        wide = np.stack([sums[:, block] for block in blocks])
+        parts = min(draws, draws * wide.size // _AT_ONCE + 1)
+        totals = [
+            rng.permuted(np.broadcast_to(wide, (len(some), *wide.shape)), axis=-1).sum(
+                axis=2
+            )
+            for some in np.array_split(np.arange(draws), parts)
+        ]
+    spreads = np.ptp(np.concatenate(totals).reshape(draws, -1), axis=1) / len(x)
+    p = float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws))
+    return {name: observed, f"{name}_null": float(spreads.mean()), f"{name}_p": p}
 
 
 def percentile_interval(draws: FloatArray) -> Ends:
