@@ -115,31 +115,27 @@ def read_texts(
     decide: Decisions = (),
 ) -> Reading:
     """Read a table of texts; return what it means (see `load_csv`)."""
-    what = Path(path).name if isinstance(path, str | Path) else "the table"
-    return Reading(what, decide).read(
-        lambda reading: _read(reading, path, rubric, columns)
-    )
+    what, stem = "the table", "own"
+    if isinstance(path, str | Path):
+        what, stem = Path(path).name, Path(path).stem
 
+    def items_of(reading: Reading) -> Items:
+        rubrics = read_rubrics(rubric)
+        criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
+        table = _texts_of(named_table(path, columns, reading, criteria), what)
+        people = [c for c in table if names_people(c)]
+        if people and not any(c.startswith("human") for c in table):
+            names = dict.fromkeys(people, "human_ratings")
+            print(f"{what}: no ratings are read; if these are some: columns={names}")
+        table = _with_one_row_a_text(table, what)
+        items = _by_criterion(table, rubrics, what)
+        scales = scales_of(items, rubrics, reading)
+        items = read_ratings(_with_references_by_score(items, scales), scales)
+        per_criterion = "criterion" in table or "rubric_id" in table
+        items = _with_ids(items, stem, per_criterion)
+        return check_items(items, rubrics, allow_unrated=True)
 
-def _read(
-    reading: Reading, path: Any, rubric: Any, columns: Mapping[str, str] | None
-) -> Items:
-    rubrics, file = read_rubrics(rubric), reading.who
-    criteria = list(dict.fromkeys(rubrics["criterion"].astype("str")))
-    table = _texts_of(named_table(path, columns, reading, criteria), file)
-    people = [c for c in table if names_people(c)]
-    if people and not any(c.startswith("human") for c in table):
-        names = dict.fromkeys(people, "human_ratings")
-        print(f"{file}: no ratings are read; if these are some: columns={names}")
-    table = _with_one_row_a_text(table, file)
-    items = _by_criterion(table, rubrics, file)
-    scales = scales_of(items, rubrics, reading)
-    items = read_ratings(_with_references_by_score(items, scales), scales)
-    per_criterion = "criterion" in table or "rubric_id" in table
-    stem = Path(path).stem if isinstance(path, str | Path) else "own"
-    return check_items(
-        _with_ids(items, stem, per_criterion), rubrics, allow_unrated=True
-    )
+    return Reading(what, decide).read(items_of)
 
 
 def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:

@@ -137,7 +137,41 @@ class Bundle:
     folder: Path = field(default_factory=lambda: _BUNDLED, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_bundle(self)
+        bundle_label = f"bundle {self.name!r}"
+        one_of("variant", self.variant, VARIANTS + PLACEBOS)
+        if not self.traits:
+            raise ValueError(
+                f"{bundle_label} has no traits: a rubric needs at least one"
+            )
+        ids = [trait.id for trait in self.traits]
+        for kind, values in {
+            "trait id": ids,
+            "trait name": [trait.name.casefold() for trait in self.traits],
+            "checklist id": [item.id for item in self.checklist],
+            "checklist text": [item.text.casefold().strip() for item in self.checklist],
+        }.items():
+            repeated = [value for value, count in Counter(values).items() if count > 1]
+            if repeated:
+                raise ValueError(
+                    f"{bundle_label}: the {kind} {repeated[0]!r} appears twice"
+                )
+        for item in self.checklist:
+            one_of(f"trait of the item {item.id}", item.trait, ids)
+        lowest = 0 if 0 in self.order else 1
+        expected_scores = list(range(lowest, lowest + max(2, self.levels)))
+        for trait in self.traits:
+            trait_label = f"{bundle_label}: trait {trait.id} ({trait.name})"
+            scores = sorted(score for score, _ in trait.levels)
+            if scores != expected_scores:
+                raise ValueError(
+                    f"{trait_label} has levels {','.join(map(str, scores)) or 'none'}; "
+                    f"every trait needs each of {lowest}..{expected_scores[-1]} once"
+                )
+            if not self.of_trait(trait):
+                raise ValueError(
+                    f"{trait_label} has no checklist item, so it has no score; add "
+                    "one, or remove the trait"
+                )
 
     @property
     def levels(self) -> int:
@@ -483,44 +517,6 @@ def canonical(content: Any) -> str:
 
 
 _READER = TypeAdapter(Bundle)
-
-
-def _check_bundle(bundle: Bundle) -> None:
-    bundle_label = f"bundle {bundle.name!r}"
-    one_of("variant", bundle.variant, VARIANTS + PLACEBOS)
-    if not bundle.traits:
-        raise ValueError(f"{bundle_label} has no traits: a rubric needs at least one")
-    ids = [trait.id for trait in bundle.traits]
-    for kind, values in {
-        "trait id": ids,
-        "trait name": [trait.name.casefold() for trait in bundle.traits],
-        "checklist id": [item.id for item in bundle.checklist],
-        "checklist text": [item.text.casefold().strip() for item in bundle.checklist],
-    }.items():
-        repeated = [value for value, count in Counter(values).items() if count > 1]
-        if repeated:
-            raise ValueError(
-                f"{bundle_label}: the {kind} {repeated[0]!r} appears twice"
-            )
-    for item in bundle.checklist:
-        one_of(f"trait of the item {item.id}", item.trait, ids)
-    for trait in bundle.traits:
-        trait_label, scores = (
-            f"{bundle_label}: trait {trait.id} ({trait.name})",
-            sorted(dict(trait.levels)),
-        )
-        lowest = 0 if 0 in bundle.order else 1
-        expected_scores = list(range(lowest, lowest + max(2, bundle.levels)))
-        if len(scores) != len(trait.levels) or scores != expected_scores:
-            raise ValueError(
-                f"{trait_label} has levels {','.join(map(str, scores)) or 'none'}; "
-                f"every trait needs each of {lowest}..{expected_scores[-1]} once"
-            )
-        if not bundle.of_trait(trait):
-            raise ValueError(
-                f"{trait_label} has no checklist item, so it has no score; add one, or "
-                "remove the trait"
-            )
 
 
 def _check_lock(bundle: Bundle, path: Path) -> None:

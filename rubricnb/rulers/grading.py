@@ -290,10 +290,8 @@ def _evidence_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[
 def _feature_names(bundle: Bundle, outcome: Outcome) -> list[str]:
     """Traits in one order, whatever the order they were shown in."""
     by_id = sorted(bundle.traits, key=lambda trait: (len(trait.id), trait.id))
-    trait_rank = {trait.name: rank for rank, trait in enumerate(by_id)}
-    return sorted(
-        outcome.scores, key=lambda name: (trait_rank.get(name, len(trait_rank)), name)
-    )
+    names = [trait.name for trait in by_id if trait.name in outcome.scores]
+    return names + sorted(outcome.scores.keys() - {*names})
 
 
 def _score_of(scores: Mapping[str, int], criterion: str) -> float:

@@ -94,11 +94,9 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
     given = {key: value for key, value in given.items() if value is not None}
     files = [Path(file) for file in (path, rubric) if isinstance(file, str | Path)]
     with reading(*files) if files and path is not None else nullcontext():
-        loaded = [
-            _load(one, facts.loc[one], given).reset_index(drop=True) for one in names
-        ]
+        loaded = [_load(one, facts.loc[one], given) for one in names]
     drawn = [_drawn(items, n_items, seed) for items in loaded]
-    return drawn[0] if len(drawn) == 1 else pd.concat(drawn, ignore_index=True)
+    return pd.concat(drawn, ignore_index=True)
 
 
 def datasets() -> pd.DataFrame:
@@ -149,7 +147,7 @@ def _drawn(items: Items, n_items: int | None, seed: int) -> Items:
         return items
     place = mix64(hash64(items["cluster_id"]), seed)
     drawn = np.argsort(place, kind="stable")[:n_items]
-    out = items.iloc[np.sort(drawn)].reset_index(drop=True)
+    out = items.iloc[np.sort(drawn)]
     used = out.rubrics["rubric_id"].isin(out["rubric_id"])
     out.rubrics = out.rubrics[used].reset_index(drop=True)
     return out
