@@ -56,8 +56,8 @@ def requests_for(
         every = plan(own, orders, reference="none", **settings)
         parts.append(_dealt(every, reads, EDITS))
         if labels := labels_there_are(own, ["letter", "roman"], n):
-            named = {"labels": labels, "reference": "none"}
-            parts.append(plan(own, fixed(n, 1), **named, **settings))
+            named = plan(own, fixed(n, 1), labels=labels, reference="none", **settings)
+            parts.append(named)
         if shown := _graded(own, levels) or ("auto" if "reference" in own else None):
             parts.append(plan(own, fixed(n, 1), reference=shown, **settings))
     # Concatenation loses the categories, which differ between scales.

@@ -229,9 +229,11 @@ class Endpoint:
             self._loop = running_loop(f"judge {self.slug}")
         return self._loop
 
-    def _key(self) -> str:
-        """Return the key, which is kept only in the connection; empty if none is."""
-        return os.environ.get(self.key_variable or "", "").strip()
+    def _key(self) -> str | None:
+        """Return the key, which is kept only in the connection."""
+        return (
+            os.environ.get(self.key_variable, "").strip() if self.key_variable else None
+        )
 
     async def _persist(self, path: str, body: Json | None = None) -> Answer:
         """Send a call; retry after a temporary failure."""
