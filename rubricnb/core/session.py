@@ -203,28 +203,16 @@ class Session:
             for request in self.under_way.pop(key):
                 received(request, reply, note)
         if not self._why_stopped():
-            failed |= self._without_reply(last)
+            lost = {r.request_id for same in self.under_way.values() for r in same}
+            self.under_way.clear()
+            self.key_of.clear()
+            if lost and last:
+                raise JudgeError(
+                    f"{self.judge.slug} was asked twice and gave no reply (requests: "
+                    f"{len(lost):,}); look into its own messages, then run again"
+                )
+            failed |= lost
         return failed
-
-    def _without_reply(self, last: bool) -> set[int]:
-        """Requests that an engine ended without answering; they are asked once more.
-
-        Raises
-        ------
-        JudgeError
-            It has done so again.
-        """
-        lost = {
-            request.request_id for same in self.under_way.values() for request in same
-        }
-        self.under_way.clear()
-        self.key_of.clear()
-        if lost and last:
-            raise JudgeError(
-                f"{self.judge.slug} was asked twice and gave no reply (requests: "
-                f"{len(lost):,}); look into its own messages, then run again"
-            )
-        return lost
 
     def _affordable_answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
         """Ask what the budget allows; continue after the answers while it allows more.

@@ -148,9 +148,28 @@ def tendency_shift(
     for key, base, placebo, others in strata(judgments, baseline, by, "score"):
         grid = _grid(base.value, *(side.value for _, side in others))
         for condition, side in others:
-            rows.append(
-                {**key, **condition} | _shifted(side, base, placebo, grid, level)
+            edited_reads, cluster = at_items(base, side, side.value), base.cluster
+            edited = np.full((len(edited_reads), 1), np.nan)
+            if placebo is not None and side is not placebo:
+                edited = at_items(base, placebo, placebo.value)
+            plain = base.parsed.any(axis=1)
+            used = plain & ~np.isnan(edited_reads).all(axis=1)
+            both = used & ~np.isnan(edited).all(axis=1)
+            row: Row = infer.counted(used, cluster)
+            for name, other, of in (
+                ("moved", base.value, used),
+                ("moved_excess", edited, both),
+            ):
+                reads = edited_reads[of].T[..., None]
+                distance = _of_each_read(reads, other[of], cluster[of], grid, level)
+                row |= distance.named(name, *infer.UNTESTED)
+            why = (
+                why_no_interval(used, cluster),
+                why_no_excess(side, placebo),
+                infer.alike(row),
+                lost_to_both(side, base, placebo),
             )
+            rows.append({**key, **condition} | row | because(*why))
     return pd.DataFrame(rows)
 
 
@@ -425,32 +444,6 @@ def _cumulated(
     below *= np.diff(grid)
     below += own.reshape(n_groups, n)
     return below
-
-
-def _shifted(
-    side: Reads, base: Reads, placebo: Reads | None, grid: FloatArray, level: float
-) -> Row:
-    edited_reads, cluster = at_items(base, side, side.value), base.cluster
-    edited = np.full((len(edited_reads), 1), np.nan)
-    if placebo is not None and side is not placebo:
-        edited = at_items(base, placebo, placebo.value)
-    plain = base.parsed.any(axis=1)
-    used = plain & ~np.isnan(edited_reads).all(axis=1)
-    both = used & ~np.isnan(edited).all(axis=1)
-    row: Row = infer.counted(used, cluster)
-    for name, other, of in (
-        ("moved", base.value, used),
-        ("moved_excess", edited, both),
-    ):
-        reads = edited_reads[of].T[..., None]
-        distance = _of_each_read(reads, other[of], cluster[of], grid, level)
-        row |= distance.named(name, *infer.UNTESTED)
-    return row | because(
-        why_no_interval(used, cluster),
-        why_no_excess(side, placebo),
-        infer.alike(row),
-        lost_to_both(side, base, placebo),
-    )
 
 
 def _of_each_read(

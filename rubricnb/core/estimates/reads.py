@@ -431,7 +431,24 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
         known = _keys(items, names)
         own = known.isin(wanted)
         if own.any():
-            _refuse_equal_items(known, own, names)
+            twice = known.duplicated() & own
+            if twice.any():
+                key = known[int(twice.argmax())]
+                rows = [
+                    str(row + 1) for row in np.flatnonzero([k == key for k in known])
+                ]
+                named = ", ".join(
+                    f"{name} {part!r}" for name, part in zip(names, key, strict=True)
+                )
+                lacking = " and the ".join(
+                    c for c in ("dataset", "criterion") if c not in names
+                )
+                hint = f" (or name the {lacking} in both frames)" if lacking else ""
+                raise ValueError(
+                    f"items hold {named} {len(rows)} times (rows {', '.join(rows[:5])}), "
+                    f"so which one was judged is not known; pass each once{hint}: "
+                    f"items.drop_duplicates({names})"
+                )
             values = items[column].set_axis(known)[own]
             return values.reindex(wanted).reset_index(drop=True)
     first = ", ".join(f"{name} {judged[name].iloc[0]!r}" for name in ways[0])
@@ -468,25 +485,6 @@ def refuse_ambiguous(
 
 def _keys(frame: pd.DataFrame, names: list[str]) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(frame[names].astype(object))
-
-
-def _refuse_equal_items(known: pd.MultiIndex, own: Mask, names: list[str]) -> None:
-    twice = known.duplicated() & own
-    if twice.any():
-        key = known[int(twice.argmax())]
-        rows = [str(row + 1) for row in np.flatnonzero([k == key for k in known])]
-        named = ", ".join(
-            f"{name} {part!r}" for name, part in zip(names, key, strict=True)
-        )
-        lacking = " and the ".join(
-            c for c in ("dataset", "criterion") if c not in names
-        )
-        hint = f" (or name the {lacking} in both frames)" if lacking else ""
-        raise ValueError(
-            f"items hold {named} {len(rows)} times (rows {', '.join(rows[:5])}), so "
-            f"which one was judged is not known; pass each once{hint}: "
-            f"items.drop_duplicates({names})"
-        )
 
 
 def require_orderings(reads: Reads) -> None:
