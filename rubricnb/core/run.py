@@ -8,7 +8,7 @@ prompts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +16,7 @@ import pandas as pd
 
 from rubricnb.core.contract import Reply, Request
 from rubricnb.core.cost import sample
-from rubricnb.core.frames import Requests
+from rubricnb.core.frames import Items, Requests
 from rubricnb.core.judge import Judge, JudgeLike, PriceLike, judging
 from rubricnb.core.judgments import Rows, join
 from rubricnb.core.plan import check_readout, with_readout
@@ -114,15 +114,7 @@ def run(
             try:
                 described = described.opened()
             except ImportError as problem:
-                # the recorded answers of a judge that is not installed
-                recorded_rows, to_ask = _recorded(described, requests, False)
-                if not fresh or len(to_ask):
-                    raise
-                why = str(problem).partition(":")[0]
-                print(
-                    f"{described.slug}: {why}, so these are its recorded answers",
-                    flush=True,
-                )
+                recorded_rows, to_ask = _instead(described, requests, fresh, problem)
             # now one sees which recorded answers are its own
             if described.identity != identity:
                 recorded_rows, to_ask = _recorded(described, requests, fresh)
@@ -143,16 +135,20 @@ def run(
                 walked = partial(rendered, to_ask, session.engine, walked=True)
                 session.fill(walked, len(to_ask), rows.add)
             live = rows.frame()
-            if (live["status"] == "unparsed").all():
-                print(
-                    f"{described.slug}: no score in any of {len(live):,} answers, such "
-                    f"as {rows.example!r}",
-                    flush=True,
-                )
-            doubts = getattr(described.engine, "doubts", lambda *_: ())
-            for why in doubts(live, requests.source):
+            for why in _doubts(live, rows, described, requests.source):
                 print(f"{described.slug}: {why}", flush=True)
     return join(requests, recorded_rows, live)
+
+
+def _doubts(
+    live: pd.DataFrame, rows: Rows, judge: Judge, items: Items
+) -> Iterator[str]:
+    """Yield what is wrong with the answers as a whole."""
+    if (live["status"] == "unparsed").all():
+        yield f"no score in any of {len(live):,} answers, such as {rows.example!r}"
+    doubts = getattr(judge.engine, "doubts", None)
+    if doubts is not None:
+        yield from doubts(live, items)
 
 
 def _recorded(
@@ -163,6 +159,24 @@ def _recorded(
     if known.empty:
         return known, requests
     return known, requests[~requests["request_id"].isin(known["request_id"].unique())]
+
+
+def _instead(
+    judge: Judge, requests: Requests, fresh: bool | float, problem: ImportError
+) -> tuple[pd.DataFrame, Requests]:
+    """Return the recorded answers of a judge that is not installed, and say so.
+
+    Raises
+    ------
+    ImportError
+        The same problem, if a request has no recorded answer.
+    """
+    known, missing = _recorded(judge, requests, False)
+    if not fresh or len(missing):
+        raise problem
+    why = str(problem).partition(":")[0]
+    print(f"{judge.slug}: {why}, so these are its recorded answers", flush=True)
+    return known, missing
 
 
 def ask(
