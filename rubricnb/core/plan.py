@@ -27,11 +27,12 @@ from rubricnb.core.prompts.render import LAYOUTS, TEMPLATES, takes_edits
 from rubricnb.core.rubrics import check_length, in_wording
 from rubricnb.core.support.counting import repeated
 from rubricnb.core.support.hashing import UInt64Array, hash64, mix64
+from rubricnb.core.support.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rubricnb.core.judge import Judge
 
-_MOST_REQUESTS = 20_000_000  # of 200 bytes each, in memory
+_MOST_REQUESTS = 20_000_000
 READOUTS = ("auto", "feedback", "score", "logprobs")
 _T = TypeVar("_T")
 OneOrMore: TypeAlias = _T | Sequence[_T]
@@ -197,12 +198,7 @@ def plan(
             f"placebo: the template {template!r} has no meaning-free edits"
         )
     about = items["text_id" if together else "item_id"].nunique()
-    number = about * sum(design.k for design in designs) * len(conditions)
-    if number > _MOST_REQUESTS:
-        raise ValueError(
-            f"this plan has {number:,} requests, more than {_MOST_REQUESTS:,}: plan "
-            "fewer reads (fixed(5, k)), conditions or items (load(…, n_items=…))"
-        )
+    _check_size(about * sum(design.k for design in designs) * len(conditions))
     if together:
         texts = items["text_id"].drop_duplicates()
         requests = _requests(
@@ -211,6 +207,15 @@ def plan(
         return _in_pieces(requests, per_call) if per_call else requests
     requests = _requests(items, items["item_id"], designs, seed, conditions, "ordering")
     return _without_own_reference(requests, items)
+
+
+def _check_size(number: int) -> None:
+    """Refuse a plan that would fill the memory (200 bytes a request)."""
+    if number > _MOST_REQUESTS:
+        raise ValueError(
+            f"this plan has {number:,} requests, more than {_MOST_REQUESTS:,}: plan "
+            "fewer reads (fixed(5, k)), conditions or items (load(…, n_items=…))"
+        )
 
 
 def _check_criteria(
@@ -437,11 +442,7 @@ def _requests(
         frame = frame.rename(columns={"ordering": "criterion_ordering"})
         frame["ordering"] = pd.Categorical(code(scales[0])).repeat(len(frame))
     elif any(scale[0] != 1 or (np.diff(scale) != 1).any() for scale in scales):
-        which_scale = scale_of[frame["item_id"].cat.codes.to_numpy()]
-        pairs = pd.Series(list(zip(frame["ordering"], which_scale, strict=True)))
-        frame["ordering"] = pd.Categorical(
-            pairs.map(lambda p: code(scales[p[1]][np.array(decode(p[0])) - 1])[0])
-        )
+        frame["ordering"] = _in_scores(frame, scale_of, scales)
     dtypes = {c.name: c.dtype for c in CONDITION_COLUMNS}
     for name in conditions[0]:
         values = pd.Series([c[name] for c in conditions], dtype=dtypes[name])
@@ -450,6 +451,20 @@ def _requests(
     out = Requests(frame[[c.name for c in REQUESTS if c.name in frame]])
     out.source = items
     return out
+
+
+def _in_scores(
+    frame: pd.DataFrame, which: IntArray, scales: list[FloatArray]
+) -> pd.Categorical:
+    """Orderings of options as orderings of scores; `which`: each item's scale."""
+    pairs = zip(
+        frame["ordering"], which[frame["item_id"].cat.codes.to_numpy()], strict=True
+    )
+    return pd.Categorical(
+        pd.Series(list(pairs)).map(
+            lambda p: code(scales[p[1]][np.array(decode(p[0])) - 1])[0]
+        )
+    )
 
 
 def _orderings(design: Design, ids: pd.Series, seed: int, items: Items) -> pd.DataFrame:
