@@ -203,33 +203,11 @@ def _criterion(key: Row, part: pd.DataFrame, value: Value, seed: int) -> Row:
         "n_reads": int(kept.sum()),
     }
     lost = left_out(cells, complete, "texts") + _reads_left_out(block, scores, complete)
+    found = _position_tests(cells[complete], cluster, positions, seed)
     no_verdict = no_equivalence(lost)
-    k, cells = len(positions), cells[complete]
-    row |= {"df": k - 1} | dict.fromkeys(_STATISTICS, np.nan)
-    if len(cells) == 0:
-        return row | because(Reason("incomplete_texts"), lost, no_verdict)
-    row |= {
-        f"mean_{p:.0f}": m for p, m in zip(positions, cells.mean(axis=0), strict=True)
-    }
-    sums = arrays.by_cluster(cells, cluster)
-    row |= infer.permuted_spread("delta_pos", cells, cluster, PERMUTATIONS, seed)
-    row["friedman"], row["p"] = friedman(cells)
-    row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
-    size = arrays.by_cluster(np.ones((len(cells), 1)), cluster)
-    row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
-    row["q"], row["p_within"], row["mde"] = permutation_test(sums, len(cells))
-    reasons = [Reason("friedman.unchanged")] if np.isnan(row["friedman"]) else []
-    if len(sums) < 2:
-        reasons.append(Reason("p_within.one_cluster"))
-        row |= dict.fromkeys(("q", "p_within", "delta_pos_p", "mde"), np.nan)
-    else:
-        row["p_equivalent"] = _all_within_margin(sums, size)
-        if np.isnan(row["p_equivalent"]) and not reasons:
-            reasons.append(Reason("p_equivalent.alike"))
-        reasons += infer.few_clusters(cluster)
     if no_verdict:
-        row["p_equivalent"] = np.nan
-    return row | because(reasons, lost, no_verdict)
+        found["p_equivalent"] = np.nan
+    return row | found | because(found["codes"], lost, no_verdict)
 
 
 def _reads_left_out(block: IntArray, scores: FloatArray, complete: Mask) -> Reasons:
@@ -241,6 +219,37 @@ def _reads_left_out(block: IntArray, scores: FloatArray, complete: Mask) -> Reas
     )
     mean = arrays.cell_means(block, np.zeros_like(block), scores, (n, 1))[:, 0]
     return reads_lost("left_out_reads", counts, mean[complete])
+
+
+def _position_tests(
+    cells: FloatArray, cluster: IntArray, positions: FloatArray, seed: int
+) -> Row:
+    k = len(positions)
+    row: Row = {"df": k - 1} | dict.fromkeys(_STATISTICS, np.nan)
+    if len(cells) == 0:
+        return row | because(Reason("incomplete_texts"))
+    row |= {
+        f"mean_{p:.0f}": m for p, m in zip(positions, cells.mean(axis=0), strict=True)
+    }
+    sums = arrays.by_cluster(cells, cluster)
+    reasons: list[Reason] = []
+    row |= infer.permuted_spread("delta_pos", cells, cluster, PERMUTATIONS, seed)
+    row["friedman"], row["p"] = friedman(cells)
+    row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
+    size = arrays.by_cluster(np.ones((len(cells), 1)), cluster)
+    row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
+    row["q"], row["p_within"], row["mde"] = permutation_test(sums, len(cells))
+    if np.isnan(row["friedman"]):
+        reasons.append(Reason("friedman.unchanged"))
+    if len(sums) < 2:
+        reasons.append(Reason("p_within.one_cluster"))
+        row |= dict.fromkeys(("q", "p_within", "delta_pos_p", "mde"), np.nan)
+    else:
+        row["p_equivalent"] = _all_within_margin(sums, size)
+        if np.isnan(row["p_equivalent"]) and not reasons:
+            reasons.append(Reason("p_equivalent.alike"))
+        reasons += infer.few_clusters(cluster)
+    return row | because(reasons)
 
 
 def friedman(cells: FloatArray) -> tuple[float, float]:
