@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.core.frames import (
+    CONDITIONS,
     JUDGMENTS,
     STATUSES,
     Items,
@@ -43,7 +44,7 @@ from rubricnb.files.cells import (
 from rubricnb.files.own import read_texts
 from rubricnb.files.people import read_ratings
 from rubricnb.files.reading import Decisions, Reading
-from rubricnb.files.repeats import WITHIN, join_raters, number_reads
+from rubricnb.files.repeats import join_raters, number_reads
 from rubricnb.files.tables import (
     are_gaps,
     named_table,
@@ -83,6 +84,7 @@ _VALUES = {
 }
 _LEVELS = ("ordering", "reference_score", "exemplar")
 _OF_ITEM = ("cluster_id", "group_id", "candidate", "human")
+_WITHIN = ("judge", *CONDITIONS)
 _DESIGNS = {"fixed": fixed, "balanced": balanced, "williams": williams}
 _OF_DTYPE: dict[str, Any] = {
     "category": "unknown",
@@ -199,21 +201,16 @@ def judgments(
     judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
     [0.0, 0.5, nan, nan]
     """
-    given: dict[str, Any] = {
-        "items": items,
-        "scale": scale,
-        "columns": columns,
-        "scores": scores or None,
-        "failed": failed,
-        "parser": parser,
-    }
+    given: dict[str, Any] = {"items": items, "scale": scale, "columns": columns}
+    given |= {"scores": scores or None, "failed": failed, "parser": parser}
     how = {name: option for name, option in given.items() if option is not None}
     if not how and isinstance(table, Judgments) and hasattr(table, "rated"):
         return table
-    if how and isinstance(table, Reading):
-        raise ValueError("the reading has the options: give them to rb.reading")
-    known = table if isinstance(table, Reading) else reading(table, **how)
-    return cast(Judgments, known.result())
+    if isinstance(table, Reading):
+        if how:
+            raise ValueError("the reading has the options: give them to rb.reading")
+        return cast(Judgments, table.result())
+    return cast(Judgments, reading(table, **how).result())
 
 
 def reading(
@@ -320,15 +317,16 @@ def _understood(
     if "expected_score" in frame:
         frame["expected_score"] = understand(frame["expected_score"], of_rows).value
     _read_orderings(frame, of_rows)
-    for name, value in _NOT_KNOWN.items():
-        if name not in frame:
-            is_text = isinstance(value, str)
-            frame[name] = pd.Categorical([value]).take(item * 0) if is_text else value
-    for name in rated.columns.intersection(_TEXTS):
-        frame[name] = pd.Categorical(rated[name]).take(item)
-    frame["temperature"] = frame["temperature"].astype(np.float32)
+    out = _finished(frame, rated, item)
+    out.attrs["reading"] = reading.lines
+    return out
+
+
+def _finished(frame: pd.DataFrame, rated: Items, item: IntArray) -> Judgments:
+    """Fill in the rest of the contract's columns."""
+    _fill(frame, rated, item)
     frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
-    unit = cells_of(frame[["design", *WITHIN]].assign(item=item))
+    unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
     kinds = frame["ordering"].cat.codes.to_numpy(np.int64) * 2**15
     index = places(unit, kinds + frame["replicate"].to_numpy()) + 1
     frame["ordering_index"] = index.astype(np.int16)
@@ -337,7 +335,6 @@ def _understood(
     known = {*order, "text_id", "human", "human_ratings"}
     out = Judgments(frame[[*order, *(c for c in frame if c not in known)]])
     out.rated = rated
-    out.attrs["reading"] = reading.lines
     return out
 
 
@@ -396,7 +393,7 @@ def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     frame = _with_known_conditions(frame, what)
     for name in frame.columns[frame.columns.str.fullmatch(_NUMBERS)]:
         frame[name] = as_numbers(frame[name])
-    for name in frame.columns.intersection([*_TEXTS, *WITHIN]):
+    for name in frame.columns.intersection([*_TEXTS, *_WITHIN]):
         if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
     given = frame.get("ordering", pd.Series(None, frame.index, dtype="object"))
@@ -468,9 +465,11 @@ def _names(values: pd.Series) -> pd.Series:
         values = values.map(_joined("/"), na_action="ignore")
     code, found = pd.factorize(values)
     texts = clean_names(list(found), str(values.name), "judgments")
-    names = pd.Series([*texts, None], dtype="str").take(code)
-    known = pd.Categorical(names, names.dropna().unique())
-    return pd.Series(known, values.index, name=values.name)
+    again, texts = pd.factorize(np.array(texts, dtype=object))
+    names = pd.Categorical.from_codes(
+        np.append(again, -1)[code], pd.Index(texts, dtype="str")
+    )
+    return pd.Series(names, values.index, name=values.name)
 
 
 def _matched(
@@ -509,7 +508,9 @@ def _matched(
             f"judgments: {(~of_row).sum():,} of {len(frame):,} rows have no item and "
             f"are dropped: {shorten(lost, 60, placeholder=' …')}"
         )
-    rated = items.iloc[place[has_item]].reset_index(drop=True)
+    rated = Items(items.iloc[place[has_item]].reset_index(drop=True))
+    if hasattr(items, "rubrics"):
+        rated.rubrics = items.rubrics
     for name in own.columns.difference(rated.columns):
         rated[name] = own[name].to_numpy()[has_item]
     number = np.cumsum(has_item) - 1
@@ -520,10 +521,10 @@ def _with_defaults(items: pd.DataFrame, by: str) -> Items:
     """Fill in what a table of items may lack."""
     out = Items(items).__finalize__(items)
     defaults = {"dataset": "own", "criterion": "overall", "text_id": items[by]}
-    for name, value in defaults.items():
-        out[name] = items.get(name, value)
-    shared = items.get("group_id", out["text_id"])
-    out["cluster_id"] = items.get("cluster_id", shared)
+    for name in [name for name in defaults if name not in items]:
+        out[name] = defaults[name]
+    if "cluster_id" not in items:
+        out["cluster_id"] = items.get("group_id", out["text_id"])
     return out
 
 
@@ -799,11 +800,21 @@ def _decoded(code: str) -> tuple[float, ...]:
     return scores if 1 < len(scores) == len(set(scores)) else (-np.inf,)
 
 
+def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
+    for name, value in _NOT_KNOWN.items():
+        if name not in frame:
+            is_text = isinstance(value, str)
+            frame[name] = pd.Categorical([value]).take(item * 0) if is_text else value
+    for name in rated.columns.intersection(_TEXTS):
+        frame[name] = pd.Categorical(rated[name]).take(item)
+    frame["temperature"] = frame["temperature"].astype(np.float32)
+
+
 def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     """Infer each judge's and condition's design from its commonest set of orderings."""
     design = np.full(len(frame), "fixed", dtype=object)
     shown = frame["ordering"].notna().to_numpy()
-    arm = cells_of(frame[[*WITHIN]])
+    arm = cells_of(frame[[*_WITHIN]])
     keys = pd.DataFrame({"arm": arm, "item": item, "order": frame["ordering"].array})
     keys = keys[shown].drop_duplicates().astype({"order": "object"})
     sets = keys.groupby(["arm", "item"])["order"].agg(frozenset)
@@ -833,7 +844,7 @@ def _ids(frame: pd.DataFrame) -> NDArray[np.uint64]:
         "item_id",
         "criterion",
         "design",
-        *WITHIN,
+        *_WITHIN,
         "ordering",
         "replicate",
     ):

@@ -23,10 +23,10 @@ from rubricnb.files.cells import (
 from rubricnb.files.people import join_rows
 from rubricnb.files.reading import Reading
 
-WITHIN = ("judge", *CONDITIONS)
-_KNOWN = {"text_id", "human", "human_ratings", "reason"} | {
-    column.name for frame in ("requests", "judgments") for column in FRAMES[frame]
-}
+_WITHIN = ("judge", *CONDITIONS)
+_KNOWN = {"text_id", "human", "human_ratings", "reason"}.union(
+    *({column.name for column in FRAMES[frame]} for frame in ("requests", "judgments"))
+)
 
 
 def number_reads(
@@ -39,7 +39,7 @@ def number_reads(
     ValueError
         One read has two rows.
     """
-    names = ["design", *WITHIN, "ordering", "ordering_index"]
+    names = ["design", *_WITHIN, "ordering", "ordering_index"]
     cell = cells_of(frame[[c for c in names if c in frame]].assign(item=item_id))
     twice = pd.Series(cell).duplicated(keep=False).to_numpy()
     rows = pd.Series(np.arange(len(frame)), frame.index)
@@ -111,7 +111,7 @@ def join_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     if "human" not in frame or "human_ratings" in frame:
         return frame
     names = ("item_id", "text_id", "dataset", "criterion", "replicate", "ordering")
-    cell = cells_of(frame[[c for c in (*names, *WITHIN) if c in frame]])
+    cell = cells_of(frame[[c for c in (*names, *_WITHIN) if c in frame]])
     people = [c for c in frame if c == "human" or names_people(str(c))]
     is_told = any(varies(cell, frame[c]) for c in people)
     if varies(cell, frame["score"]) or not is_told:
