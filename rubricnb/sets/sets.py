@@ -89,23 +89,7 @@ def load(
             for row in records
             for criterion, rubric_id in pairs.itertuples(index=False)
         ]
-    found = []
-    for row, criterion, ending, rubric_id in judged:
-        item = {column: _value(text, row) for column, text in facts["columns"].items()}
-        for column, middle in (("human", mean), ("gold", median)):
-            if (singles := f"{column}_ratings") in item:
-                known = [
-                    r
-                    for r in item[singles] or ()
-                    if isinstance(r, int | float) and r == r
-                ]
-                item[singles] = tuple(known) or None
-                if item.get(column) is None:
-                    item[column] = float(middle(known)) if known else math.nan
-        text = str(_value(facts["text"], row)) if "text" in facts else ""
-        named = ids(name, str(_value(facts["cluster"], row)), text, ending)
-        found.append(named | item | {"criterion": criterion, "rubric_id": rubric_id})
-    items = pd.DataFrame(found)
+    items = pd.DataFrame([_item(name, facts, *one) for one in judged])
     graded = items.filter(regex="^reference_").dropna(axis="columns", how="all")
     items = items.drop(columns=items.filter(regex="^reference_")).join(graded)
     return check_items(items, rubrics, allow_unrated=bool(own_rubric))
@@ -178,6 +162,23 @@ def _own_rubrics(
         "description",
     ]
     return judged, pd.DataFrame(rows, columns=columns).drop_duplicates()
+
+
+def _item(
+    name: str, facts: Row, row: Row, criterion: str, ending: str, rubric_id: str
+) -> Row:
+    item = {column: _value(text, row) for column, text in facts["columns"].items()}
+    for column, middle in (("human", mean), ("gold", median)):
+        if (singles := f"{column}_ratings") in item:
+            known = [
+                r for r in item[singles] or () if isinstance(r, int | float) and r == r
+            ]
+            item[singles] = tuple(known) or None
+            if item.get(column) is None:
+                item[column] = float(middle(known)) if known else math.nan
+    text = str(_value(facts["text"], row)) if "text" in facts else ""
+    named = ids(name, str(_value(facts["cluster"], row)), text, ending)
+    return named | item | {"criterion": criterion, "rubric_id": rubric_id}
 
 
 def _value(expression: str, row: Row) -> Any:
