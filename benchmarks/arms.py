@@ -23,7 +23,7 @@ import psutil
 import rubricnb as rb
 from benchmarks.sharing import distinct
 from rubricnb.core.rendering import rendered
-from rubricnb.engines.vllm import _Asked
+from rubricnb.engines.vllm import Asked
 
 WAYS = ("floor", "ours", "run")
 
@@ -45,7 +45,7 @@ def measured(
     asked = list(rendered(plan, judge, walked=True))
     prompts, sampling = [], []
     for request in asked:
-        first = _Asked(judge, request, 0)
+        first = Asked(judge, request, 0)
         prompts.append({"prompt_token_ids": first.prompt})
         sampling.append(first.sampling)
 

@@ -180,7 +180,7 @@ class _Reads:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """Items under the ten balanced orderings."""
 
     items: Items
@@ -188,7 +188,7 @@ class _Asked:
     item: IntArray  # row of the item, per read
 
 
-Sets = dict[str, tuple[_Asked, _Asked]]
+Sets = dict[str, tuple[Asked, Asked]]
 Fitted = tuple[Profile, dict[str, Any]]
 
 
@@ -212,7 +212,7 @@ def _fit_v2(sets: Sets, only: str) -> Iterator[Fitted]:
         yield _fit_cell(base, cell, sets[dataset])
 
 
-def _fit_cell(base: Profile, cell: Any, sets: tuple[_Asked, _Asked]) -> Fitted:
+def _fit_cell(base: Profile, cell: Any, sets: tuple[Asked, Asked]) -> Fitted:
     n_reads = len(sets[0].item)
     target = target_shares(cell.pos1_pct / 100, cell.pos5_pct / 100, cell.chi2, n_reads)
     printed = {"pos1": cell.pos1_pct, "pos5": cell.pos5_pct, "chi2": cell.chi2}
@@ -347,7 +347,7 @@ def _largest_miss(reads: _Reads, delta: FloatArray, target: FloatArray) -> float
 # --------------------------------------------------------------
 
 
-def _with_agreement(base: Profile, asked: _Asked, r: float) -> Profile:
+def _with_agreement(base: Profile, asked: Asked, r: float) -> Profile:
     """Set λ so that ten reads' mean correlates with ratings as printed (macro r)."""
 
     def excess(weight: float) -> float:
@@ -364,7 +364,7 @@ def _with_agreement(base: Profile, asked: _Asked, r: float) -> Profile:
     )
 
 
-def _with_criterion_effect(base: Profile, asked: _Asked, delta_pos: float) -> Profile:
+def _with_criterion_effect(base: Profile, asked: Asked, delta_pos: float) -> Profile:
     """Set ρ, falling linearly, so that the mean gap of positions is as printed."""
     items = asked.items
     requests = plan(items, balanced(items["criterion"].nunique()), template="criteria")
@@ -414,13 +414,13 @@ def _within_item_sd(reads: _Reads, delta: FloatArray) -> float:
 # ------------------------------------------------------------------------
 
 
-def _asked(items: Items) -> _Asked:
+def _asked(items: Items) -> Asked:
     requests = plan(items, balanced(5))
     batch, judged = batch_of(requests, items)
-    return _Asked(items, batch, judged.item)
+    return Asked(items, batch, judged.item)
 
 
-def _reads(profile: Profile, asked: _Asked) -> _Reads:
+def _reads(profile: Profile, asked: Asked) -> _Reads:
     bare = replace(profile, position_preference=(0.0,), interaction=())
     tables = ordering_tables(bare, asked.batch.table, 5)
     logits = logits_of(bare, 0, asked.batch, 5, tables)
@@ -429,7 +429,7 @@ def _reads(profile: Profile, asked: _Asked) -> _Reads:
     )
 
 
-def _pooled(profile: Profile, sets: Sequence[_Asked]) -> _Reads:
+def _pooled(profile: Profile, sets: Sequence[Asked]) -> _Reads:
     return _joined([_reads(profile, asked) for asked in sets])
 
 

@@ -75,7 +75,7 @@ def texts(draw: int) -> Items:
         return rb.load("csv", path=f"{folder}/d.csv", rubric=f"{folder}/r.yml")
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     """What a judge sees of a request: the text's rating and length, the prompt."""
 
     human: Any
@@ -87,7 +87,7 @@ class _Asked(NamedTuple):
     first: Any  # the option shown first
 
 
-def _asked(requests: Requests, items: Items) -> _Asked:
+def _asked(requests: Requests, items: Items) -> Asked:
     rows = pd.Index(items["item_id"].astype("object")).get_indexer(
         requests["item_id"].astype("object")
     )
@@ -99,7 +99,7 @@ def _asked(requests: Requests, items: Items) -> _Asked:
         requests[c].astype("str").to_numpy() for c in ("item_id", "ordering", "labels")
     ]
     prompt = mix64(*(hash64(name) for name in names), edit.astype(np.uint64))
-    return _Asked(
+    return Asked(
         items["human"].to_numpy(np.int64)[rows],
         fifth[rows],
         prompt,
@@ -110,7 +110,7 @@ def _asked(requests: Requests, items: Items) -> _Asked:
     )
 
 
-def scores(kind: str, asked: _Asked, seed: int) -> Any:
+def scores(kind: str, asked: Asked, seed: int) -> Any:
     """Scores of a judge of known kind."""
 
     def chance(stream: int, of: UInt64Array = asked.read) -> Any:

@@ -159,7 +159,7 @@ class VLLMJudge:
             self._said = True
             print(f"{self.slug}: {COMPANY}", flush=True)
         source = enumerate(requests)
-        running: dict[str, _Asked] = {}
+        running: dict[str, Asked] = {}
         engine = self._llm.llm_engine
         # A full garbage collection walks the million objects of vLLM and PyTorch, which
         # takes .8 s and comes about once in 2,000 requests: it leaves them out.
@@ -170,7 +170,7 @@ class VLLMJudge:
                 new = list(islice(source, room))
                 self._tokens.prepare(self._first_text(request) for _, request in new)
                 for place, request in new:
-                    yield from self._send(_Asked(self, request, place), running)
+                    yield from self._send(Asked(self, request, place), running)
                 if not running:
                     break
                 try:
@@ -297,7 +297,7 @@ class VLLMJudge:
             (i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None
         )
 
-    def _send(self, asked: _Asked, running: dict[str, _Asked]) -> Iterator[Reply]:
+    def _send(self, asked: Asked, running: dict[str, Asked]) -> Iterator[Reply]:
         """Hand a request's next prompt to the engine, or yield the finished reply."""
         if not asked.reply:
             name = next(self._names)
@@ -326,7 +326,7 @@ def _first_slot(request: Request) -> str:
 _Prompts = Generator[tuple[list[int], Any], Any, Any]
 
 
-class _Asked(Call):
+class Asked(Call):
     """One request on its way: a generator that waits at every prompt it needs."""
 
     judge: VLLMJudge
