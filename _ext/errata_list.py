@@ -170,11 +170,10 @@ def _entry(row: tuple, line: tuple) -> nodes.definition_list_item:
             "the tables "
         ),
         nodes.strong("", line._3),
-        nodes.Text(". "),
-        link,
+        nodes.Text("."),
         classes=["numbers"],
     )
-    meaning = nodes.paragraph("", row.meaning)
+    meaning = nodes.paragraph("", "", nodes.Text(f"{row.meaning} "), link)
     opens, shut, closes = (
         nodes.raw("", tag, format="html")
         for tag in ("<details><summary>", "</summary>", "</details>")

@@ -210,7 +210,7 @@ def test_a_cell_shows_its_evidence_by_mouse_and_by_arrows(open_picture):
     assert told in said(box)
     assert "Verdict: does not (p" in said(box)
     assert "simulated judge without preferences" in said(box)
-    assert f"{row.n_items:.0f} texts, {row.n_clusters:.0f} prompts" in said(box)
+    assert f"{row.n_items:.0f} items, {row.n_clusters:.0f} prompts" in said(box)
     assert box.locator("output a").get_attribute("href").startswith("13_score_ids")
     page.keyboard.press("ArrowLeft")
     assert said(box).startswith("first: Qwen 0.5B on Vicuna")
