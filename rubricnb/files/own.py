@@ -125,7 +125,13 @@ def read_texts(
         table = _texts_of(named_table(path, columns, reading, criteria), what)
         people = [c for c in table if names_people(c)]
         if people and not any(c.startswith("human") for c in table):
-            names = dict.fromkeys(people, "human_ratings")
+            names = {
+                column: next(
+                    (f"human_{name}_{k}" for name in criteria if name in column),
+                    "human_ratings",
+                )
+                for k, column in enumerate(people, 1)
+            }
             print(f"{what}: no ratings are read; if these are some: columns={names}")
         table = _with_one_row_a_text(table, what)
         items = _by_criterion(table, rubrics, what)

@@ -76,7 +76,7 @@ def columns_of_people(
     """
     criterion = [f"human_{c}" for c in criteria]
     starts = {name: name for name in criterion}
-    if len(criteria) <= 1:
+    if len(criteria) <= 1 or "criterion" in table or "rubric_id" in table:
         starts = dict.fromkeys(["human", *criterion], "human_ratings")
     found = {}
     for start, name in starts.items():

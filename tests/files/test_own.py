@@ -1,4 +1,5 @@
 import csv
+from ast import literal_eval
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,10 @@ LENGTH = (
 
 
 TWO = f"[{TONE}, {LENGTH}]"
+
+
+def ratings(items):
+    return zip(items.criterion, items.human_ratings, strict=True)
 
 
 @pytest.fixture
@@ -52,6 +57,36 @@ def test_every_row_is_judged_by_every_criterion(two):
     assert items.rubric_id.tolist() == ["tone", "len"] * 2
     assert items.text_id.tolist() == ["mails/1", "mails/1", "mails/2", "mails/2"]
     assert items.index.tolist() == [0, 1, 2, 3]
+
+
+RATED = {("tone", 1, 3), ("length", 2, 1)}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "instruction,response,human_tone_1,human_tone_2,human_length_1,human_length_2\n"
+        "a,x,1,3,2,1\n",
+        "instruction,response,criterion,human_1,human_2\na,x,tone,1,3\n"
+        "a,x,length,2,1\n",
+        "instruction,response,criterion,rater,human\na,x,tone,al,1\na,x,tone,bo,3\n"
+        "a,x,length,al,2\na,x,length,bo,1\n",
+    ],
+)
+def test_two_people_rate_two_criteria(two, table):
+    items = two(table)
+    found = {(c, *(int(r) for r in got if r == r)) for c, got in ratings(items)}
+    assert found == RATED
+
+
+def test_the_way_to_name_raters_of_two_criteria_works(two, capsys):
+    raters = "tone_rater1,tone_rater2,length_rater1,length_rater2"
+    table = f"instruction,response,{raters}\na,x,1,3,2,1\n"
+    two(table)
+    way = literal_eval(capsys.readouterr().out.partition("columns=")[2])
+    items = two(table, columns=way)
+    found = {(c, *(int(r) for r in got if r == r)) for c, got in ratings(items)}
+    assert found == RATED
 
 
 def test_a_criterion_column_picks_the_criterion(two):
