@@ -265,7 +265,7 @@ def _requests(
 
 
 def _line(judge: Any, request: Request) -> Json:
-    constrained = judge.dialect.continues and request.readout in ("score", "logprobs")
+    constrained = judge.continues and request.readout in ("score", "logprobs")
     if constrained and len(request.slots) > 1:
         raise ValueError(
             f"{len(request.slots)} criteria with readout {request.readout!r} need one "

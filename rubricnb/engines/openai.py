@@ -200,6 +200,11 @@ class OpenAIJudge(Endpoint):
         return _DIALECTS[self.server]
 
     @property
+    def continues(self) -> bool:
+        """Whether the server goes on from the beginning of an answer."""
+        return self.dialect.continues
+
+    @property
     def holds_lengths(self) -> bool:
         """Whether a ``json`` answer keeps to `maxLength`, which hosts do not know."""
         return vars(self).get("server") not in _HOSTED.values()
@@ -256,7 +261,7 @@ class _Call(Call):
     def answer(self) -> Calls:
         """Yield path and body of each call that the readout takes; return the reply."""
         readout = self.request.readout
-        if readout in ("score", "logprobs") and self.judge.dialect.continues:
+        if readout in ("score", "logprobs") and self.judge.continues:
             return (yield from self._labels())
         match readout:
             case "feedback":
@@ -416,7 +421,7 @@ class _Call(Call):
             raise ValueError(
                 f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}"
             )
-        may_be_empty = self.judge.dialect.continues
+        may_be_empty = self.judge.continues
         if not (text or may_be_empty) and finish in ("stop", "unknown"):
             thoughts = [n for n in ("reasoning", "reasoning_content") if message.get(n)]
             why = _THOUGHT_ONLY.format(*thoughts) if thoughts else ""

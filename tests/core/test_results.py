@@ -61,6 +61,10 @@ def test_the_embedded_judges_recorded_keys_are_those_of_todays_prompts():
     plan = rb.plan(items, rb.balanced(5), readout="logprobs")
     recorded = rb.recorded("embedded", "minibench").set_index("request_id")["key"]
     judge = EmbeddedJudge(context=512, threads=1)
+    # Five levels were read by one routine before the setting for it was part of it.
+    of_record = judges().set_index("slug")["identity"][judge.slug]
+    assert judge.identity.replace(" micro-batch 48", "") == of_record
+    judge.identity = of_record
     keys = {r.request_id: r.key for r in rendered(plan, judge)}
     judge.close()
     assert recorded.loc[list(keys)].tolist() == list(keys.values())

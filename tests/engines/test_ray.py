@@ -83,10 +83,10 @@ def test_an_actor_returns_what_was_answered_before_a_problem(monkeypatch):
     with endpoint(answer) as (url, _):
         spec, options = f"openai:m@{url}", {"concurrency": 1, **KEYED}
         asked = list(rendered(requests.head(12), rb.open_judge(spec, **KEYED)))
-        replies, problem = delivered(_Actor(spec, options).answer(asked, False))
+        replies, problem = delivered(_Actor(spec, options).answer(asked, False, 0))
         answer.refuse_from, answer.flagged = None, asked[0].messages[0].content
         first = [
-            delivered(_Actor(spec, options).answer(asked[:1], works))
+            delivered(_Actor(spec, options).answer(asked[:1], works, 0))
             for works in (False, True)
         ]
     assert [r.request_id for r in replies] == [r.request_id for r in asked[:9]]

@@ -222,7 +222,7 @@ LINES = {
         command="scales-2-3-5.ipynb",
         beside={
             "tab-table-4": [
-                "Gemma-3-27B here 0.",
+                "Gemma-3-27B here, hanna + summeval + mt-bench + vicuna 0.",
                 "Gemma-3-27B paper 0.172 0.066 0.114 0.22",
             ]
         },
@@ -272,7 +272,7 @@ LINES = {
         },
         intervals=(
             "gain in r over a single canonical read.*= 0.075 ± 0.015",
-            "winners that flip when the order of the criteria changes.*≥ 16.2",
+            "winners that flip when the order of the criteria changes.*≥ 16.2\\)",
         ),
         command="out.ipynb",
         beside={
