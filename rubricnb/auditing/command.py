@@ -123,9 +123,10 @@ class AuditCommand(AuditOptions):
                 (self.judge, side) if is_template else (side, self.template)
             )
             # A parser reads the judgments; with a judge, it is one of its options.
-            own = {"template": template, "parser": self.parser * (table is None)}
+            own = {"template": template, "parser": self.parser if table is None else ""}
             options = self._judge_options | {k: v for k, v in own.items() if v}
             if self.cost:
+                assert items is not None  # there are texts where a judge is asked
                 described, settings = configured(judge, options)
                 few = drawn(items, self.n_items, self.n_prompts)
                 how = self._how | settings
@@ -154,7 +155,7 @@ class AuditCommand(AuditOptions):
         given = {"readout": self.readout, "temperature": self.temperature}
         return {name: value for name, value in given.items() if value is not None}
 
-    def _texts(self) -> Any:
+    def _texts(self) -> Items | None:
         """The texts: a dataset, the user's file, or none beside --judgments alone."""
         if self.judgments and not (self.data or self.path):
             return None

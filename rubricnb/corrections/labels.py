@@ -618,7 +618,7 @@ def estimate_systems(
     if labelled.all():
         columns["codes"] = [Reason("all_labelled")] * len(se)
     elif not fit.error.any():
-        se *= np.nan
+        se = np.full_like(se, np.nan)
         columns["codes"] = [Reason("no_interval.on_line")] * len(se)
     half = special.stdtrit(free, 0.5 + LEVEL / 2) * se
     ends = {"low": columns["estimate"] - half, "high": columns["estimate"] + half}

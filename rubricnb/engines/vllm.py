@@ -173,12 +173,7 @@ class VLLMJudge:
                     yield from self._send(Asked(self, request, place), running)
                 if not running:
                     break
-                try:
-                    outputs = engine.step()
-                # an error there ends the engine, not one request
-                except Exception as problem:
-                    raise _ended(problem) from problem
-                for output in outputs:
+                for output in _step(engine):
                     if output.finished:
                         asked = running.pop(output.request_id)
                         asked.resume(output)
@@ -441,6 +436,14 @@ def _request_errors() -> tuple[type[Exception], ...]:
     import vllm.exceptions
 
     return ValueError, getattr(vllm.exceptions, "VLLMClientError", ValueError)
+
+
+def _step(engine: Any) -> list[Any]:
+    """Compute one step of all requests; an error ends the engine, not one request."""
+    try:
+        return list(engine.step())
+    except Exception as problem:
+        raise _ended(problem) from problem
 
 
 def _ended(problem: Exception) -> JudgeError:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 from dataclasses import replace
 from importlib.resources import files
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -156,6 +157,10 @@ def test_an_engine_that_ends_is_one_clear_line():
     class EngineDeadError(Exception):
         """As vLLM's, which is no RuntimeError."""
 
-    ended = vllm._ended(EngineDeadError("EngineCore encountered an issue."))
-    assert isinstance(ended, JudgeError)
-    assert "engine has ended (EngineDeadError: EngineCore enc" in str(ended)
+    def step():
+        raise EngineDeadError("EngineCore encountered an issue.")
+
+    with pytest.raises(
+        JudgeError, match=r"engine has ended \(EngineDeadError: EngineCore enc"
+    ):
+        vllm._step(SimpleNamespace(step=step))

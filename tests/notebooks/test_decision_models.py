@@ -1,4 +1,4 @@
-"""Chapter 30: its shares of changed levels against plain loops."""
+"""Chapter 30: its shares of changed levels and of positions against plain loops."""
 
 from itertools import combinations
 
@@ -46,6 +46,13 @@ def test_the_spread_is_that_of_the_expected_score_over_orders(chapter, reads):
     spread, _ = chapter["spread"](reads)
     by_item = reads.groupby("item_id", observed=True).expected_score.std()
     assert sorted(spread) == pytest.approx(sorted(by_item), abs=1e-6)
+
+
+def test_the_shares_of_positions_are_those_of_the_reads(chapter, reads):
+    shares = chapter["shares"](reads)
+    counted = pd.Series(reads.position).value_counts(normalize=True).sort_index()
+    assert shares[:, 0] == pytest.approx(counted.to_numpy(float))
+    assert shares[0, 0] == max(shares[:, 0])  # this judge prefers the first position
 
 
 def test_levels_named_by_position_change_where_the_name_decides(chapter, monkeypatch):

@@ -569,7 +569,9 @@ def copies(reads: Reads) -> Mask:
     repeat, differs = _repeats(reads, keyed=False)
     if not differs.any():
         return repeat
-    return repeat & False if reads.key is None else _repeats(reads, keyed=True)[0]
+    if reads.key is None:
+        return np.zeros_like(repeat)
+    return _repeats(reads, keyed=True)[0]
 
 
 def echoes(reads: Reads) -> Mask:
