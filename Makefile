@@ -139,9 +139,11 @@ LOCK = $(PY) -m uv pip compile -c constraints.txt --universal --python-version 3
 LOCKED = \# Written by `make lock`; how to install from it: book/security.md
 
 # uv installs in seconds what takes pip minutes; where it cannot be had, pip does the same. Compiled
-# once here, imports take a third of the time where Python may not write what it has compiled.
+# once here, imports take a third of the time where Python may not write what it has compiled. A home
+# that cannot be written has no room for uv's cache.
 define installer
 if $(1) -m pip install -q 'uv==$(UV_VERSION)'; then install='$(1) -m uv pip install -q $(2) --python $(1)'; \
+	  cache=$$($(1) -m uv cache dir); { mkdir -p "$$cache" && test -w "$$cache"; } 2>/dev/null || export UV_NO_CACHE=1; \
 	  else echo "uv cannot be had; pip takes some minutes"; install='$(1) -m pip install -q'; fi
 endef
 
