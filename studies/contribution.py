@@ -49,7 +49,8 @@ _FORMS = {  # optional entries of a card, and their form
     "recorded": r"\d{4}-\d\d-\d\d",
     "package": _VERSION,
     "python": _VERSION,
-    "machine": r"\w{0,20} \w{0,20}, (\d{1,5}|None) cores",
+    "machine": r"\w{0,20} \w{0,20}, (\d{1,5}|None) cores"
+    r"(; NVIDIA [\w -]{1,40}, driver [\d.]{1,20})?",
     "apart": "True|None",
 }
 _MAX_FACT_CHARS = 200  # of what a card says of its judge
@@ -282,7 +283,9 @@ def _file_problems(
         if not c.required and (c in REQUESTS or c.name in _FACTS)
     }
     for name in map(str, frame):
-        if not any(c.matches(name) for c in JUDGMENTS) or name in optional - asked:
+        # Several plans about one dataset share a file's columns: one may be empty.
+        unasked = name in optional - asked and frame[name].notna().any()
+        if not any(c.matches(name) for c in JUDGMENTS) or unasked:
             yield (
                 f"column {name!r} is not a column of judgments; a recording must not "
                 "hold texts"

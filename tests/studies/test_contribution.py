@@ -397,6 +397,26 @@ def test_what_is_written_again_as_it_was_is_taken_in(folder):
     assert problems(folder) == []
 
 
+def test_a_recording_of_several_plans_on_a_gpu_is_taken_in(folder):
+    """Of a file's plans only some may have an order of criteria; a card names the GPU."""
+    frame = pd.read_parquet(folder / NAME)
+    frame["criterion_ordering"] = pd.Series(None, frame.index, "str")
+
+    def found():
+        frame.to_parquet(folder / NAME, index=False)
+        carded(folder)
+        card = json.loads((folder / "run.json").read_text("utf-8"))
+        card["machine"] += "; NVIDIA H100 80GB HBM3, driver 580.159.04"
+        text = json.dumps(card, indent=1) + "\n"
+        (folder / "run.json").write_text(text, "utf-8")
+        return problems(folder)
+
+    assert found() == []
+    frame.loc[7, "criterion_ordering"] = "1-2"
+    (said,) = found()
+    assert "column 'criterion_ordering' is not a column of judgments" in said
+
+
 def test_a_table_of_references_is_read_cell_by_cell(tmp_path):
     real = results_folder() / "scoring" / "smollm2-135m-instruct-embedded"
     folder = shutil.copytree(real, tmp_path / "scoring" / real.name)
