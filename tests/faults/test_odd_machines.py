@@ -26,7 +26,9 @@ def audited(folder, *flags, **environment):
 
 def without_times(found):
     if isinstance(found, dict):
-        left = {k: v for k, v in found.items() if k not in ("date", "asked", "checksum")}
+        left = {
+            k: v for k, v in found.items() if k not in ("date", "asked", "checksum")
+        }
         return {name: without_times(part) for name, part in left.items()}
     return [without_times(part) for part in found] if isinstance(found, list) else found
 
@@ -48,13 +50,15 @@ def test_without_a_place_for_answers_the_way_out_works(tmp_path):
         return subprocess.run(
             [sys.executable, "-m", *AUDIT],
             cwd=tmp_path,
-            env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "HOME": os.devnull} | store,
+            env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "HOME": os.devnull}
+            | store,
             capture_output=True,
             text=True,
         )
 
     refused = run()
-    assert refused.returncode == 1 and "Traceback" not in refused.stderr
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr
     (variable,) = re.findall(r"set (RUBRICNB_\w+)", refused.stderr)
     assert run(**{variable: "mine.sqlite"}).returncode == 0
 
