@@ -1,4 +1,7 @@
-"""What all pages print alike: their numbers' source, the paper beside ours."""
+"""Where a page's tables and figures are drawn, alike for all chapters.
+
+Also what all pages print: their numbers' source, the paper beside ours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judgments: a reply's readings as rows, and live and recorded rows as one frame."""
+"""From a reply to rows with scores; live and recorded rows as one frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Prices of calls, and the budget of a run."""
+"""How many calls there are, what they cost, and the budget of a run.
+
+Calls that are alike count once where the judge repeats itself. `cost` makes an estimate
+of these; `sharing` is about prompts that begin alike.
+"""
 
 from __future__ import annotations
 
