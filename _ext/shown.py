@@ -7,6 +7,10 @@ What the page's first block of Python prints, executed while the page is built.
 ```{audit-head}
 ```
 The head of the sample audit: its sentence and the table of what matters.
+
+```{audit-rows} agreement, descending
+```
+Rows of the sample audit with their pictures, named by their first cells.
 """
 
 from __future__ import annotations
@@ -65,6 +69,34 @@ class AuditHead(SphinxDirective):
         ]
 
 
+class AuditRows(SphinxDirective):
+    required_arguments, final_argument_whitespace = 1, True
+
+    def run(self) -> list[nodes.Node]:
+        path = Path(self.env.srcdir, SAMPLE)
+        self.env.note_dependency(str(path))
+        wanted = [name.strip() for name in self.arguments[0].split(",")]
+        shown = picture_rows(path.read_text("utf-8"), wanted)
+        header = ["What", "Measured [95 %]", "Estimate and interval", "Verdict"]
+        table = plain_table(header, shown, [plain, plain, _drawing, plain])
+        return [nodes.container("", table, classes=["sample"])]
+
+
+def _drawing(svg: str) -> nodes.Node:
+    return nodes.raw("", svg, format="html")
+
+
+def picture_rows(html: str, names: list[str]) -> list[list[str]]:
+    """Return of each row its name, what was measured, its picture and its verdict."""
+    page = BeautifulSoup(html, "html.parser")
+    found = {}
+    for row in page.select("tr:has(svg)"):
+        name, measured, picture, verdict = row.find_all(["th", "td"])[:4]
+        texts = [" ".join(c.get_text(" ").split()) for c in (name, measured, verdict)]
+        found.setdefault(texts[0], [*texts[:2], str(picture.svg), texts[2]])
+    return [found[name] for name in names]
+
+
 def head(html: str) -> tuple[str, str, list[str], list[list[str]]]:
     """Return an audit page's title, its sentence,
     and its first table: header and rows.
@@ -83,4 +115,5 @@ def head(html: str) -> tuple[str, str, list[str], list[list[str]]]:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("printed", Printed)
     app.add_directive("audit-head", AuditHead)
+    app.add_directive("audit-rows", AuditRows)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

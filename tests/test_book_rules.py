@@ -277,6 +277,22 @@ def test_what_the_quick_start_shows_of_the_sample_is_its_sentence_and_its_table(
     assert [cell for row in rows for cell in row if "<" in cell or not cell] == []
 
 
+def test_the_audit_s_page_shows_rows_of_the_sample_with_their_pictures(extensions):
+    html = (EXTENSIONS.parent / "book/audit-sample.html").read_text("utf-8")
+    named = re.search(
+        r"{audit-rows} (.+)", (EXTENSIONS.parent / "book/audit.md").read_text("utf-8")
+    )
+    names = named[1].split(", ")
+    rows = extensions("shown").picture_rows(html, names)
+    assert [row[0] for row in rows] == names
+    for name, measured, picture, verdict in rows:
+        assert picture.startswith("<svg")
+        assert f"{name}: {measured}" in picture  # the drawing says its numbers
+        assert verdict
+    with pytest.raises(KeyError):
+        extensions("shown").picture_rows(html, ["a row that is not there"])
+
+
 def test_what_a_block_of_python_prints_is_shown_and_nothing_of_the_next(extensions):
     assert extensions("shown").printed("x = 2\nprint(x + 1)\nx") == "3"
     with pytest.raises(NameError):

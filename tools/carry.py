@@ -165,7 +165,10 @@ def missing(site: Path, python: str = sys.executable) -> list[str]:
             r"^ModuleNotFoundError: No module named '(\w+)", done.stderr, re.M
         )
         if not found or found[-1] in lacking:
-            raise RuntimeError(f"from vllm import LLM ended:\n{done.stderr[-2000:]}")
+            without = f" without {', '.join(lacking)}" if lacking else ""
+            raise RuntimeError(
+                f"from vllm import LLM{without} ended:\n{done.stderr[-2000:]}"
+            )
         lacking.append(found[-1])
 
 
