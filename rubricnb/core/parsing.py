@@ -36,7 +36,10 @@ _OPENING = (
     r"|[-=]>|→|score\b)*"
 )
 _CLOSERS = rf"{_INVISIBLE}*_`\"'“”’»」』)}}$|>"
-_CLOSING = rf"(?:[{_CLOSERS}\]]|\\[)\]]|</\w+>)*+"
+_CLOSES = rf"(?:[{_CLOSERS}\]]|\\[)\]]|</\w+>)"
+# All of them. Not a possessive group: up to Python 3.11.4 such a group also consumes
+# what an iteration that failed had begun (cpython #106052).
+_CLOSING = rf"{_CLOSES}*(?!{_CLOSES})"
 _CORRECTION = (
     r"\s*(?:or|no(?=\s*[,.:;!–—-]|\s+(?:wait|\d))|wait|actually|rather|maybe|sorry"
     r"|hmm)\b"
@@ -259,7 +262,7 @@ def _label_at(
 def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
     """A label, on the scale or of its kind, with all that may surround it."""
     if all(isinstance(name, Decimal) for name in _positions(choices)):
-        label = r"[-+]?\d++(?:[.,]\d++)*+"
+        label = r"[-+]?\d++(?:[.,]\d++)*(?![.,]\d)"
         best = re.escape(max(choices, key=Decimal))
         of = (
             rf"(?:{_BLANKS}(?:/|\s(?:out\s+)?of\s){_BLANKS}{best}(?:[.,]0+)?(?!\w"

@@ -263,7 +263,7 @@ def _connect() -> tuple[Any, bool]:
         return ray, False
     try:
         ray.init(address, **options)
-    except (ConnectionError, RuntimeError, ValueError) as problem:
+    except (OSError, RuntimeError, ValueError) as problem:
         raise JudgeError(
             f"no Ray at {address} ({str(problem).splitlines()[0]}): start it with "
             "'ray start --head', or unset RAY_ADDRESS to start it here"

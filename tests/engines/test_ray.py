@@ -13,6 +13,7 @@ from collections import Counter
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from tempfile import gettempdir
 
 import psutil
 import pytest
@@ -26,7 +27,13 @@ from rubricnb.core.store import Store
 from rubricnb.engines.openai import JudgeError
 from rubricnb.engines.ray import RayJudge, _Actor
 
-pytestmark = pytest.mark.in_turn
+pytestmark = [
+    pytest.mark.in_turn,
+    pytest.mark.skipif(
+        not (os.access(Path.home(), os.W_OK) and gettempdir().isascii()),
+        reason="Ray writes into the home, and takes temporary folders in ASCII only",
+    ),
+]
 
 pytest.importorskip("ray", reason="Ray is not installed: make env")
 

@@ -160,7 +160,7 @@ def test_a_wheel_for_pyodide_comes_from_the_readers_index(monkeypatch, tmp_path)
         )
         wheel.writestr("tiny-1.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PIP_FIND_LINKS", tmp_path.as_uri())  # split at blanks
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("RUBRICNB_PYODIDE", "")
     monkeypatch.setenv("RUBRICNB_CACHE", str(tmp_path / "cache"))
