@@ -149,7 +149,9 @@ def sentence(row: Row) -> str:
         "measured": size(row),
         "why": f" ({row['reason']})" if row["reason"] else "",
         "doubt": _doubt(row),
-        "scales": f" {row['reason']}." if "one_scale" in row["codes"] else "",
+        "note": f" {row['reason'][0].upper()}{row['reason'][1:]}."
+        if {"one_scale", "no_exception.rated"} & {*row["codes"]}
+        else "",
         "mover": mover(row),
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
         "many": "too many are lost" if is_lost(row) else "too few prompts",
@@ -169,13 +171,13 @@ _RESULTS = {
     MODERATE: "{claim}, {verdict}ly: {measured}{why}.",
     WEAK: "Weak: “{claim}”. Measured: {measured}.",
     REVERSED: "Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}.",
-    FOUND: "{claim}: {measured}.{scales}",
+    FOUND: "{claim}: {measured}.{note}",
     "scrambled": (
         "With {mover}, scores change in both directions; the average effect is "
         "{measured}."
     ),
     SMALL: "{claim}, but too little to matter: {measured}.",
-    ABSENT: "Not found: “{claim}”. The effect is {measured}, too small to matter.",
+    ABSENT: "Not found: “{claim}”. The effect is {measured}, too small to matter.{note}",
     UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
 }
 """What is said of a verdict, and of one on a kind of measure."""

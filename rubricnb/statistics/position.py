@@ -437,7 +437,7 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     # The interval is of all x at most t standard errors from v2, of variance 4 a x + b
     # at V² = x. (Below 0 it is b.) A standard error at the estimate would be too small
     # where the estimate is.
-    t = infer.t_quantile(float(df.min()) + 1)
+    t = infer.t_quantile(float(df.min()))
     length = float((mean**2).sum())
     a = float(mean @ covariance @ mean) / length if length > 0 else 0.0
     at_0 = t * float(np.sqrt(2 * (covariance**2).sum()))

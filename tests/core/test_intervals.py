@@ -230,7 +230,15 @@ def sandwich(x, cluster):
 
 @pytest.mark.parametrize(
     "sizes",
-    [[9, 1, 4, 2, 7], [3, 3], [30, 8, 5, 3, 2, 2, 1], [4] * 7, HALF, [2, 1] * 9],
+    [
+        [9, 1, 4, 2, 7],
+        [3, 3],
+        [3, 1],
+        [30, 8, 5, 3, 2, 2, 1],
+        [4] * 7,
+        HALF,
+        [2, 1] * 9,
+    ],
 )
 def test_a_mean_has_cr2_and_the_degrees_of_freedom_of_bell_and_mccaffrey(sizes):
     x, cluster = prompts(sizes, np.random.default_rng(0))
@@ -246,6 +254,7 @@ def test_a_mean_has_cr2_and_the_degrees_of_freedom_of_bell_and_mccaffrey(sizes):
     assert found.df == pytest.approx(df, rel=1e-12) or len(sizes) > 7
     half = stats.t.ppf(0.975, found.df) * found.se
     assert found.ends == pytest.approx((x.mean() - half, x.mean() + half))
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(x.mean()) / found.se, found.df))
 
 
 def test_columns_are_adjusted_as_each_is_alone():

@@ -93,18 +93,9 @@ UNTESTED = ("low", "high", "se", "df")
 """Parts of estimates for which 0 is no hypothesis: shares, variances, r of a panel."""
 
 
-def t_quantile(n_clusters: float) -> float:
-    """Two-sided 95 % quantile of t, n_clusters - 1 degrees of freedom; NaN below two."""
-    if n_clusters < 2:
-        return np.nan
-    return float(special.stdtrit(n_clusters - 1, 0.5 + LEVEL / 2))
-
-
-def t_p_value(statistic: float, n_clusters: float) -> float:
-    """Two-sided p of a t statistic with n_clusters - 1 degrees of freedom."""
-    if n_clusters < 2 or not np.isfinite(statistic):
-        return np.nan
-    return float(2 * special.stdtr(n_clusters - 1, -abs(statistic)))
+def t_quantile(df: float, level: float = LEVEL) -> float:
+    """Two-sided quantile of t; NaN without a degree of freedom."""
+    return float(special.stdtrit(df, 0.5 + level / 2))
 
 
 def freedom(rest: FloatArray) -> FloatArray:
@@ -146,7 +137,8 @@ def adjusted(apart: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArr
     rest = (apart.T / np.sqrt(1 - share)).T
     pull = share**2 / (1 - share)
     df = 1 / (pull.sum() ** 2 + (share**2 - pull**2).sum())
-    return rest, np.minimum(df, freedom(rest))
+    # two clusters have one, whatever their sizes, but for rounding
+    return rest, np.clip(df, 1.0, freedom(rest))
 
 
 def detectable(se: float, df: float) -> float:
@@ -279,7 +271,7 @@ def mean_t(
     found = t_estimate(mean, se, float(df), level)
     if bounds is None:
         return found
-    t = float(special.stdtrit(found.df, 0.5 + level / 2))
+    t = t_quantile(found.df, level)
     width = bounds[1] - bounds[0]
     share = (mean - bounds[0]) / width
     worth = share * (1 - share) * (width / se) ** 2 if se > _NONE else n
@@ -300,10 +292,8 @@ def t_estimate(value: float, se: float, df: float, level: float = LEVEL) -> Esti
     """Estimate with its t interval and p (against 0); without where nothing varies."""
     if not se > _NONE:
         return Estimate(value, se=se, df=df)
-    half = float(special.stdtrit(df, 0.5 + level / 2)) * se
-    return Estimate(
-        value, value - half, value + half, t_p_value(value / se, df + 1), se, df
-    )
+    half, p = t_quantile(df, level) * se, float(2 * special.stdtr(df, -abs(value / se)))
+    return Estimate(value, value - half, value + half, p, se, df)
 
 
 def largest(found: Estimate, m: int, bounds: Ends = (-np.inf, np.inf)) -> Estimate:
