@@ -75,6 +75,11 @@ SENTENCES: dict[str, str] = {
         "{fewest} to {most:.0%} in {order}; {source} their items {lost_mean:.2f} on "
         "average, and those of the others {kept_mean:.2f}"
     ),
+    "lost_in_all_orders": (
+        "{lost} of {asked} reads have no score, {most:.0%} of those in every order; "
+        "{source} their items {lost_mean:.2f} on average, and those of the others "
+        "{kept_mean:.2f}"
+    ),
     "open_share": (
         "with the lost reads at this position or at none its share lies between "
         "{low:.0%} and {high:.0%}, so a preference is not shown"
