@@ -44,8 +44,8 @@ def tables(loaded: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Compute every table of the chapter, by the name of its file."""
     pieces: dict[str, list[pd.DataFrame]] = {}
     for name in ("summeval-gpt", "hanna-llm"):
-        frame = loaded[name]
-        items = frame.rated
+        # by name: what was read first would decide their order otherwise
+        frame, items = loaded[name].astype({"judge": "str"}), loaded[name].rated
         pieces.setdefault("status", []).append(statuses(frame).assign(recording=name))
         for judge, of_judge in frame.groupby("judge", observed=True):
             first = first_reads(of_judge)

@@ -266,7 +266,8 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
         "lost_mean": of_item[lost].mean(),
         "kept_mean": of_item[~lost].mean(),
     }
-    return (Reason("lost_by_order", **numbers),)
+    alike = numbers["least"] == numbers["most"]
+    return (Reason("lost_in_all_orders" if alike else "lost_by_order", **numbers),)
 
 
 def span_and_step(judgments: pd.DataFrame) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from rubricnb.auditing import words
 from rubricnb.auditing.answers import KEYS, PLAIN, Answers, span_and_step
 from rubricnb.auditing.rows import correlation_row, new_row, with_sign_test
 from rubricnb.auditing.terms import (
+    ALPHA,
     MARGINS,
     MODERATE_LEVEL,
     MOSTLY,
@@ -34,6 +35,7 @@ def people_rows(answers: Answers) -> Records:
     if cells.dropna().empty:
         return []
     sides, same = where_both_vary(cells), same_score(cells[PLAIN])
+    rated_alike = same_score(cells["human"])
     every, names = (
         {*part.index.get_level_values("criterion")} for part in (cells, sides)
     )
@@ -41,7 +43,8 @@ def people_rows(answers: Answers) -> Records:
     agreed = linear_agreement(**given | {"judgments": judgments}).iloc[0]
     n, r, kappa = int(agreed["n_clusters"]), agreed["r_macro"], Estimate()
     why = without(agreed["codes"], "r_macro")
-    notes: list[Why] = [same or why or Reason("constant_criteria")]
+    as_rated = _as_rated(cells) if rated_alike else None
+    notes: list[Why] = [as_rated or same or why or Reason("constant_criteria")]
     if names:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
@@ -67,7 +70,8 @@ def people_rows(answers: Answers) -> Records:
         correlation_row("kappa", "agreement in level", n, kappa.value, ends, gap),
     ]
     for row in rows:
-        row["constant"] = same is not None
+        # of texts that people rate alike, a judge is right not to tell them apart
+        row["constant"] = same is not None and rated_alike is None
     rows.append(_bias(answers, sides, rows[0]))
     if np.isfinite(agreed["ceiling"]) and not answers.criteria:
         rows.append(new_row("ceiling", "people among themselves", n, agreed["ceiling"]))
@@ -83,6 +87,7 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row) -> Row:
         unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
         return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = with_sign_test(row)
+    row["codes"] += collect(_as_rated(answers.cells))
     span, _ = span_and_step(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(compared["bias"]) > span / 4:
         ranges = [
@@ -91,6 +96,16 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row) -> Row:
         ]
         row["codes"] = (Reason("one_scale", scores=ranges[0], ratings=ranges[1]),)
     return row
+
+
+def _as_rated(cells: pd.DataFrame) -> Reason | None:
+    """Say how many of other scores may differ from their ratings, if none does here."""
+    known = cells[[PLAIN, "human"]].dropna()
+    n = known.index.get_level_values("cluster_id").nunique()
+    if n < 2 or (known[PLAIN] != known["human"]).any():
+        return None
+    # Of n prompts none differs with probability (1 − u)ⁿ, if a share u of all do.
+    return Reason("no_exception.rated", n=n, most=1 - ALPHA ** (1 / n))
 
 
 def where_both_vary(sides: pd.DataFrame) -> pd.DataFrame:

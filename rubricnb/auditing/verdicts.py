@@ -132,10 +132,12 @@ def _verdict(row: Row, enough: bool) -> str:
         return FAILS
     if row["measure"] == "parsed":
         return SHOWN if effect >= ENOUGH_PARSED else WEAK
-    if kind == "fact" or (kind == "noise" and np.isnan(row["margin"] + row["high"])):
+    if kind == "fact":
         return NOTED
     if not enough:
         return UNCLEAR
+    if kind == "noise" and np.isnan(row["margin"] + row["high"]):
+        return NOTED
     if row["measure"] == "discrimination" and share_lost(row["codes"]) > MOST_LOST:
         return UNCLEAR  # being scored changes
     if kind == "level":

@@ -149,7 +149,9 @@ def sentence(row: Row) -> str:
         "measured": size(row),
         "why": f" ({row['reason']})" if row["reason"] else "",
         "doubt": _doubt(row),
-        "scales": f" {row['reason']}." if "one_scale" in row["codes"] else "",
+        "note": f" {row['reason'][0].upper()}{row['reason'][1:]}."
+        if {"one_scale", "no_exception.rated"} & {*row["codes"]}
+        else "",
         "mover": mover(row),
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
         "many": "too many are lost" if is_lost(row) else "too few prompts",
@@ -169,13 +171,13 @@ _RESULTS = {
     MODERATE: "{claim}, {verdict}ly: {measured}{why}.",
     WEAK: "Weak: “{claim}”. Measured: {measured}.",
     REVERSED: "Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}.",
-    FOUND: "{claim}: {measured}.{scales}",
+    FOUND: "{claim}: {measured}.{note}",
     "scrambled": (
         "With {mover}, scores change in both directions; the average effect is "
         "{measured}."
     ),
     SMALL: "{claim}, but too little to matter: {measured}.",
-    ABSENT: "Not found: “{claim}”. The effect is {measured}, too small to matter.",
+    ABSENT: "Not found: “{claim}”. The effect is {measured}, too small to matter.{note}",
     UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
 }
 """What is said of a verdict, and of one on a kind of measure."""
@@ -191,7 +193,8 @@ def is_lost(row: Row) -> bool:
     """Whether lost scores, and not the number of texts, leave a row undecided."""
     if row["verdict"] != UNCLEAR:
         return False
-    if row["p_equivalent"] < ALPHA or row["measure"] == "discrimination":
+    decides = row["measure"] == "discrimination" or "open_share" in row["codes"]
+    if decides or row["p_equivalent"] < ALPHA:
         return share_lost(row["codes"]) > MOST_LOST
     return is_shift(row) and may_turn(row)
 
@@ -209,7 +212,7 @@ def may_turn(row: Row) -> bool:
 
 def _changed_scores(row: Row) -> str:
     """Say how many scores change; if none did, how many still may."""
-    if row["flips"] != row["flips"]:
+    if row["flips"] != row["flips"] or row["n_clusters"] < 2:
         return ""
     if row["flips"] == 0:
         # Of n prompts none changes with probability (1 − u)ⁿ, if a share u of all do.
@@ -272,7 +275,7 @@ def mover(row: Row) -> str:
         return f"the position of {row['question']}"
     if row["measure"] == "position" and not is_shift(row):
         return "the order of the options"
-    return str(row["question"])
+    return f"{row['question']} order" if row["measure"] == "order" else row["question"]
 
 
 def headline(audit: Any, first: Mapping[str, Records], effects: Records) -> str:
@@ -298,9 +301,8 @@ def headline(audit: Any, first: Mapping[str, Records], effects: Records) -> str:
     if design["effective_clusters"] < FEW_CLUSTERS:
         n = f"{design['effective_clusters']:.0f}"
         unit = "cluster" if n == "1" else "clusters"
-        result += (
-            f" A first look: {n} effective {unit} (texts that share a prompt are one)."
-        )
+        are_one = "" if design["alone"] else " (texts that share a prompt are one)"
+        result += f" A first look: {n} effective {unit}{are_one}."
     if not design["settings"] and design["alone"]:
         result += (
             " Each text counts as a cluster of its own; if texts share a prompt, name "

@@ -452,7 +452,7 @@ def shift_of_systems(
     spread = own.std(ddof=1)
     if spread < 1e-12:
         return row | because(Reason("no_interval.systems"), lost)
-    reach = infer.t_quantile(n) * spread * np.sqrt(1 + 1 / n)
+    reach = infer.t_quantile(n - 1) * spread * np.sqrt(1 + 1 / n)
     row |= {"shift_low": row["shift"] - reach, "shift_high": row["shift"] + reach}
     return row | because(
         Reason("equal_systems") if np.isnan(row["tau"]) else None, lost

@@ -401,12 +401,8 @@ def position_shares(
         rest = arrays.by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
         if n_clusters > 1:
             weight = arrays.by_cluster(size, cluster) / size.sum()
-            rest = rest / (1 - weight)[:, None]  # CR3: eq-share-interval
-            se = (
-                np.sqrt((n_clusters - 1) / n_clusters * (rest**2).sum(axis=0))
-                / size.sum()
-            )
-            ways = zip(share, se, infer.freedom(rest), strict=True)
+            rest, df = infer.adjusted(rest / size.sum(), weight)
+            ways = zip(share, np.sqrt((rest**2).sum(axis=0)), df, strict=True)
             shares = [infer.t_estimate(*map(float, way)) for way in ways]
             margin = infer.MARGINS["share"]
             equal = [
@@ -415,9 +411,8 @@ def position_shares(
             ]
     count, asked = placement.count.sum(axis=0), int((reads.order >= 0).sum())
     for p, share_of_p in enumerate(shares):
-        name, ends = f"share_{p + 1}", np.clip(share_of_p.ends, 0.0, 1.0)
-        out |= share_of_p.named(name, *infer.UNTESTED)
-        out |= {f"{name}_low": float(ends[0]), f"{name}_high": float(ends[1])}
+        name = f"share_{p + 1}"
+        out |= share_of_p.within(0.0, 1.0).named(name, *infer.UNTESTED)
         out[f"{name}_least"] = count[p] / asked  # no lost read stood there
         # all of them did
         out[f"{name}_most"] = (count[p] + asked - count.sum()) / asked
@@ -434,15 +429,15 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     sums, scale = arrays.by_cluster(d, cluster), d.shape[1] / (d.shape[1] - 1)
     v2 = scale * ((sums.sum(axis=0) ** 2).sum() - (sums**2).sum()) / n_pairs
     mean = d.mean(axis=0)
-    # CR3, as in `mean_t`
-    rest = (sums - size[:, None] * mean) / (1 - size / len(d))[:, None]
-    covariance = scale * (len(size) - 1) / len(size) * rest.T @ rest / len(d) ** 2
+    apart = (sums - size[:, None] * mean) / len(d)
+    rest, df = infer.adjusted(apart, size / len(d))
+    covariance = scale * rest.T @ rest
     if np.trace(covariance) < 1e-24:
         return infer.Estimate(float(v2)).named("v2_unbiased", "low", "high")
     # The interval is of all x at most t standard errors from v2, of variance 4 a x + b
     # at V² = x. (Below 0 it is b.) A standard error at the estimate would be too small
     # where the estimate is.
-    t = infer.t_quantile(float(infer.freedom(rest).min()) + 1)
+    t = infer.t_quantile(float(df.min()))
     length = float((mean**2).sum())
     a = float(mean @ covariance @ mean) / length if length > 0 else 0.0
     at_0 = t * float(np.sqrt(2 * (covariance**2).sum()))

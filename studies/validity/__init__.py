@@ -6,6 +6,7 @@ size, how often an interval holds the planted value is its coverage. The tallies
 kept on disk piece by piece, so a study that was stopped goes on where it was.
 """
 
+from studies.validity.record import PIECE as PIECE
 from studies.validity.record import cell_names as cell_names
 from studies.validity.record import record_validity as record_validity
 from studies.validity.record import validity as validity

@@ -12,6 +12,7 @@ from statsmodels.stats.weightstats import ttost_paired
 from rubricnb.book.replication import judged as verdicts
 from rubricnb.core.estimates.intervals import (
     Estimate,
+    adjusted,
     benjamini_hochberg,
     detectable,
     effective_clusters,
@@ -22,6 +23,7 @@ from rubricnb.core.estimates.intervals import (
     mean_t,
     permuted_spread,
 )
+from rubricnb.core.estimates.reads import by_cluster
 from rubricnb.core.estimates.reasons import join
 from rubricnb.statistics.position import position_bias
 from rubricnb.statistics.ranking import rank_reversal
@@ -204,22 +206,99 @@ def prompts(sizes, rng, shared=0.3):
     return np.sqrt(shared) * rng.standard_normal(len(sizes))[cluster] + own, cluster
 
 
-def test_the_standard_error_of_a_mean_is_the_jackknifes_about_it():
-    x, cluster = prompts([9, 1, 4, 2, 7], np.random.default_rng(0))
-    left = np.array([x[cluster != c].mean() for c in range(5)])
+def sandwich(x, cluster):
+    """CR2 and Satterthwaite's df of a regression on a constant, by their definitions.
+
+    With H the hat matrix, A_g is the symmetric root of the inverse of (I - H)_gg; the
+    variance is that of Σ 1'A_g e_g / N, and its df those of the quadratic form
+    Σ (p_g'y)² for independent y of one variance, p_g = (I - H)_g'A_g 1 / N. (Bell &
+    McCaffrey 2002; `coef_test(vcov = "CR2", test = "Satterthwaite")` of clubSandwich.)
+    """
+    n = len(x)
+    rest = np.eye(n) - np.ones((n, n)) / n
+    columns = []
+    for c in np.unique(cluster):
+        own = cluster == c
+        values, vectors = np.linalg.eigh(rest[np.ix_(own, own)])
+        columns.append(
+            rest[:, own] @ (vectors / np.sqrt(values)) @ vectors.T.sum(1) / n
+        )
+    p = np.array(columns)
+    eigenvalues = np.linalg.eigvalsh(p @ p.T)
+    return (p @ x) ** 2, eigenvalues.sum() ** 2 / (eigenvalues**2).sum()
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [9, 1, 4, 2, 7],
+        [3, 3],
+        [3, 1],
+        [30, 8, 5, 3, 2, 2, 1],
+        [4] * 7,
+        HALF,
+        [2, 1] * 9,
+    ],
+)
+def test_a_mean_has_cr2_and_the_degrees_of_freedom_of_bell_and_mccaffrey(sizes):
+    x, cluster = prompts(sizes, np.random.default_rng(0))
+    squares, df = sandwich(x, cluster)
+    share = np.array(sizes) / len(x)
+    rest, ours = adjusted(np.ones(len(sizes)), share)  # alike: no kurtosis
+    assert ours == pytest.approx(df, rel=1e-12)
     found = mean_t(x, cluster)
-    assert found.se == pytest.approx(np.sqrt(4 / 5 * ((left - x.mean()) ** 2).sum()))
+    assert found.se == pytest.approx(np.sqrt(squares.sum()), rel=1e-12)
+    rest, _ = adjusted(by_cluster(x - x.mean(), cluster) / len(x), share)
+    assert rest**2 == pytest.approx(squares, rel=1e-9)
+    assert found.df == pytest.approx(min(df, freedom(rest)), rel=1e-12)
+    assert found.df == pytest.approx(df, rel=1e-12) or len(sizes) > 7
     half = stats.t.ppf(0.975, found.df) * found.se
     assert found.ends == pytest.approx((x.mean() - half, x.mean() + half))
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(x.mean()) / found.se, found.df))
+
+
+def test_columns_are_adjusted_as_each_is_alone():
+    rng, share = np.random.default_rng(0), np.array([5, 1, 3, 2, 2, 2, 8, 1, 4]) / 28
+    apart = rng.normal(size=(9, 3))
+    rest, df = adjusted(apart, share)
+    for column, own, freedoms in zip(apart.T, rest.T, df, strict=True):
+        alone = adjusted(column, share)
+        assert own == pytest.approx(alone[0])
+        assert freedoms == pytest.approx(alone[1])
+
+
+def test_a_weight_stands_for_as_many_equal_items():
+    x, weight = np.array([1.0, 2, 4, 3, 7]), np.array([3, 1, 2, 5, 1])
+    cluster = np.array([0, 0, 1, 2, 3])
+    whole = mean_t(np.repeat(x, weight), np.repeat(cluster, weight))
+    found = mean_t(x, cluster, weight=weight.astype(float))
+    assert found.columns() == pytest.approx(whole.columns())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", [HALF, [20, 10, 6, 3, 2, 2, 1, 1], [25] + [5] * 5])
-def test_intervals_cover_where_a_prompt_has_most_of_the_texts(sizes):
-    """Without dividing by what a cluster's share leaves, .86 to .90 of them do."""
+@pytest.mark.parametrize(
+    ("sizes", "shared"),
+    [
+        ([12, 9, 6, 4, 3, 2, 1], 0.3),
+        ([30, 8, 5, 3, 2, 2, 1], 0.3),
+        ([30, 8, 5, 3, 2, 2, 1], 0.8),
+        ([20, 10, 6, 3, 2, 2, 1, 1], 0.3),
+        ([25] + [5] * 5, 0.3),
+        (HALF, 0.3),
+        ([40, 30, 20, 10] + [2] * 26, 0.8),
+    ],
+)
+def test_intervals_cover_where_prompts_have_very_different_numbers_of_texts(
+    sizes, shared
+):
+    """The jackknife and clusters - 1 cover .885 to .93 of seven, CR1 fewer still.
+
+    The last sizes need the kurtosis, too: without it .921 hold the truth.
+    """
     rng = np.random.default_rng(0)
-    found = (mean_t(*prompts(sizes, rng)) for _ in range(2_000))
-    assert 0.91 < np.mean([e.low <= 0 <= e.high for e in found]) < 0.97
+    found = (mean_t(*prompts(sizes, rng, shared)) for _ in range(3_000))
+    covered = np.mean([e.low <= 0 <= e.high for e in found])
+    assert abs(covered - 0.95) < 0.004 + 3 * np.sqrt(0.05 * 0.95 / 3_000)
 
 
 def one_prompt_apart():
@@ -247,9 +326,6 @@ def test_the_largest_of_five_positions_has_the_p_of_its_own_interval():
     half = stats.t.ppf(1 - 0.05 / 10, own.df) * own.se
     assert found.ends == pytest.approx((own.value - half, own.value + half))
     assert (found.p < 0.05) == (found.low > 0)
-    half = (bias[f"share_{most}_high"] - bias[f"share_{most}_low"]) / 2
-    from_width = abs(own.value) / (half / stats.t.ppf(0.975, 11))
-    assert found.p > 5 * 2 * stats.t.sf(from_width, 11)
 
 
 @pytest.mark.slow

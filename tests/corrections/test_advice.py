@@ -393,5 +393,5 @@ def test_a_perfect_correlation_has_the_bound_of_its_clusters(sign, ends):
     row = advice(judged, labels).loc["judge"]
     assert row["gain"] == pytest.approx(sign)
     assert (row["low"], row["high"]) == pytest.approx(ends)
-    assert "no exception in 20 clusters" in row["reason"]
+    assert "the same whichever of 20 clusters are used" in row["reason"]
     assert row["do"].startswith("go on" if sign > 0 else "stop: its scores fall")

@@ -342,7 +342,7 @@ def test_degrees_of_freedom_are_the_clusters_or_over_items_the_published():
 @pytest.mark.parametrize("sizes", [[95] + [5] * 19, [25] + [5] * 5, [6] * 30])
 def test_a_judge_that_is_not_good_enough_passes_in_a_twentieth_of_studies(sizes):
     """With half of the texts in one cluster of twenty,
-    18 % passed without CR3 and its freedom.
+    18 % passed without the adjustment and its freedom.
     """
     rng = np.random.default_rng(0)
     passed = np.mean(

@@ -47,9 +47,9 @@ class Estimate:
         Two-sided, against 0.
     se, df
         Standard error, and the degrees of freedom of its t: one less than the clusters,
-        or fewer where some carry most of the variance (`freedom`). In the units of the
-        value, except for correlations: theirs are on Fisher's z scale, on which the
-        interval is computed.
+        or fewer where some are large (`adjusted`) or carry most of the variance
+        (`freedom`). In the units of the value, except for correlations: theirs are on
+        Fisher's z scale, on which the interval is computed.
 
     Examples
     --------
@@ -72,6 +72,11 @@ class Estimate:
         """The ends of the interval."""
         return self.low, self.high
 
+    def within(self, least: float, most: float) -> Estimate:
+        """Return the same, its ends kept to values that the estimated can have."""
+        low, high = np.clip(self.ends, least, most)
+        return replace(self, low=float(low), high=float(high))
+
     def columns(self, *parts: str) -> dict[str, float]:
         """Return some parts, or all but the value, under their own names."""
         return {part: getattr(self, part) for part in parts or PARTS}
@@ -88,18 +93,9 @@ UNTESTED = ("low", "high", "se", "df")
 """Parts of estimates for which 0 is no hypothesis: shares, variances, r of a panel."""
 
 
-def t_quantile(n_clusters: float) -> float:
-    """Two-sided 95 % quantile of t, n_clusters - 1 degrees of freedom; NaN below two."""
-    if n_clusters < 2:
-        return np.nan
-    return float(special.stdtrit(n_clusters - 1, 0.5 + LEVEL / 2))
-
-
-def t_p_value(statistic: float, n_clusters: float) -> float:
-    """Two-sided p of a t statistic with n_clusters - 1 degrees of freedom."""
-    if n_clusters < 2 or not np.isfinite(statistic):
-        return np.nan
-    return float(2 * special.stdtr(n_clusters - 1, -abs(statistic)))
+def t_quantile(df: float, level: float = LEVEL) -> float:
+    """Two-sided quantile of t; NaN without a degree of freedom."""
+    return float(special.stdtrit(df, 0.5 + level / 2))
 
 
 def freedom(rest: FloatArray) -> FloatArray:
@@ -120,6 +116,31 @@ def freedom(rest: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 / full + np.maximum(excess, 0.0) / (2 * n)))
 
 
+def adjusted(apart: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return clusters' residuals of which Σ rest² is a mean's variance, and its df.
+
+    `apart`: each cluster's summed residuals, over the number of all items (clusters,
+    …); `share`: its part of the items. A cluster draws the mean towards itself, so its
+    residuals are too small. CR2 divides them so that the variance has no bias where
+    items are independent. Satterthwaite's degrees of freedom for such items (Bell &
+    McCaffrey 2002, Survey Methodology 28) are one less than the clusters if these are
+    of one size. They assume the variance; where the clusters show that a few of them
+    carry most of it, `freedom` has fewer. For a mean the matrices of both have closed
+    forms.
+
+    Examples
+    --------
+    >>> rest, df = adjusted(np.array([-0.1, 0.05, 0.05]), np.array([0.5, 0.25, 0.25]))
+    >>> round(float((rest**2).sum()), 4), round(float(df), 2)
+    (0.0267, 1.8)
+    """
+    rest = (apart.T / np.sqrt(1 - share)).T
+    pull = share**2 / (1 - share)
+    df = 1 / (pull.sum() ** 2 + (share**2 - pull**2).sum())
+    # two clusters have one, whatever their sizes, but for rounding
+    return rest, np.clip(df, 1.0, freedom(rest))
+
+
 def detectable(se: float, df: float) -> float:
     """Effect that a two-sided t test at 5 % finds with 80 % power; NaN without se.
 
@@ -129,11 +150,14 @@ def detectable(se: float, df: float) -> float:
     if not (se > _NONE and df > 0):
         return np.nan
     critical = special.stdtrit(df, 1 - ALPHA / 2)
-
-    def miss(effect: float) -> float:
-        return float(special.nctdtr(df, effect, critical)) - (1 - POWER)
-
-    return float(optimize.brentq(miss, 1.0, 5 * critical) * se)
+    return float(
+        optimize.brentq(
+            lambda effect: special.nctdtr(df, effect, critical) - (1 - POWER),
+            1.0,
+            5 * critical,
+        )
+        * se
+    )
 
 
 def effective_clusters(cluster: IntArray) -> float:
@@ -183,8 +207,11 @@ def alike(row: Mapping[str, Any]) -> Reasons:
     """Return a row's estimates that have no interval despite several clusters."""
     if row["n_clusters"] < 2:
         return ()
-    ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
-    names = [name[:-4] for name in ends if not np.isnan(row.get(name[:-4], np.nan))]
+    names = [
+        name
+        for name in (low.removesuffix("_low") for low in row if low.endswith("_low"))
+        if np.isnan(row[f"{name}_low"]) and not np.isnan(row.get(name, np.nan))
+    ]
     return (Reason("no_interval.alike", names=", ".join(names)),) if names else ()
 
 
@@ -224,14 +251,12 @@ def mean_t(
 ) -> Estimate:
     """Mean with its interval and p (against 0) over clusters.
 
-    The standard error is CR3, which is the jackknife's: a cluster draws the mean
-    towards itself by its share of the items, so that what it lies off the mean is too
-    small by that share. With clusters of one size this is the t interval of the mean of
-    their means. Where all clusters are alike there is none: no variance is not
-    certainty. With the `bounds` that values can reach it is Wilson's, of the size that
-    the standard error is worth (that of the clusters if all are alike), so that a rate
-    of rare events, or of none, has one. A value of `weight` w stands for w equal ones
-    of its cluster.
+    Standard error and degrees of freedom are `adjusted`'s. With clusters of one size
+    this is the t interval of the mean of their means. Where all clusters are alike
+    there is none: no variance is not certainty. With the `bounds` that values can reach
+    it is Wilson's, of the size that the standard error is worth (that of the clusters
+    if all are alike), so that a rate of rare events, or of none, has one. A value of
+    `weight` w stands for w equal ones of its cluster.
     """
     weight = np.ones(len(values)) if weight is None else weight
     mean = mean_of(values * weight) / mean_of(weight)
@@ -240,15 +265,13 @@ def mean_t(
     n = len(size)
     if n < 2:
         return Estimate(mean)
-    # CR3: var = (n − 1)/n Σ (e_g / (1 − m_g/N))² / N², of clusters of m_g items whose
-    # residuals add up to e_g. (MacKinnon, Nielsen & Webb 2023, J. Econometrics 232, eq.
-    # 13.)
-    rest = binned(number, weights=weight * (values - mean)) / (1 - size / total)
-    se = float(np.sqrt((n - 1) / n * (rest**2).sum()) / total)
-    found = t_estimate(mean, se, float(freedom(rest)), level)
+    apart = binned(number, weights=weight * (values - mean))
+    rest, df = adjusted(apart / total, size / total)
+    se = float(np.sqrt((rest**2).sum()))
+    found = t_estimate(mean, se, float(df), level)
     if bounds is None:
         return found
-    t = float(special.stdtrit(found.df, 0.5 + level / 2))
+    t = t_quantile(found.df, level)
     width = bounds[1] - bounds[0]
     share = (mean - bounds[0]) / width
     worth = share * (1 - share) * (width / se) ** 2 if se > _NONE else n
@@ -258,27 +281,25 @@ def mean_t(
         * np.sqrt(share * (1 - share) / worth + (t / (2 * worth)) ** 2)
         / (1 + t**2 / worth)
     )
-    low = float(np.maximum(bounds[0] + width * (middle - half), bounds[0]))
-    high = float(np.minimum(bounds[0] + width * (middle + half), bounds[1]))
-    return replace(found, low=low, high=high)
+    return replace(
+        found,
+        low=bounds[0] + width * (middle - half),
+        high=bounds[0] + width * (middle + half),
+    ).within(*bounds)
 
 
 def t_estimate(value: float, se: float, df: float, level: float = LEVEL) -> Estimate:
     """Estimate with its t interval and p (against 0); without where nothing varies."""
     if not se > _NONE:
         return Estimate(value, se=se, df=df)
-    half = float(special.stdtrit(df, 0.5 + level / 2)) * se
-    p = t_p_value(value / se, df + 1)
+    half, p = t_quantile(df, level) * se, float(2 * special.stdtr(df, -abs(value / se)))
     return Estimate(value, value - half, value + half, p, se, df)
 
 
 def largest(found: Estimate, m: int, bounds: Ends = (-np.inf, np.inf)) -> Estimate:
     """The largest of m estimates; its interval and p hold for all (Bonferroni)."""
     wide = t_estimate(found.value, found.se, found.df, 1 - ALPHA / m)
-    low, high = np.clip(wide.ends, *bounds)
-    return replace(
-        wide, low=float(low), high=float(high), p=float(np.minimum(1.0, m * wide.p))
-    )
+    return replace(wide.within(*bounds), p=float(np.minimum(1.0, m * wide.p)))
 
 
 @lru_cache
@@ -319,8 +340,12 @@ def jackknifed(
     interval: Callable[[float, FloatArray], Estimate] = jackknife_t,
 ) -> pd.DataFrame:
     """Table of the intervals of several values, `left` being (clusters, values)."""
-    found = (interval(v, own) for v, own in zip(values, left.T, strict=True))
-    return pd.DataFrame([one.columns(*UNTESTED) for one in found])
+    return pd.DataFrame(
+        [
+            interval(value, own).columns(*UNTESTED)
+            for value, own in zip(values, left.T, strict=True)
+        ]
+    )
 
 
 def jackknife(
@@ -563,8 +588,7 @@ def equivalence(
         standard_error = max(standard_error, float(at_margin))
     if standard_error < 1e-12:
         return np.nan
-    below, above = (
-        (margin - estimate) / standard_error,
-        (margin + estimate) / standard_error,
+    # the larger p is that of the margin that is nearer
+    return float(
+        special.stdtr(n_clusters - 1, (abs(estimate) - margin) / standard_error)
     )
-    return float(special.stdtr(n_clusters - 1, -min(below, above)))

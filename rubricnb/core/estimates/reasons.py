@@ -75,6 +75,11 @@ SENTENCES: dict[str, str] = {
         "{fewest} to {most:.0%} in {order}; {source} their items {lost_mean:.2f} on "
         "average, and those of the others {kept_mean:.2f}"
     ),
+    "lost_in_all_orders": (
+        "{lost} of {asked} reads have no score, {most:.0%} of those in every order; "
+        "{source} their items {lost_mean:.2f} on average, and those of the others "
+        "{kept_mean:.2f}"
+    ),
     "open_share": (
         "with the lost reads at this position or at none its share lies between "
         "{low:.0%} and {high:.0%}, so a preference is not shown"
@@ -343,7 +348,11 @@ SENTENCES: dict[str, str] = {
     # Advice
     "labels.none": "no labels",
     "equal_scores_or_ratings": "all scores or all ratings are equal",
-    "no_exception": "no exception in {n} clusters",
+    "no_exception": "the same whichever of {n} clusters are used",
+    "no_exception.rated": (
+        "no score differs from its rating in {n} clusters, so fewer than {most:.0%} of "
+        "others do (95 %)"
+    ),
     "no_interval.r": "r has no interval",
     "apart.unknown": "the reads so far do not show whether it tells texts apart",
     "slope_of_people": "a point of people's is {slope:.2f}{ends} of the judge's",
