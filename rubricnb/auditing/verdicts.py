@@ -132,12 +132,10 @@ def _verdict(row: Row, enough: bool) -> str:
         return FAILS
     if row["measure"] == "parsed":
         return SHOWN if effect >= ENOUGH_PARSED else WEAK
-    if kind == "fact":
+    if kind == "fact" or "repeats" in row["codes"]:
         return NOTED
     if not enough:
         return UNCLEAR
-    if kind == "noise" and np.isnan(row["margin"] + row["high"]):
-        return NOTED
     if row["measure"] == "discrimination" and share_lost(row["codes"]) > MOST_LOST:
         return UNCLEAR  # being scored changes
     if kind == "level":

@@ -1,11 +1,13 @@
 """Judges of known kind, through the real audit: what it may say of each of them.
 
-`STUDIES` audits of each kind. A *found* that was not planted is false; none of its
-sentences may be among those that are false of the kind.
+`STUDIES` audits of each kind. A *found* that was not planted is false. Every other
+sentence is one of a measure and a verdict, and must be among those that are listed as
+true of the kind; the first sentence must hold nothing of what is false of it.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -22,7 +24,6 @@ from rubricnb.core.permutation import decode
 STUDIES, PROMPTS, TEXTS = 20, 40, 3
 CRITERIA = ("tone", "depth", "logic")
 COUNTED = ("position", "order", "labels", "bias", "halo", "edits", "reask")
-CHANGED = {"edits", "reask"}  # what a noisy judge is truly found to do
 SCALE = np.arange(1.0, 6.0)
 
 
@@ -64,8 +65,17 @@ def shown_in(order):
     return np.array(decode(order))
 
 
-def audited(asked, judge, rng, noise=0.7, shared=0.6):
-    """One audit of a judge, of new truths and new ratings of three people."""
+@cache
+def is_rotation(order):
+    """Whether an order is 1 to 5 from some score on."""
+    return [*decode(order)] == [*np.roll(SCALE, 1 - decode(order)[0])]
+
+
+def audited(asked, judge, rng, noise=0.7, shared=0.6, log=False):
+    """One audit of a judge, of new truths and new ratings of three people.
+
+    A `log` has the answers in the five rotations, and no word of how it was asked.
+    """
     items, reads = asked
     n = PROMPTS * TEXTS
     own = np.sqrt(1 - shared) * rng.standard_normal((3, n))
@@ -83,7 +93,14 @@ def audited(asked, judge, rng, noise=0.7, shared=0.6):
     told = reads.drop(columns="row").assign(
         score=score, status=status, position=np.where(is_lost, np.nan, position)
     )
-    return findings([told], rated, "judge", "", {}, {}, 1)
+    if not log:
+        return findings([told], rated, "judge", "", {}, {}, 1)
+    kept = told[told["design"].eq("balanced") & told["ordering"].map(is_rotation)]
+    human = dict(zip(rated["item_id"].astype("str"), rated["human"], strict=True))
+    table = kept[["item_id", "cluster_id", "criterion", "ordering", "score"]]
+    table = table.astype({"item_id": "str", "cluster_id": "str", "criterion": "str"})
+    table["human"] = table["item_id"].map(human)
+    return rb.audit(judgments=table, scale=(1, 5))
 
 
 def near(truth, rng, sd=0.8):
@@ -161,30 +178,80 @@ def mostly_four(cells, rng):
     return only_where(rng.random(len(cells)) < 0.9, 4.0, noisy(cells, rng))
 
 
-RELATED = {"agreement": ("fails", "reversed", "weak"), "kappa": ("fails", "reversed")}
-KEPT = RELATED | {"discrimination": ("fails", "weak")}
-KINDS = {  # judge: what is planted, and verdicts that are false of it
-    perfect: ((), KEPT),
-    noisy: ((), KEPT),
-    steady: ((), KEPT),
-    constant: (("bias",), {"agreement": ("strong", "moderate", "reversed")}),
-    unrelated: (
+CALM, ANY = "inconclusive, not found", "inconclusive, not found, negligible, found"
+GOOD = "strong, moderate, inconclusive"
+SOUND = {
+    "parsed": "shown",
+    "agreement": GOOD,
+    "kappa": GOOD,
+    "ceiling": "measured",
+    "bias": f"{CALM}, negligible",
+    "discrimination": GOOD,
+    "halo": CALM,
+    "edits": f"{CALM}, found",
+    "reask": f"{CALM}, found",
+    "position": f"{CALM}, negligible",
+    "order": f"{CALM}, negligible",
+    "labels": f"{CALM}, negligible",
+}
+"""Verdicts that may be said of a judge that reads its texts, with or without noise."""
+STEADY = {"edits": CALM, "reask": CALM}
+POOR = dict.fromkeys(("agreement", "kappa", "discrimination"), "weak, inconclusive")
+FAILS = dict.fromkeys(("agreement", "kappa", "discrimination"), "fails")
+OPEN = dict.fromkeys(("position", "order", "labels"), "inconclusive")
+MOVED = "moves with nothing"
+KINDS = {  # judge: what is planted, what else may be said, what its sentence never says
+    perfect: ((), STEADY, "changes|hardly|weak"),
+    noisy: ((), {}, "hardly|weak"),
+    steady: ((), STEADY, "changes|hardly|weak"),
+    constant: (("bias",), {**FAILS, **STEADY, "bias": ANY}, "keeps|agrees"),
+    unrelated: (("bias",), {**POOR, "bias": ANY}, "^judge keeps|agrees (strong|moder)"),
+    lenient: (("bias",), {"bias": "found", "kappa": f"{GOOD}, weak"}, "lower than"),
+    upside_down: (
         ("bias",),
-        {"agreement": ("strong", "moderate"), "discrimination": ("strong", "moderate")},
+        {"agreement": "reversed", "kappa": "reversed, weak", "bias": "inconclusive"},
+        "agrees|higher than|lower than",
     ),
-    lenient: (("bias",), RELATED),
-    upside_down: (("bias",), {"agreement": ("strong", "moderate")}),
-    likes_the_first: (("position", "order", "bias"), RELATED),
-    higher_descending: (("order",), RELATED),
-    higher_with_letters: (("labels",), RELATED),
-    loses_the_first: ((), RELATED | {"position": ("found", "not found", "negligible")}),
-    refuses: ((), RELATED | {"discrimination": ("strong", "moderate")}),
+    likes_the_first: (
+        ("position", "order", "bias"),
+        {"position": "found", "order": ANY, "bias": ANY},
+        f"{MOVED}|hardly",
+    ),
+    higher_descending: (("order",), {"order": "found"}, f"{MOVED}|hardly"),
+    higher_with_letters: (("labels",), {"labels": "found"}, f"{MOVED}|hardly"),
+    loses_the_first: (
+        (),
+        {"parsed": "shown, weak", "position": "inconclusive"},
+        f"{MOVED}|moves with position",
+    ),
+    refuses: (
+        (),
+        {**OPEN, "parsed": "weak", "discrimination": "inconclusive"},
+        f"{MOVED}|judge keeps|, keeps",
+    ),
     loses_low_scores: (
         (),
-        RELATED
-        | {"order": ("not found", "negligible"), "labels": ("not found", "negligible")},
+        {"parsed": "shown, weak", "order": "inconclusive", "labels": "inconclusive"},
+        MOVED,
     ),
-    mostly_four: (("bias",), {"agreement": ("strong",)}),
+    mostly_four: (
+        ("bias",),
+        {**POOR, "discrimination": f"{GOOD}, weak", "bias": ANY},
+        "agrees (strong|moder)",
+    ),
+}
+LOGS = {  # of the five rotations: nothing was reworded, turned or renamed
+    noisy: ((), {}, "reword|neutral edits|letters|descending"),
+    likes_the_first: (
+        ("position", "bias"),
+        {"position": "found", "bias": ANY, "discrimination": f"{GOOD}, weak"},
+        f"{MOVED}|reword|neutral edits|letters|descending",
+    ),
+    loses_the_first: (
+        (),
+        {"parsed": "shown, weak", "position": "inconclusive"},
+        f"{MOVED}|moves with position|reword",
+    ),
 }
 SURE = {  # planted effects that are large enough to be found in each audit
     lenient: "bias",
@@ -194,33 +261,42 @@ SURE = {  # planted effects that are large enough to be found in each audit
 }
 
 
+def false_of(found, planted, more, never):
+    """Effects that are found and not there, and other words that are not true."""
+    rows = found.rows
+    may, wrong, said = SOUND | more, set(), []
+    for row in rows.to_dict("records"):
+        measure, verdict = row["measure"], row["verdict"]
+        if verdict in may[measure].split(", "):
+            continue
+        if verdict == "found" and measure in COUNTED:
+            wrong |= {measure} - {*planted}
+        elif not row["criterion"] or verdict not in ("weak", "inconclusive"):
+            said.append(row["sentence"])
+    if re.search(never, found.sentence):
+        said.append(found.sentence)
+    return wrong, said
+
+
 @pytest.mark.slow
 def test_no_verdict_is_false_and_few_effects_are_found_that_are_not_there(asked):
     tally, said = {}, []
-    for number, (judge, (planted, false)) in enumerate(KINDS.items()):
+    kinds = [(judge, False, *own) for judge, own in KINDS.items()]
+    kinds += [(judge, True, *own) for judge, own in LOGS.items()]
+    for number, (judge, log, *own) in enumerate(kinds):
+        name = f"{judge.__name__}{', logged' * log}"
         for study in range(STUDIES):
-            found = audited(asked, judge, np.random.default_rng([number, study]))
-            rows = found.rows[found.rows["criterion"] == ""]
-            of = rows.groupby("measure")["verdict"].agg(set)
-            wrong = {
-                m
-                for m in COUNTED
-                if "found" in of.get(m, set()) and m not in {*planted, *CHANGED}
-            }
-            tally[judge.__name__, study] = bool(wrong)
-            said += [
-                (judge.__name__, m, v)
-                for m, vs in false.items()
-                for v in vs
-                if v in of.get(m, set())
-            ]
+            rng = np.random.default_rng([number, study])
+            found = audited(asked, judge, rng, log=log)
+            wrong, false = false_of(found, *own)
+            tally[name, study] = wrong
+            said += [(name, study, sentence) for sentence in false]
             if judge in SURE:
-                assert "found" in of[SURE[judge]], (judge.__name__, study)
-    total = sum(tally.values())
+                of = found.rows.set_index("measure")["verdict"]
+                assert "found" in of[[SURE[judge]]].tolist(), (name, study)
+    total = sum(map(bool, tally.values()))
     low, high = binomtest(total, len(tally)).proportion_ci(method="wilson")
-    kinds = sorted({name for (name, _), is_wrong in tally.items() if is_wrong})
-    print(
-        f"false found: {total} of {len(tally)} audits [{low:.3f}, {high:.3f}] {kinds}"
-    )
-    assert not said
+    print(f"false found: {total} of {len(tally)} audits [{low:.4f}, {high:.4f}]")
+    print(*((key, wrong) for key, wrong in tally.items() if wrong), sep="\n")
+    assert not said, said
     assert low <= 0.05

@@ -17,6 +17,7 @@ from rubricnb.auditing.plan import audit_requests
 from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import VERDICTS
 from rubricnb.auditing.verdicts import with_verdicts
+from rubricnb.core.estimates.reasons import Reason
 from rubricnb.engines.profiles import open_profile
 
 RUBRIC = """\
@@ -264,7 +265,10 @@ BORDERS = {
         "edits",
         {"effect": 0.3, "low": 0.24, "high": 0.4, "p_equivalent": 1.0},
     ),
-    ("a share of scores, or halo", "measured"): ("reask", {}),
+    ("a share of scores, or halo", "measured"): (
+        "reask",
+        {"codes": (Reason("repeats"),)},
+    ),
     ("the agreement of people", "measured"): ("ceiling", {"effect": 0.9}),
 }
 
