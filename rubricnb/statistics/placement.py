@@ -248,8 +248,10 @@ def _variance_of_alike(
     What an ordering does to an answer is then the same for all, so that the products of
     answers can be added up first, and no placement is written out.
     """
-    has = count > 0
     scores = np.arange(1, shown.shape[1] + 1)
+    has = count > 0
+    if not has.any():
+        return np.zeros((len(scores), len(scores)))
     placed = count[has, None, None] * (shown[has, None] == scores[:, None])
     placed -= placed.mean(axis=0)  # (slots, scores, positions)
     rest = profile[:, has] - profile[:, has].mean(axis=1, keepdims=True)
