@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,8 @@ from rubricnb.core.estimates.reads import Reads, by_cluster
 from rubricnb.core.permutation import directions
 from rubricnb.core.support.counting import binned, summed_from
 from rubricnb.core.support.types import FloatArray, IntArray
+
+AT_ONCE = 100_000  # numbers that are worked on at once: more would leave the cache
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ def place(reads: Reads, parts: Sequence[Block] | None = None) -> Placement:
     variance, sight = np.zeros((n, n)), np.zeros((n, n))
     for block in blocks(reads) if parts is None else parts:
         given = block.count[..., None] * block.profile
-        count += _at_positions(given, block.shown).sum(axis=1)
+        count += at_positions(given, block.shown).sum(axis=1)
         expected += _permutation_mean(block)
         variance += _permutation_variance(block, reads.cluster)
         sight += _visible_share(block)
@@ -132,7 +136,7 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
     # Of three scores, drawn orderings are rotations too.
     if 0 in turn or (orderings_per_item and reads.n_options == 3):
         turn = np.zeros_like(turn)
-    n_items, profiles, out = len(reads.value), read_profiles(reads), []
+    profiles, out = read_profiles(reads), []
     for direction in np.unique(turn)[::-1]:
         if orderings_per_item:
             shown = reads.orderings[reads.order]
@@ -148,19 +152,23 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
             number[slots] = np.arange(len(slots))
             cell = number[reads.order]
         n_slots = shown.shape[1]
-        item, read = np.nonzero((cell >= 0) & reads.parsed)
-        flat = item * n_slots + cell[item, read]
-        count = binned(flat, minlength=n_items * n_slots).reshape(n_items, n_slots)
-        given = [
-            binned(flat, weights=own, minlength=count.size)
-            for own in profiles[item, read].T
-        ]
-        total = np.stack(given, axis=1)
+        count = in_slots(reads.parsed[..., None], cell, n_slots)
+        profile = in_slots(profiles, cell, n_slots) / np.maximum(count, 1)
         if score is not None:
-            total[:, np.arange(reads.n_options) != score - 1] = 0.0
-        profile = total.reshape(n_items, n_slots, -1) / np.maximum(count, 1)[..., None]
-        out.append(Block(shown, count.astype(float), profile, cell))
+            profile[..., np.arange(reads.n_options) != score - 1] = 0.0
+        out.append(Block(shown, count[..., 0], profile, cell))
     return out
+
+
+def in_slots(values: Any, cell: IntArray, n_slots: int) -> FloatArray:
+    """Sum the numbers of reads (items, reads, …) within slots: (items, slots, …)."""
+    item, read = np.nonzero(cell >= 0)
+    flat = item * n_slots + cell[item, read]
+    sums = [
+        binned(flat, weights=own, minlength=len(cell) * n_slots)
+        for own in values[item, read].T
+    ]
+    return np.stack(sums, axis=1).reshape(len(cell), n_slots, -1)
 
 
 def by_score(reads: Reads) -> FloatArray:
@@ -181,7 +189,7 @@ def read_profiles(reads: Reads) -> FloatArray:
     return found / np.where(total > 0, total, 1.0)
 
 
-def _at_positions(by_score: FloatArray, shown: IntArray) -> FloatArray:
+def at_positions(by_score: FloatArray, shown: IntArray) -> FloatArray:
     """Rearrange (items, slots, scores) to (items, slots, positions)."""
     return np.take_along_axis(
         by_score, np.broadcast_to(shown - 1, by_score.shape), axis=2
@@ -190,7 +198,7 @@ def _at_positions(by_score: FloatArray, shown: IntArray) -> FloatArray:
 
 def _permutation_mean(block: Block) -> FloatArray:
     total = block.profile.sum(axis=1, keepdims=True)
-    spread = _at_positions(np.broadcast_to(total, block.profile.shape), block.shown)
+    spread = at_positions(np.broadcast_to(total, block.profile.shape), block.shown)
     occupied = np.maximum((block.count > 0).sum(axis=1), 1)
     return np.einsum("ik,ikp->ip", block.count, spread) / occupied[:, None]
 
@@ -216,9 +224,48 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     if n_slots < 2:
         return np.zeros((n, n))
     count, profile, shown, owner = _pool(block, cluster)
-    # eq-placement: A[r, j, k, p], what was answered under slot j, placed under slot k,
-    # times the reads of k. Worked on in place: with a cluster an item, this array is
-    # most of the test's time.
+    if len(shown) == 1 and (count == count[0]).all():
+        return _variance_of_alike(count[0], profile, shown[0])
+    # eq-placement has an array of slots × slots × positions for every row, so some
+    # clusters are worked on at a time.
+    step = max(1, AT_ONCE // (n_slots**2 * n))
+    starts = np.unique(np.searchsorted(owner, owner[::step]))
+    variance = np.zeros((n, n))
+    for start, end in pairwise([*starts, len(owner)]):
+        some = slice(start, end)
+        own = shown[some] if len(shown) > 1 else shown
+        placed = _placed(count[some], profile[some], own)
+        flat = _sum_sorted(placed, owner[some]).reshape(-1, n)
+        variance += flat.T @ flat
+    return variance / (n_slots - 1)  # V of eq-permutation-moments
+
+
+def _variance_of_alike(
+    count: FloatArray, profile: FloatArray, shown: IntArray
+) -> FloatArray:
+    """V of eq-permutation-moments where all clusters have the same reads.
+
+    What an ordering does to an answer is then the same for all, so that the products of
+    answers can be added up first, and no placement is written out.
+    """
+    scores = np.arange(1, shown.shape[1] + 1)
+    has = count > 0
+    if not has.any():
+        return np.zeros((len(scores), len(scores)))
+    placed = count[has, None, None] * (shown[has, None] == scores[:, None])
+    placed -= placed.mean(axis=0)  # (slots, scores, positions)
+    rest = profile[:, has] - profile[:, has].mean(axis=1, keepdims=True)
+    products = np.tensordot(rest, rest, ((0, 1), (0, 1)))
+    moved = (placed.swapaxes(1, 2) @ products @ placed).sum(axis=0)
+    return moved / max(has.sum() - 1, 1)
+
+
+def _placed(count: FloatArray, profile: FloatArray, shown: IntArray) -> FloatArray:
+    """A of eq-placement, centred over j and k: (rows, j, k, positions).
+
+    What was answered under slot j, placed under slot k, times the reads of k. Worked on
+    in place.
+    """
     if len(shown) == 1:
         placed = np.take(profile, shown[0] - 1, axis=2)
     else:
@@ -235,10 +282,9 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     # 1/(its own slots - 1). It is 1 without losses, exact where the items of a cluster
     # have the same slots left, and an approximation where they have lost different
     # ones.
-    weight = np.sqrt((n_slots - 1) / np.maximum(occupied - 1, 1))
+    weight = np.sqrt((count.shape[1] - 1) / np.maximum(occupied - 1, 1))
     placed *= (has[:, :, None] * has[:, None, :] * weight)[..., None]
-    flat = _sum_sorted(placed, owner).reshape(-1, n)
-    return flat.T @ flat / (n_slots - 1)  # V of eq-permutation-moments
+    return placed
 
 
 def _pool(

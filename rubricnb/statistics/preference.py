@@ -13,7 +13,7 @@ With probabilities instead of single answers the same model is fitted to them di
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -25,13 +25,20 @@ from rubricnb.core.estimates.reads import Reads, by_cluster, copies
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.support.counting import binned, summed_from
 from rubricnb.core.support.types import FloatArray, IntArray, Mask
-from rubricnb.statistics.placement import Block, read_profiles
+from rubricnb.statistics.placement import (
+    AT_ONCE,
+    Block,
+    at_positions,
+    in_slots,
+    read_profiles,
+)
 
 # a log-preference beyond this, or with this share of its information at 0 left,
 _LARGEST = 12.0
 _SEPARATED = 1e-4  # is on its way to infinity, not an estimate
 # rows that are computed at once: in fewer, calls and not numbers take the time
 _SMALL = 2_000
+_OF_ANSWERS = ("value", "order", "probability")
 _FLAT = 1e-7  # gradient a row below which a maximum is reached
 _MOST_STEPS = 100
 # of the dynamic programme; 18 reads of 9 scores, two each, make 19,683
@@ -438,23 +445,28 @@ def _fit_probabilities(
     reads: Reads, blocks: Sequence[Block], contrasts: FloatArray
 ) -> tuple[Any, IntArray]:
     """Fit P(s) ∝ exp(α[row, s] + γ[position of s]) by Newton's method."""
-    p, x, cluster = _probability_rows(reads, blocks, contrasts)
-    size = contrasts.shape[1]
-    alpha, theta = np.zeros((len(p), p.shape[2])), np.zeros(size)
-    if len(p) == 0:
+    rows = [*_probability_rows(reads, blocks)]
+    cluster = np.concatenate([reads.cluster[:0], *[some.cluster for some in rows]])
+    if len(cluster) == 0:
         return Reason("log_preference.no_read"), cluster
+    theta = np.zeros(contrasts.shape[1])
     for _ in range(50):
-        mu = _softmax(alpha[:, None] + x @ theta, p)
-        score, information, solve_alpha = _profile(p, mu, x)
+        found = [some.solved(contrasts @ theta, contrasts) for some in rows]
+        score, information = (
+            np.concatenate(own) for own in zip(*[f[:2] for f in found], strict=True)
+        )
         total = information.sum(axis=0)
         if _singular(total):
             return Reason("log_preference.certain"), cluster
         step = np.linalg.solve(total, score.sum(axis=0))
         step *= min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
-        alpha_step = solve_alpha(step)
-        alpha += np.clip(alpha_step, -4, 4)
+        largest = np.abs(step).max()
         theta = theta + step
-        if np.abs(step).max() < 1e-10 and np.abs(alpha_step).max() < 1e-6:
+        for some, (_, _, base, cross) in zip(rows, found, strict=True):
+            alpha_step = base - cross @ step
+            some.alpha += np.clip(alpha_step, -4, 4)
+            largest = max(largest, 1e-4 * np.abs(alpha_step).max())
+        if largest < 1e-12:
             break
     else:
         return Reason("log_preference.no_convergence"), cluster
@@ -463,50 +475,76 @@ def _fit_probabilities(
     return (theta, score, information), cluster
 
 
-def _probability_rows(
-    reads: Reads, blocks: Sequence[Block], contrasts: FloatArray
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Rows, item × block: probabilities (rows, reads, scores), positions' contrasts."""
-    answers = np.maximum(read_profiles(reads), 1e-6)
-    answers = np.where(reads.parsed[..., None], answers, 0.0)
-    answers = answers / np.maximum(answers.sum(axis=2, keepdims=True), 1e-300)
-    # (items, reads, scores, size)
-    x = contrasts[np.argsort(reads.orderings, axis=1)][reads.order]
-    p = [np.where((block.cell >= 0)[..., None], answers, 0.0) for block in blocks]
-    rows = np.concatenate(p)
-    x = np.concatenate([x] * len(p))
-    cluster = np.tile(reads.cluster, len(p))
-    useful = (rows.sum(axis=2) > 0).sum(axis=1) > 1
-    return rows[useful], x[useful], cluster[useful]
+class _Answers:
+    """Rows, item × block: probabilities of each slot by score, and the row's α.
+
+    `p`: (rows, slots, n), sums over `count` reads. `shown`: (1 or rows, slots, n), the
+    score at each position.
+    """
+
+    def __init__(
+        self, p: FloatArray, count: FloatArray, shown: IntArray, cluster: IntArray
+    ) -> None:
+        self.p, self.count, self.cluster = p, count[..., None], cluster
+        self.shown, self.position = shown, np.argsort(shown, axis=2)
+        total = p.sum(axis=1)
+        self.alpha = np.log(total / total.sum(axis=1, keepdims=True))  # best at γ = 0
+
+    def solved(self, gamma: FloatArray, contrasts: FloatArray) -> list[FloatArray]:
+        """Score and information of θ per row with α solved for; and the step of α.
+
+        That step is the third less the fourth times the step of θ.
+        """
+        n, row = len(gamma), np.arange(len(self.p))[:, None]
+        eta = self.alpha[:, None] + gamma[self.position]
+        share = np.exp(eta - eta.max(axis=2, keepdims=True))
+        share /= share.sum(axis=2, keepdims=True)
+        mu = self.count * share
+        # By score, then by position: sums over slots.
+        both = np.concatenate([share, at_positions(share, self.shown)], axis=2)
+        both *= np.sqrt(self.count)
+        hessian = -both.swapaxes(1, 2) @ both
+        rest = self.p - mu
+        gradient = np.hstack(
+            [rest.sum(axis=1), at_positions(rest, self.shown).sum(axis=1)]
+        )
+        diagonal = np.arange(2 * n)
+        hessian[:, diagonal, diagonal] += np.hstack(
+            [mu.sum(axis=1), at_positions(mu, self.shown).sum(axis=1)]
+        )
+        for slot in range(self.p.shape[1]):
+            at = n + self.position[:, slot]
+            hessian[row, np.arange(n), at] += mu[:, slot]
+        cross = hessian[:, :n, n:] @ contrasts
+        h_alpha = hessian[:, :n, :n] + 1.0 / n  # α is free up to a constant
+        h_alpha += 1e-12 * np.eye(n)
+        base_and_share = np.linalg.solve(
+            h_alpha, np.concatenate([cross, gradient[:, :n, None]], axis=2)
+        )
+        share, base = base_and_share[..., :-1], base_and_share[..., -1]
+        score = gradient[:, n:] @ contrasts - np.einsum("rsc,rs->rc", cross, base)
+        h_theta = contrasts.T @ hessian[:, n:, n:] @ contrasts
+        return [score, h_theta - cross.swapaxes(1, 2) @ share, base, share]
 
 
-def _softmax(eta: FloatArray, p: FloatArray) -> FloatArray:
-    mu = np.exp(eta - eta.max(axis=2, keepdims=True))
-    return mu / mu.sum(axis=2, keepdims=True) * p.sum(axis=2, keepdims=True)
-
-
-def _profile(
-    p: FloatArray, mu: FloatArray, x: FloatArray
-) -> tuple[FloatArray, FloatArray, Any]:
-    """Score and information of θ per row with α solved for, and the step of α."""
-    rest = p - mu
-    g_theta = np.einsum("rks,rksc->rc", rest, x)
-    g_alpha = rest.sum(axis=1)
-    n = p.shape[2]
-    h_alpha = mu.sum(axis=1)[:, :, None] * np.eye(n) - np.einsum("rks,rkt->rst", mu, mu)
-    h_alpha = h_alpha + 1.0 / n + 1e-12 * np.eye(n)  # α is free up to a constant
-    mean_x = np.einsum("rks,rksc->rkc", mu, x)
-    h_cross = np.einsum("rks,rksc->rsc", mu, x) - np.einsum("rks,rkc->rsc", mu, mean_x)
-    h_theta = np.einsum("rks,rksc,rksd->rcd", mu, x, x, optimize=True) - np.einsum(
-        "rkc,rkd->rcd", mean_x, mean_x
-    )
-    solved = np.linalg.solve(
-        h_alpha, np.concatenate([h_cross, g_alpha[..., None]], axis=2)
-    )
-    cross, base = solved[..., :-1], solved[..., -1]
-    score = g_theta - np.einsum("rsc,rs->rc", h_cross, base)
-    information = h_theta - np.einsum("rsc,rsd->rcd", h_cross, cross)
-    return score, information, lambda step: base - cross @ step
+def _probability_rows(reads: Reads, blocks: Sequence[Block]) -> Iterator[_Answers]:
+    """Yield the rows that have two answers, as many at once as stay in the cache."""
+    for block in blocks:
+        useful = np.flatnonzero(block.count.sum(axis=1) > 1)
+        most = max(1, AT_ONCE // block.profile[0].size)
+        for start in range(0, len(useful), most):
+            some = useful[start : start + most]
+            own = {name: getattr(reads, name)[some] for name in _OF_ANSWERS}
+            answers = np.maximum(read_profiles(replace(reads, **own)), 1e-6)
+            answers /= answers.sum(axis=2, keepdims=True)
+            answers *= reads.parsed[some, :, None]
+            shown = block.shown if len(block.shown) == 1 else block.shown[some]
+            yield _Answers(
+                in_slots(answers, block.cell[some], shown.shape[1]),
+                block.count[some],
+                shown,
+                reads.cluster[some],
+            )
 
 
 def _contrasts(n: int) -> FloatArray:

@@ -6,11 +6,14 @@ with their expectations. For balanced data this is the analysis of variance.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rubricnb.core.estimates.reasons import Reason
 from rubricnb.core.support.counting import binned, repeated
@@ -57,9 +60,12 @@ def henderson(
     NaN where sources cannot be told apart, with all clusters or without one of few.
     """
     # eq-henderson: T_a − T_0 = Σ_b σ_b² (k_ab − k_0b)
-    codes = np.stack([np.zeros_like(cluster), *sources, cluster], dtype=np.int64)
-    kept = codes.size <= _KEPT
-    known = _kept_design(codes.shape, codes.tobytes()) if kept else _design(codes)
+    every = np.zeros_like(cluster), *sources, cluster
+    codes = [np.asarray(code, dtype=np.int64) for code in every]
+    if len(codes) * len(x) <= _KEPT:
+        known = _kept_design(*[code.tobytes() for code in codes])
+    else:
+        known = _design(codes)
     square = known.squares(x)
     found = np.einsum("gij,gj->gi", known.inverse, square[:, 1:] - square[:, :1])
     found = np.where(known.told_apart[:, None], found, np.nan)
@@ -78,8 +84,8 @@ class _Design:
         Of the sources, from 0 without gaps; the first one is the same for all reads.
     cluster
         Of each read.
-    local
-        Which sources have each of their levels within one cluster.
+    homes
+        The cluster of each level of a source; None where some level is in several.
     inverse
         Shape (1 + clusters, sources, sources): solves for the variances, of all reads,
         then without each cluster.
@@ -89,7 +95,7 @@ class _Design:
 
     codes: list[IntArray]
     cluster: IntArray
-    local: list[bool]
+    homes: list[IntArray | None]
     inverse: FloatArray
     told_apart: Mask
 
@@ -97,12 +103,10 @@ class _Design:
         """Sum of squared totals over sizes by source: (1 + clusters, sources)."""
         g, cluster = len(self.inverse) - 1, self.cluster
         square = np.zeros((1 + g, len(self.codes)))
-        for a, (code, local) in enumerate(zip(self.codes, self.local, strict=True)):
-            if local:  # each level within a cluster: a sum over clusters
-                home = cluster[np.unique(code, return_index=True)[1]]
-                size = binned(code)
-                zero = np.zeros_like(home)
-                square[:, [a]] = _without(home, zero, g, binned(code, x) ** 2 / size)
+        for a, (code, home) in enumerate(zip(self.codes, self.homes, strict=True)):
+            if home is not None:  # a sum over clusters
+                total = binned(code, x) ** 2 / binned(code)
+                square[:, [a]] = _without(home, 0 * home, g, total)
             else:
                 sizes = np.maximum(_without(cluster, code, g), 1)
                 sums = _without(cluster, code, g, x)
@@ -110,43 +114,49 @@ class _Design:
         return square
 
 
-def _design(codes: IntArray) -> _Design:
-    """Make the equations of codes: a row each, the last one of the clusters."""
+def _design(codes: Sequence[IntArray]) -> _Design:
+    """Make the equations of codes, the last one of which is of the clusters."""
     cluster = codes[-1]
-    own = [np.unique(code, return_inverse=True)[1] for code in codes[:-1]]
-    local = [bool(_pairs(code, cluster)[1].max() == code.max()) for code in own]
-    expected = _weights(own, local, cluster)
+    own = [pd.factorize(code)[0] for code in codes[:-1]]
+    homes = [_within(code, cluster) for code in own]
+    expected = _weights(own, homes, cluster)
     right = expected[:, 1:] - expected[:, :1]
     told_apart = np.linalg.matrix_rank(right) == len(own) - 1
     inverse = np.asarray(np.linalg.pinv(right), dtype=np.float64)
-    return _Design(own, cluster, local, inverse, told_apart)
+    return _Design(own, cluster, homes, inverse, told_apart)
 
 
 @lru_cache(maxsize=4)
-def _kept_design(shape: tuple[int, int], codes: bytes) -> _Design:
+def _kept_design(*codes: bytes) -> _Design:
     """Keep the equations: one group after another is asked in the same design."""
-    return _design(np.frombuffer(codes, dtype=np.int64).reshape(shape))
+    return _design([np.frombuffer(code, dtype=np.int64) for code in codes])
 
 
-def _weights(codes: list[IntArray], local: list[bool], cluster: IntArray) -> FloatArray:
+def _weights(
+    codes: list[IntArray], homes: list[IntArray | None], cluster: IntArray
+) -> FloatArray:
     """Weights of variances in sums of squares: (1 + clusters, sources, sources - 1)."""
     g = int(cluster.max()) + 1
-    expected = np.zeros((1 + g, len(codes), len(codes) - 1))
-    for a, code in enumerate(codes):
-        size = binned(code)
-        sizes = None if local[a] else np.maximum(_without(cluster, code, g), 1)
-        for b, other in enumerate(codes[1:]):
-            first, pair = _pairs(code, other)
-            of, n, home = code[first], binned(pair), cluster[first]
-            if sizes is None:
-                expected[:, a, [b]] = _without(home, 0 * of, g, n**2 / size[of])
+    expected = np.zeros((1 + g, len(codes), len(codes)))
+    sizes = [
+        binned(code) if home is not None else np.maximum(_without(cluster, code, g), 1)
+        for code, home in zip(codes, homes, strict=True)
+    ]
+    for one, other in combinations_with_replacement(range(len(codes)), 2):
+        pair, levels = _pairs(codes[one], codes[other])
+        n, sides = binned(pair), [(one, levels[0]), (other, levels[1])]
+        for (a, of), (b, its) in (sides, sides[::-1]):
+            if (home := homes[a]) is not None:
+                square = n**2 / sizes[a][of]
+                expected[:, a, [b]] = _without(home[of], 0 * of, g, square)
                 continue
-            if local[b + 1]:
-                squares = _without(home, of, g, np.square(n, dtype=np.float64)) / sizes
+            if (home := homes[b]) is not None:
+                square = np.square(n, dtype=np.float64)
+                squares = _without(home[its], of, g, square) / sizes[a]
             else:
-                squares = _without(cluster, pair, g) ** 2 / sizes[:, of]
+                squares = _without(cluster, pair, g) ** 2 / sizes[a][:, of]
             expected[:, a, b] = squares.sum(axis=1)
-    return expected
+    return expected[..., 1:]
 
 
 def _without(row: IntArray, column: IntArray, g: int, weight: Any = None) -> FloatArray:
@@ -156,9 +166,23 @@ def _without(row: IntArray, column: IntArray, g: int, weight: Any = None) -> Flo
     return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
 
 
-def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
-    """First read of each combination of two codes, and each read's combination."""
-    _, first, pair = np.unique(
-        one * (other.max() + 1) + other, return_index=True, return_inverse=True
-    )
-    return first, pair
+def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, list[IntArray]]:
+    """Each read's combination of two codes, and each combination's levels of both.
+
+    Where the levels of one are parts of the other's, these are the combinations:
+    nothing is looked up.
+    """
+    if (its := _within(one, other)) is not None:
+        return one, [np.arange(len(its)), its]
+    if (its := _within(other, one)) is not None:
+        return other, [its, np.arange(len(its))]
+    width = int(other.max()) + 1
+    pair, found = pd.factorize(one * width + other)
+    return pair, [*np.divmod(found, width)]
+
+
+def _within(code: IntArray, whole: IntArray) -> IntArray | None:
+    """Which level of `whole` each level of `code` is a part of; None: of several."""
+    found = np.empty(int(code.max()) + 1, dtype=np.int64)
+    found[code] = whole
+    return found if (found[code] == whole).all() else None

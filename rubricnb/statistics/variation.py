@@ -186,7 +186,7 @@ def ordering_means(reads: Reads) -> FloatArray:
     )
 
 
-def order_effect_of(reads: Reads) -> Row:
+def order_effect_of(reads: Reads, draws: int = PERMUTATIONS) -> Row:
     """Return the row of `order_effect` for the reads of one group."""
     arrays.require_orderings(reads)
     if len(reads.orderings) < 2:
@@ -206,7 +206,7 @@ def order_effect_of(reads: Reads) -> Row:
     blocks = (
         [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
     )
-    row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, 0, blocks)
+    row |= infer.permuted_spread("spread", x, cluster, draws, 0, blocks)
     if np.isnan(row["spread_null"]):
         reasons.append(Reason("spread_null.unpermuted"))
     up = np.flatnonzero((np.diff(orderings, axis=1) == 1).all(axis=1))

@@ -353,7 +353,14 @@ def test_estimates_are_columns_by_one_rule():
 
 
 @pytest.mark.parametrize(
-    "blocks", [None, ((0, 1, 2), (3, 4, 5)), ((0, 1), (2, 3, 4, 5))]
+    "blocks",
+    [
+        None,
+        ((0, 1, 2), (3, 4, 5)),
+        ((0, 1), (2, 3, 4, 5)),
+        ((0, 1),),
+        ((0, 1), (2, 3), (4, 5)),
+    ],
 )
 def test_the_spread_by_chance_is_that_of_permutations_one_by_one(blocks):
     rng = np.random.default_rng(0)
