@@ -83,7 +83,8 @@ class Audit:
         system (``candidate``): for comparisons.
     charts
         Shares of the answers by position (``places``) and by score (``scores``), the
-        mean score minus the rating at each level of the ratings (``levels``), and the
+        mean score minus the rating at each level of the ratings (``levels``), the mean
+        rating of each tenth of the items, by their scores (``calibration``), and the
         share of pairs of texts of one cluster with the same score (``ties``).
     parts
         The ``template``, ``rubric``, ``parser`` and ``model``, as texts by name: what a

@@ -266,6 +266,7 @@ BORDERS = {
     ),
     ("a share of scores, or halo", "measured"): ("reask", {}),
     ("the agreement of people", "measured"): ("ceiling", {"effect": 0.9}),
+    ("the calibration of expected scores", "measured"): ("calibration", {"effect": 0}),
 }
 
 
