@@ -21,6 +21,7 @@ import pytest
 import rubricnb as rb
 from rubricnb.core.contract import JudgeError
 from rubricnb.core.support.naming import CannotShow
+from rubricnb.core.validate import check_items
 from studies.recording import read_table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
@@ -267,6 +268,25 @@ def test_scales_that_a_server_refuses_are_errors_with_its_words(
             continue
         assert status in (400, 422)
         assert "level" in str(raw) or "entries" in str(raw)
+
+
+def test_an_empty_state_gets_a_score_from_three_of_four_and_is_never_sent(
+    sparrow, microllm, fake, overlap
+):
+    names = (SPARROW, MICROLLM, "fake/demo", "mock-overlap")
+    for name, url in zip(names, (sparrow, microllm, fake, overlap), strict=True):
+        body = question(["No.", "Partly.", "Yes."], state="") | {"model": name}
+        status, raw = sent(url, body)
+        if url == overlap:
+            assert (status, raw) == (400, {"error": "`state` must not be blank."})
+            continue
+        told = raw["answers"]["rating"]["probabilities"]
+        assert status == 200
+        assert sum(told.values()) == pytest.approx(1, abs=0.001)
+    empty = ITEMS.head(6).copy()
+    empty.loc[empty.index[2], "response"] = " "
+    with pytest.raises(ValueError, match=r"'response'.* is empty"):
+        check_items(empty, ITEMS.rubrics)
 
 
 def test_a_body_that_is_too_large_is_one_error(overlap):
