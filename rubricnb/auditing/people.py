@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,8 @@ def people_rows(answers: Answers) -> Records:
     for row in rows:
         # of texts that people rate alike, a judge is right not to tell them apart
         row["constant"] = same is not None and rated_alike is None
+    if names and answers.value == "expected_score":
+        rows.append(_calibration(sides, n))
     rows.append(_bias(answers, sides, rows[0]))
     if np.isfinite(agreed["ceiling"]) and not answers.criteria:
         rows.append(new_row("ceiling", "people among themselves", n, agreed["ceiling"]))
@@ -106,6 +109,34 @@ def _as_rated(cells: pd.DataFrame) -> Reason | None:
         return None
     # Of n prompts none differs with probability (1 − u)ⁿ, if a share u of all do.
     return Reason("no_exception.rated", n=n, most=1 - ALPHA ** (1 / n))
+
+
+def _calibration(sides: pd.DataFrame, n: int) -> Row:
+    """Slope and intercept of the ratings on the expected scores (Cox 1958).
+
+    Not of the scores on the ratings: "texts with an expected score of 4 are rated 4 on
+    average" is about texts of one expected score, and raters' errors leave it as it is.
+    """
+    sums = partial(inference.summands, n=np.ones(len(sides)))
+    slope, intercept = (
+        mean_over_criteria(sums, line, sides["human"], sides[PLAIN])[0]
+        for line in (_slope, _intercept)
+    )
+    line = Reason("intercept", **intercept.named("intercept", "low", "high"))
+    why = line if n > 1 else None
+    return new_row("calibration", "calibration", n, slope, why)
+
+
+def _slope(sums: FloatArray) -> FloatArray:
+    """Slope of a least-squares line; NaN where a side is constant."""
+    n, x, y, xx, _, xy = np.moveaxis(sums, -1, 0)
+    varies = np.isfinite(inference.correlation(sums))
+    return np.asarray((n * xy - x * y) / np.where(varies, n * xx - x * x, np.nan))
+
+
+def _intercept(sums: FloatArray) -> FloatArray:
+    n, x, y = np.moveaxis(sums, -1, 0)[:3]
+    return np.asarray((y - _slope(sums) * x) / n)
 
 
 def where_both_vary(sides: pd.DataFrame) -> pd.DataFrame:

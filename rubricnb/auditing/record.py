@@ -33,6 +33,7 @@ from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
 from rubricnb.core.support.types import Json, Records, Row
 from rubricnb.files.outputs import check_outputs, replace_texts
+from rubricnb.files.reading import written_out
 
 SCHEMA = "rubricnb-audit/1"
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
@@ -83,7 +84,8 @@ class Audit:
         system (``candidate``): for comparisons.
     charts
         Shares of the answers by position (``places``) and by score (``scores``), the
-        mean score minus the rating at each level of the ratings (``levels``), and the
+        mean score minus the rating at each level of the ratings (``levels``), the mean
+        rating of each tenth of the items, by their scores (``calibration``), and the
         share of pairs of texts of one cluster with the same score (``ties``).
     parts
         The ``template``, ``rubric``, ``parser`` and ``model``, as texts by name: what a
@@ -397,24 +399,29 @@ def read_audit(path: str | Path) -> Audit:
     ValueError
         The file is not such an audit.
     """
-    if not Path(path).is_file():
-        raise ValueError(f"there is no {path}: give the .json that an audit wrote")
-    try:
-        stored = json.loads(Path(path).read_text("utf-8"))
-        if stored["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {stored['schema']!r}, and not {SCHEMA!r}")
-        if stored.pop("checksum") != sha256_of(stored):
-            raise ValueError("it was edited or damaged: its checksum does not match")
-        content = {name: stored[name] for name in Audit.__dataclass_fields__}
-        for name, value in _numbers(content):
-            if value is not None and not isinstance(value, int | float):
-                raise ValueError(f"{name} is {value!r}, and not a number")
-        if strange := {row["measure"] for row in content["rows"]} - MEASURES.keys():
-            raise ValueError(f"it has rows of an unknown measure: {strange}")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{path}: give the .json that an audit wrote ({error!r})"
-        ) from error
+    with written_out():
+        if not Path(path).is_file():
+            raise ValueError(f"there is no {path}: give the .json that an audit wrote")
+        try:
+            stored = json.loads(Path(path).read_text("utf-8"))
+            if stored["schema"] != SCHEMA:
+                raise ValueError(
+                    f"its schema is {stored['schema']!r}, and not {SCHEMA!r}"
+                )
+            if stored.pop("checksum") != sha256_of(stored):
+                raise ValueError(
+                    "it was edited or damaged: its checksum does not match"
+                )
+            content = {name: stored[name] for name in Audit.__dataclass_fields__}
+            for name, value in _numbers(content):
+                if value is not None and not isinstance(value, int | float):
+                    raise ValueError(f"{name} is {value!r}, and not a number")
+            if strange := {row["measure"] for row in content["rows"]} - MEASURES.keys():
+                raise ValueError(f"it has rows of an unknown measure: {strange}")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{path}: give the .json that an audit wrote ({error!r})"
+            ) from error
     content["rows"] = [
         {"criterion": "", "looks": 1, "steady_limit": np.nan}
         | row

@@ -160,7 +160,7 @@ def _design(answers: Answers, n_judgments: int) -> Row:
 
 
 def _charts(answers: Answers, step: float) -> Row:
-    """Shares of the scores by condition, bias at each level of the ratings, and ties.
+    """Shares of scores by condition, bias by rating, ratings by tenth of scores, ties.
 
     Of ties, pairs are counted, not listed: n texts make n (n − 1) / 2, and a cluster
     may have thousands.
@@ -172,17 +172,24 @@ def _charts(answers: Answers, step: float) -> Row:
     given = rounded(scores["whole"], step)
     shares = pd.crosstab(scores["condition"], given, normalize="index")
     shares.columns = [f"{score:g}" for score in shares.columns]
-    means, human = answers.cells[PLAIN], answers.cells["human"]
-    gap = (means - human).dropna()
-    levels = gap.groupby(rounded(human[gap.index], step))
+    rated = answers.cells[[PLAIN, "human"]].dropna()
+    gap = rated[PLAIN] - rated["human"]
+    levels = gap.groupby(rounded(rated["human"], step))
+    ends = rated["human"].min(), rated["human"].max()
+    tenth = 10 * (rated[PLAIN].rank(method="first") - 1) // len(rated)
     cluster = ["dataset", "criterion", "cluster_id"]
-    given = rounded(means.dropna(), step).rename("score")
+    given = rounded(answers.cells[PLAIN].dropna(), step).rename("score")
     alike = given.groupby([*cluster, given]).size()
     pairs = _n_pairs(alike.groupby(cluster).sum())
     tied = (_n_pairs(alike).groupby(cluster).sum() / pairs)[pairs > 0]
     return {
         "scores": shares.to_dict("index"),
         "levels": {f"{level:g}": _estimate("bias", gaps) for level, gaps in levels},
+        "calibration": [
+            {"score": own[PLAIN].mean()} | _estimate("bias", own["human"], ends)
+            for _, own in rated.groupby(tenth)
+            if ends[0] < ends[1]
+        ],
         "ties": _estimate("edits", tied, (0.0, 1.0), weight=pairs[pairs > 0]),
     }
 

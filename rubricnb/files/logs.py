@@ -27,6 +27,10 @@ _NO_VERDICT = "Grading passed"
 _ZSTD = 93
 MAX_UNPACKED_BYTES = 2**30
 """Most that a log may unpack to."""
+MAX_SAMPLE_BYTES = 2**28
+"""Most memory that a sample may take, and what is kept of all together."""
+# what `_inspect` reads of a header and of a sample
+_READ = {"eval", "id", "epoch", "scores", "error", "metadata"}
 # promptfoo's assertions that ask a judge
 _GRADED = re.compile(
     "rubric|graded|g-eval|factuality|relevance|recall|faithfulness|select-best"
@@ -249,16 +253,35 @@ def unpacked(path: Path) -> Row:
             *(name for name in names if name.startswith("samples/")),
         ]
         size = sum(archive.getinfo(name).file_size for name in wanted)
-        if size > MAX_UNPACKED_BYTES:
-            raise ValueError(
-                f"{path.name} unpacks to {size:,} bytes, and at most "
-                f"{MAX_UNPACKED_BYTES:,} are read; evaluate fewer samples in one log "
-                "(rubricnb.files.logs.MAX_UNPACKED_BYTES)"
-            )
-        header, *samples = (
-            parsed(_member(archive, file, name), path) for name in wanted
+        _refuse_large(path, size, MAX_UNPACKED_BYTES)
+        documents, size = [], 0
+        for name in wanted:
+            text = _member(archive, file, name)
+            _refuse_large(path, _memory(text), MAX_SAMPLE_BYTES)
+            document = {k: v for k, v in parsed(text, path).items() if k in _READ}
+            size += _memory(json.dumps(document))
+            _refuse_large(path, size, MAX_SAMPLE_BYTES)
+            documents.append(document)
+        header, *samples = documents
+        return header | {"samples": samples}
+
+
+def _memory(text: str) -> int:
+    """Estimate what the values of a JSON document take in memory, in bytes.
+
+    A character takes up to four, an object some 200, and any other value some 100, so
+    that a small archive of empty lists takes more than twenty times its text.
+    """
+    return 4 * len(text) + 200 * text.count("{") + 100 * sum(map(text.count, "[,:"))
+
+
+def _refuse_large(path: Path, size: int, most: int) -> None:
+    if size > most:
+        raise ValueError(
+            f"{path.name} is too large: it unpacks to {size:,} bytes, and at most "
+            f"{most:,} are read; evaluate fewer samples in one log "
+            "(MAX_UNPACKED_BYTES and MAX_SAMPLE_BYTES of rubricnb.files.logs)"
         )
-        return dict(header) | {"samples": samples}
 
 
 def _member(archive: zipfile.ZipFile, file: Any, name: str) -> str:

@@ -6,7 +6,8 @@ while one is open, no number is computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pandas as pd
 import yaml
 
 from rubricnb.core.frames import FRAMES
+from rubricnb.core.support.shown import showing, shown
 from rubricnb.core.support.types import IntArray, Json
 
 KINDS = (
@@ -37,6 +39,26 @@ _MOST_WORDS = 20
 """A class of values lists its words up to this number of different ones."""
 
 
+@contextmanager
+def written_out() -> Iterator[None]:
+    """Write out control characters in what is printed and in what an error says.
+
+    A file of a stranger is read in here, and its names are quoted by both.
+    """
+    with showing():
+        try:
+            yield
+        except Exception as problem:
+            error: BaseException | None = problem
+            while error is not None:  # a traceback prints them all
+                error.args = tuple(
+                    shown(part) if isinstance(part, str) else part
+                    for part in error.args
+                )
+                error = error.__cause__ or error.__context__
+            raise
+
+
 @dataclass(frozen=True)
 class Question:
     """What may mean two things, and the lines that say which it is."""
@@ -51,7 +73,7 @@ class Question:
             f"    {self.column} {self.key}: {value}    # {meaning}"
             for value, meaning in self.readings.items()
         ]
-        return "\n".join([f"  {self.why}", *ways])
+        return shown("\n".join([f"  {self.why}", *ways]))
 
 
 class Reading:
@@ -133,7 +155,8 @@ class Reading:
     def read(self, how: Callable[[Reading], Any]) -> Reading:
         """Keep what is read, unless a question is open: those come first."""
         try:
-            self._result = how(self)
+            with written_out():
+                self._result = how(self)
         except ValueError:
             if not self.questions:
                 raise

@@ -13,6 +13,7 @@ import yaml
 from rubricnb.core.support.spelling import nearest
 from rubricnb.core.validate import check_rubrics, check_text
 from rubricnb.files.cells import as_numbers
+from rubricnb.files.reading import written_out
 from rubricnb.files.tables import read_table, read_text, reading, require
 
 _FORMAT = (
@@ -70,7 +71,8 @@ def read_rubrics(path: Any) -> pd.DataFrame:
     1      tone      2       Kind.
     """
     if not isinstance(path, str | Path):
-        return _of_content(path, "the rubric")
+        with written_out():
+            return _of_content(path, "the rubric")
     path = Path(path)
     with reading(path):
         if path.suffix.lower() in (".csv", ".tsv", ".txt"):

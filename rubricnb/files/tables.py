@@ -25,7 +25,7 @@ from rubricnb.core.validate import check_text
 from rubricnb.files.cells import as_numbers, as_text
 from rubricnb.files.logs import log_of, parsed, unpacked
 from rubricnb.files.people import columns_of_people, join_columns
-from rubricnb.files.reading import ROLES, Reading
+from rubricnb.files.reading import ROLES, Reading, written_out
 
 # Encodings that spreadsheets save, beside UTF-8; cp1252 wins a tie.
 _ENCODINGS = [
@@ -326,18 +326,19 @@ def without_summary(table: pd.DataFrame, reading: Reading) -> pd.DataFrame:
 @contextmanager
 def reading(path: Path, *others: Path) -> Iterator[None]:
     """Turn the errors of a malformed file into one ValueError that names the file."""
-    try:
-        yield
-    except (FileNotFoundError, PermissionError, ConnectionError, ImportError):
-        raise
-    except Exception as error:
-        names = tuple(file.name for file in (path, *others))
-        if isinstance(error, ValueError) and str(error).startswith(names):
+    with written_out():
+        try:
+            yield
+        except (FileNotFoundError, PermissionError, ConnectionError, ImportError):
             raise
-        why = " ".join(str(error).split())[:200]
-        said = f"it is damaged, or has another form ({type(error).__name__}: {why})"
-        said = str(error) if isinstance(error, ValueError) else said
-        raise ValueError(f"{path.name}: {said}") from error
+        except Exception as error:
+            names = tuple(file.name for file in (path, *others))
+            if isinstance(error, ValueError) and str(error).startswith(names):
+                raise
+            why = " ".join(str(error).split())[:200]
+            said = f"it is damaged, or has another form ({type(error).__name__}: {why})"
+            said = str(error) if isinstance(error, ValueError) else said
+            raise ValueError(f"{path.name}: {said}") from error
 
 
 def read_text(path: Path) -> str:

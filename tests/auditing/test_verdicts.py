@@ -270,6 +270,7 @@ BORDERS = {
         {"codes": (Reason("repeats"),)},
     ),
     ("the agreement of people", "measured"): ("ceiling", {"effect": 0.9}),
+    ("the calibration of expected scores", "measured"): ("calibration", {"effect": 0}),
 }
 
 

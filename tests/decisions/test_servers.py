@@ -21,6 +21,8 @@ import pytest
 import rubricnb as rb
 from rubricnb.core.contract import JudgeError
 from rubricnb.core.support.naming import CannotShow
+from rubricnb.core.validate import check_items
+from studies.recording import read_table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
 from endpoint import completion, endpoint
@@ -189,7 +191,7 @@ def test_a_server_answers_as_it_was_recorded(name, kind, sparrow, microllm):
 
 @pytest.mark.parametrize("name", [SPARROW, MICROLLM])
 def test_a_digit_in_the_text_can_pick_the_level_of_that_name(name, sparrow, microllm):
-    """Five levels with one text, named level 1 to level 5: chapter 30 names shares."""
+    """Five levels with one text, named level 1 to level 5, as they were recorded."""
     url = sparrow if name == SPARROW else microllm
     rubrics = ITEMS.rubrics.query("variant == 'standard'").set_index("rubric_id")
     criteria, picked, moved = {}, [], []
@@ -208,11 +210,11 @@ def test_a_digit_in_the_text_can_pick_the_level_of_that_name(name, sparrow, micr
         moved += [
             abs(a - b) for row in found[1:] for a, b in zip(row, found[0], strict=True)
         ]
+    kept = read_table("decision_digits").set_index("judge").loc[f"{name}-choice"]
     shares = [sum(own) / len(picked) for own in zip(*picked, strict=True)]
-    if name == SPARROW:
-        assert max(moved) <= 0.002
-    else:
-        assert 0.77 < min(shares) < max(shares) < 0.94
+    assert kept.chosen.to_list() == pytest.approx(shares, abs=1e-5)
+    assert kept.moved.max() == pytest.approx(max(moved), abs=1e-5)
+    assert set(kept.n_texts) == {len(picked)}
 
 
 def test_an_echoed_name_is_refused_where_the_server_names_its_model(overlap):
@@ -266,6 +268,25 @@ def test_scales_that_a_server_refuses_are_errors_with_its_words(
             continue
         assert status in (400, 422)
         assert "level" in str(raw) or "entries" in str(raw)
+
+
+def test_an_empty_state_gets_a_score_from_three_of_four_and_is_never_sent(
+    sparrow, microllm, fake, overlap
+):
+    names = (SPARROW, MICROLLM, "fake/demo", "mock-overlap")
+    for name, url in zip(names, (sparrow, microllm, fake, overlap), strict=True):
+        body = question(["No.", "Partly.", "Yes."], state="") | {"model": name}
+        status, raw = sent(url, body)
+        if url == overlap:
+            assert (status, raw) == (400, {"error": "`state` must not be blank."})
+            continue
+        told = raw["answers"]["rating"]["probabilities"]
+        assert status == 200
+        assert sum(told.values()) == pytest.approx(1, abs=0.001)
+    empty = ITEMS.head(6).copy()
+    empty.loc[empty.index[2], "response"] = " "
+    with pytest.raises(ValueError, match=r"'response'.* is empty"):
+        check_items(empty, ITEMS.rubrics)
 
 
 def test_a_body_that_is_too_large_is_one_error(overlap):

@@ -108,11 +108,15 @@ def test_openai_s_shape_is_what_its_own_client_sends_and_reads(
     assert live.prompt_tokens.iloc[0], live.cached_tokens.iloc[0] == (100, 64)
 
 
-def test_probabilities_are_closed_so_their_mass_is_missing(items):
-    with endpoint(always([0.1, 0.2, 0.3, 0.25, 0.1498])) as (url, _):
+@pytest.mark.parametrize("last", [0.1498, 0.149, 0.151, 0.15])
+def test_probabilities_are_closed_so_their_mass_is_missing(items, last):
+    """Rounded ones sum to .999 or 1.001, and are read as shares of their sum."""
+    with endpoint(always([0.1, 0.2, 0.3, 0.25, last])) as (url, _):
         live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url))
+    assert (live.status == "ok").all()
     assert live.label_mass.isna().all()
     assert live.filter(like="probability_").sum(axis=1).to_numpy() == pytest.approx(1)
+    assert live.probability_5.to_numpy() == pytest.approx(last / (0.85 + last))
 
 
 def always_tied(body, headers):

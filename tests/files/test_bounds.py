@@ -4,6 +4,8 @@ or refused at once with what to do.
 
 import json
 import resource
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from rubricnb.files import logs
 from rubricnb.files.tables import read_records, read_rows, read_table, read_text
 
 NUL = "\0"
@@ -119,3 +122,62 @@ def test_an_ordinary_parquet_file_is_read_as_before(tmp_path):
     assert read["text"].isna().sum() == 50
     assert read["score"].tolist() == table["score"].tolist()
     assert read["kind"].astype(str).tolist() == table["kind"].astype(str).tolist()
+
+
+SMALL_ON_DISK = {  # JSON of a few characters a value, which takes many times that
+    "lists": "[" + "[]," * 100_000 + "[]]",
+    "objects": "[" + "{}," * 60_000 + "{}]",
+    "nested objects": "[" + '{"a":{}},' * 30_000 + "1]",
+    "keys": "{" + ",".join(f'"{k}":0' for k in range(60_000)) + "}",
+    "texts": "[" + '"é🦀",' * 60_000 + "1]",
+    "numbers": "[" + "1.5," * 100_000 + "1]",
+}
+
+
+def written_log(file, **samples):
+    """An .eval file whose header has no scorers, and these texts of samples."""
+    about = {"eval": {"task": "t", "model": "m", "scorers": []}}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(about))
+        for name, text in samples.items():
+            archive.writestr(f"samples/{name}.json", text)
+    return file
+
+
+@pytest.mark.parametrize("kind", SMALL_ON_DISK)
+def test_a_log_that_takes_more_memory_than_it_says_is_too_large(
+    kind, tmp_path, monkeypatch
+):
+    """Harmless stand-ins, below a bound that is lowered for them."""
+    sample = f'{{"id": 1, "epoch": 1, "metadata": {{"x": {SMALL_ON_DISK[kind]}}}}}'
+    file = written_log(tmp_path / "a.eval", one=sample)
+    assert file.stat().st_size < 300_000
+    tracemalloc.start()
+    json.loads(sample)
+    assert tracemalloc.get_traced_memory()[1] < logs._memory(sample)
+    tracemalloc.stop()
+    monkeypatch.setattr(logs, "MAX_SAMPLE_BYTES", 2**22)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"^a\.eval is too large: it unpacks to"):
+        read_rows(file)
+    assert tracemalloc.get_traced_memory()[1] < 2**22
+    tracemalloc.stop()
+
+
+def test_what_is_kept_of_all_samples_is_bounded_and_what_is_not_kept_is_free(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(logs, "MAX_SAMPLE_BYTES", 2**21)
+    events = [{"event": "model", "output": "word " * 50} for _ in range(500)]
+
+    def sample(number, **more):
+        scores = {"tone": {"value": number}}
+        return json.dumps({"id": number, "epoch": 1, "scores": scores} | more)
+
+    long = {f"s{k}": sample(k, events=events) for k in range(12)}
+    assert sum(map(logs._memory, long.values())) > 2 * 2**21
+    read = read_rows(written_log(tmp_path / "long.eval", **long))
+    assert sorted(read["score"]) == list(range(12))
+    kept = {f"s{k}": sample(k, metadata={"x": events}) for k in range(12)}
+    with pytest.raises(ValueError, match=r"^kept\.eval is too large: it unpacks to"):
+        read_rows(written_log(tmp_path / "kept.eval", **kept))

@@ -1,5 +1,6 @@
 """Chapter 30: its shares of changed levels and of positions against plain loops."""
 
+import re
 from itertools import combinations
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 from cells import code_of
 
 import rubricnb as rb
+from rubricnb.book import notebooks as book
 from rubricnb.book.notebooks import find_root
+from tools.recorded import differences, names
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +121,45 @@ def test_a_repeated_request_changes_what_the_page_says():
     said = said[said.chapter == "30_decision_models"].set_index("name").text
     share = (by_text.nunique() > 1).mean()
     assert said["qwen-repeat"].startswith(f"{100 * share:.0f} % [")
+
+
+def changed_levels(reads):
+    """Of each text, the share of pairs of orders with two levels; two plain loops."""
+    shares = []
+    for _, own in reads.groupby("item_id", observed=True):
+        pairs = list(combinations(own.score, 2))
+        shares.append(np.mean([one != other for one, other in pairs]))
+    return shares
+
+
+@pytest.mark.slow
+def test_the_whole_chapter_is_computed_from_its_recordings(warnings_of):
+    """Every number that it prints, and its table of changed levels by plain loops."""
+    done = book.execute("30_decision_models", root=find_root(), cell_seconds=300)
+    assert warnings_of(done) == []
+    assert differences("30_decision_models", done, find_root()) == []
+    assert len(names("30_decision_models", find_root())) > 25
+    (html,) = (
+        output.data["text/html"]
+        for cell in done.cells
+        for output in cell.get("outputs", [])
+        if output.get("metadata", {}).get("scrapbook", {}).get("name") == "tab-changes"
+    )
+    rows = [
+        re.findall(r"<td[^>]*>(.*?)</td>", row)
+        for row in re.findall(r"<tr.*?</tr>", html, re.DOTALL)[1:]
+    ]
+    shown = {(row[0], row[1]): row[2:5] for row in rows if row[1] != "prompt"}
+    assert len(shown) == 6
+    slugs = {
+        "Sparrow": "sparrow-nano-general-v1.1",
+        "microllm": "microllm-gear1-fast",
+        "Qwen 1.5B": "qwen2.5-coder-1.5b-instruct",
+    }
+    for (who, kind), (n_items, n_orders, share) in shown.items():
+        reads = rb.recorded(f"{slugs[who]}-{kind}", "minibench", "decisions").query(
+            "design == 'balanced' and variant == 'standard'"
+        )
+        shares = changed_levels(reads)
+        assert (int(n_items), int(n_orders)) == (len(shares), 10)
+        assert share == f"{100 * np.mean(shares):.1f} %", (who, kind)

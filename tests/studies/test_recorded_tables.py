@@ -41,6 +41,7 @@ CELL, PAIR = ["judge", "dataset"], ["judge", "dataset", "criterion"]
 BUDGET = ["recording", "who", "criterion", "facet"]
 TRAINED = [*CELL, "readout"]
 KEYS = {
+    "decision_digits": ["judge", "digit"],
     "error_budget_parts": [*BUDGET, "source"],
     "error_budget_prices": [*BUDGET, "k", "quantity"],
     "error_budget_coverage": [*BUDGET, "n", "k"],
@@ -395,6 +396,7 @@ TABLES = {
     "training on Qwen": TRAINING,
 }
 NOT_AGAIN = {
+    "decision_digits": "answers of real servers (make test-decisions)",
     "one_read_null": "answers of a judge, which need its weights",
     "peers_agreement": "other packages, in their own environment (make test-peers)",
     "peers_position": "other packages, in their own environment (make test-peers)",

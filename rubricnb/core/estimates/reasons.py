@@ -152,6 +152,10 @@ SENTENCES: dict[str, str] = {
     ),
     "rho.untested": "rho: without an interval or a p, for so few clusters",
     "r_macro.constant": "r_macro: in some criterion a side is constant",
+    "intercept": (
+        "the intercept is {intercept:.2f} [{intercept_low:.2f}, {intercept_high:.2f}]; "
+        "calibrated are 1 and 0"
+    ),
     "ceiling.no_ratings": "items have no single ratings",
     "ceiling.single_ratings": "fewer than two items have several ratings",
     "ceiling.equal": "all items are rated alike",
