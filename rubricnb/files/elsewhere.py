@@ -37,7 +37,9 @@ from rubricnb.files.cells import (
     as_text,
     cells_of,
     clean_names,
+    differs,
     distinct,
+    each_once,
     scales_of,
     understand,
 )
@@ -396,9 +398,10 @@ def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     for name in frame.columns.intersection([*_TEXTS, *_WITHIN]):
         if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
-    given = frame.get("ordering", pd.Series(None, frame.index, dtype="object"))
-    given = given.astype("object").map(_joined("-"), na_action="ignore")
-    frame["ordering"] = pd.Categorical(given.astype("object"))
+    given = np.full(len(frame), None)
+    if "ordering" in frame:
+        given = frame["ordering"].astype("object").map(_joined("-"), "ignore")
+    frame["ordering"] = pd.Categorical(given)
     return frame
 
 
@@ -464,11 +467,9 @@ def _names(values: pd.Series) -> pd.Series:
     if values.dtype == object:  # FastChat names a judge by a list
         values = values.map(_joined("/"), na_action="ignore")
     code, found = pd.factorize(values)
-    texts = clean_names(list(found), str(values.name), "judgments")
-    again, texts = pd.factorize(np.array(texts, dtype=object))
-    names = pd.Categorical.from_codes(
-        np.append(again, -1)[code], pd.Index(texts, dtype="str")
-    )
+    found = clean_names(pd.Series(found, name=values.name), "judgments")
+    again, texts = pd.factorize(found)
+    names = pd.Categorical.from_codes(np.append(again, -1)[code], pd.Index(texts))
     return pd.Series(names, values.index, name=values.name)
 
 
@@ -488,12 +489,11 @@ def _matched(
     item = cells_of(frame[keys])
     first = np.unique(item, return_index=True)[1]
     for name in frame.columns.intersection(_OF_ITEM):
-        code = distinct(frame[name])[0]
         why = (
             f"is not what an earlier row of this {by} says; ratings by several people "
             "are one row a text, in human_ratings (3 4 4)"
         )
-        refuse("judgments", frame[name], code != code[first][item], why)
+        refuse("judgments", frame[name], differs(item, frame[name]), why)
     own = frame[[c for c in (*_TEXTS, "human", "human_ratings") if c in frame]]
     own = own.iloc[first].astype({c: "str" for c in _TEXTS if c in own})
     if items is None:
@@ -756,12 +756,10 @@ def _with_ratings(
 
 def _name_by_scores(frame: pd.DataFrame, name: str, scales: Scales) -> None:
     """Name levels by their scores where a column names them by labels (``B-A-C``)."""
-    levels = scales.levels
-    code, texts = distinct(frame[name])
-    place, pairs = pd.factorize(code * len(levels) + scales.which)
+    place, texts, scales = each_once(frame[name], scales)
     names = []
-    for pair in pairs:
-        text, own = texts[pair // len(levels)], levels[pair % len(levels)]
+    for text, number in zip(texts, scales.which, strict=True):
+        own = scales.levels[number]
         scores = [own.labels.get(part.strip().casefold()) for part in text.split("-")]
         names.append(text if None in scores else "-".join(map(as_text, scores)))
         if len(names) == 1 and names[0] != text:
@@ -848,6 +846,8 @@ def _ids(frame: pd.DataFrame) -> NDArray[np.uint64]:
         "ordering",
         "replicate",
     ):
-        codes, values = pd.factorize(frame[name])
-        hashes.append(np.append(hash64(values), np.uint64(0))[codes])
+        values = pd.Categorical(frame[name])
+        own = np.append(hash64(values.categories.tolist()), np.uint64(0))  # -1 is a gap
+        # the same for all, or each row's
+        hashes.append(own[:1] if (values.codes == 0).all() else own[values.codes])
     return mix64(*hashes)

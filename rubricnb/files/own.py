@@ -170,7 +170,7 @@ def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
     table = table[~silent].copy()
     for column in table.columns.intersection(_NAMES, sort=False):
         check_text(table[column], file)
-        table[column] = clean_names(table[column], column, file)
+        table[column] = clean_names(table[column], file)
     return table
 
 

@@ -24,11 +24,12 @@ from rubricnb.files.cells import (
     Scales,
     are_lists,
     as_text,
+    differs,
+    each_once,
     literal,
     names_people,
     understand,
     value_in,
-    varies,
 )
 from rubricnb.files.reading import ROLES
 
@@ -111,7 +112,7 @@ def join_rows(
     [{'al': 4, 'bo': 5}, {'al': 3}]
     """
     own = [c for c in table if c not in ROLES and c not in ratings]
-    differ = [c for c in own if varies(unit, table[c])]
+    differ = [c for c in own if differs(unit, table[c]).any()]
     names = (pd.Series(unit).groupby(unit).cumcount() + 1).astype("str")
     for people in [c for c in differ if names_people(str(c))][:1]:
         by = table[people].map(as_text).reset_index(drop=True)
@@ -227,7 +228,8 @@ def _read(cells: pd.Series, scales: Scales) -> FloatArray:
 
 def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     """Return each item's single ratings as a tuple, or None, and their mean."""
-    listed = _lists(cells, scales, True)
+    texts = cells.astype("object").where(cells.map(type) == str, "")
+    listed = _lists(texts.astype("str"), scales, True)
     parts = [
         _by_person(_parts(cell, scales.levels[n].labels, is_list))
         for cell, n, is_list in zip(cells, scales.which, listed, strict=True)
@@ -266,13 +268,13 @@ def _hold_several(cells: pd.Series, scales: Scales) -> bool:
     """Whether some cell of a column is a list, or a mapping by person."""
     if pd.api.types.is_numeric_dtype(cells):
         return False
-    begins = cells.map(lambda cell: as_text(cell).lstrip()[:1])
-    return bool(begins.isin(["[", "{"]).any() or _lists(cells, scales, False).any())
+    _, texts, scales = each_once(cells, scales)
+    is_begun = texts.str[:1].isin(["[", "{"])
+    return bool(is_begun.any() or _lists(texts, scales, False).any())
 
 
-def _lists(cells: pd.Series, scales: Scales, several: bool) -> Mask:
-    texts = cells.map(lambda cell: cell if isinstance(cell, str) else "")
-    return are_lists(texts.astype("str").str.strip(" ()[]"), scales, several)
+def _lists(texts: pd.Series, scales: Scales, several: bool) -> Mask:
+    return are_lists(texts.str.strip(" ()[]"), scales, several)
 
 
 def _by_person(cell: Any) -> Row:

@@ -373,29 +373,46 @@ def read_records(path: Path) -> Records:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file, once its head and its values say that it fits into memory.
 
-    A few kilobytes of it may stand for gigabytes: texts are repeated by number. So its
-    values are counted part by part before they are kept.
+    A few kilobytes of it may stand for gigabytes: texts are repeated by number. So the
+    texts are counted as they are stored, part by part, before they are written out.
     """
     parquet = extra("pyarrow.parquet", "parquet", path.name, "save it as CSV, or ")
     with parquet.ParquetFile(path) as file:
         head = file.metadata
-        groups = [head.row_group(number) for number in range(head.num_row_groups)]
-        parts = [group.column(k) for group in groups for k in range(group.num_columns)]
-        cells = sum(part.num_values for part in parts)  # those in lists, too
-        _check_columns(path, head.num_columns)
-        if cells > _MOST_CELLS:
-            raise ValueError(_too_large(path, f"{cells:,} values", f"{_MOST_CELLS:,}"))
-        # no text is longer than the part that it is in
-        longest = max((part.total_uncompressed_size for part in parts), default=1)
+        columns = [file.schema.column(k) for k in range(head.num_columns)]
+    groups = [head.row_group(number) for number in range(head.num_row_groups)]
+    parts = [group.column(k) for group in groups for k in range(head.num_columns)]
+    cells = sum(part.num_values for part in parts)  # those in lists, too
+    _check_columns(path, head.num_columns)
+    if cells > _MOST_CELLS:
+        raise ValueError(_too_large(path, f"{cells:,} values", f"{_MOST_CELLS:,}"))
+    texts = [one.path for one in columns if one.physical_type == "BYTE_ARRAY"]
+    rows = 2**16
+    encodings = " ".join(name for part in parts for name in part.encodings)
+    # A text in a list, or one that begins like the one before it, has no number. Yet
+    # none is longer than the part that it is in.
+    if "." in "".join(texts) or "BYTE_ARRAY" in encodings:
+        longest = max(part.total_uncompressed_size for part in parts)
+        rows, texts = int(np.clip(2**28 // longest, 16, 4096)), []
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
         size = 0
-        for batch in file.iter_batches(int(np.clip(2**28 // longest, 16, 4096))):
-            for column in batch.columns:
-                is_category = hasattr(column, "dictionary_decode")
-                size += (column.dictionary_decode() if is_category else column).nbytes
+        for batch in file.iter_batches(rows):
+            size += sum(map(_n_bytes, batch.columns))
             if size > _MOST_BYTES:
                 most = f"{_MOST_BYTES / 2**30:g} GiB of values"
                 raise ValueError(_too_large(path, "too many texts", most))
     return pd.read_parquet(path)
+
+
+def _n_bytes(cells: Any) -> int:
+    """Return the bytes of an array of Arrow, with each text written out."""
+    if not hasattr(cells, "dictionary"):
+        return int(cells.nbytes)
+    from pyarrow import compute
+
+    lengths = compute.binary_length(cells.dictionary)
+    of_cells = compute.sum(compute.take(lengths, cells.indices)).as_py() or 0
+    return int(cells.dictionary.nbytes + of_cells)
 
 
 def _check_columns(path: Path, number: int) -> None:
@@ -426,7 +443,7 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     separator = found[1] if found else usual
     how: Any = {"sep": separator, "dtype": "str", "keep_default_na": False}
     try:
-        table = pd.read_csv(io.StringIO(text, newline=""), header=None, **how)
+        table = pd.read_csv(io.BytesIO(text.encode()), header=None, **how)
     except pd.errors.ParserError as error:
         raise ValueError(
             f"{path.name} is not a CSV whose first line names all columns: "
