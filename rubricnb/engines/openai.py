@@ -230,10 +230,10 @@ class OpenAIJudge(Endpoint):
     def doubts(self, live: pd.DataFrame, items: Items) -> Iterator[str]:
         """Yield how many scores lack the probabilities that were asked for."""
         asked = live[(live["readout"] == "logprobs") & (live["status"] == "ok")]
-        known = asked.get("probability_1", asked["score"].mask(asked["score"].notna()))
-        if known.isna().any():
+        known = asked["expected_score"].notna()
+        if not known.all():
             yield (
-                f"{known.notna().sum():,} of {len(asked):,} scores have probabilities: "
+                f"{known.sum():,} of {len(asked):,} scores have probabilities: "
                 f"{_NO_PROBABILITIES}; {_OTHER_READOUTS}"
             )
 
@@ -299,7 +299,8 @@ class _Call(Call):
                 )
                 if finish == "stop" and not steps:
                     raise Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
-                written, steps = _own_steps(steps, text.strip())
+                steps = _own_steps(steps, text.strip())
+                written = "".join(step.token for step in steps)
                 slots = tuple(
                     probabilities_at(steps, label, self.request.choices)
                     for label in written_labels(self.request, written)
@@ -553,7 +554,7 @@ def _steps(logprobs: Any) -> list[Step]:
         whole = getincrementaldecoder("utf-8")("replace")  # some are half a character
         return [
             Step(
-                t["token"] if t.get("bytes") is None else whole.decode(bytes(t["bytes"])),
+                whole.decode(bytes(t["bytes"])) if t.get("bytes") else t["token"],
                 _token_probabilities(t.get("top_logprobs", [])),
             )
             for t in logprobs["content"]
@@ -568,13 +569,12 @@ def _steps(logprobs: Any) -> list[Step]:
     ]
 
 
-def _own_steps(steps: list[Step], text: str) -> tuple[str, list[Step]]:
-    """Return what the steps of an answer spell, and these: thoughts may go before."""
+def _own_steps(steps: list[Step], text: str) -> list[Step]:
+    """Return the steps that spell an answer: those of a thought may go before."""
     written = "".join(step.token for step in steps)
     start = written.rfind(text) if text in written else len(written)
     ends = accumulate(len(step.token) for step in steps)
-    own = [step for step, end in zip(steps, ends, strict=True) if end > start]
-    return "".join(step.token for step in own), own
+    return [step for step, end in zip(steps, ends, strict=True) if end > start]
 
 
 def _token_probabilities(alternatives: list[Json]) -> Probabilities:

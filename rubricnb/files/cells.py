@@ -186,9 +186,7 @@ def understand(cells: pd.Series, scales: Scales) -> Understood:
     return Understood(value, kind)
 
 
-def each_once(
-    cells: pd.Series, scales: Scales
-) -> tuple[IntArray, pd.Series, Scales]:
+def each_once(cells: pd.Series, scales: Scales) -> tuple[IntArray, pd.Series, Scales]:
     """Return the number of each cell's value, and these values with their scales.
 
     A value is there once for each scale, under the name of its first row.
@@ -271,24 +269,22 @@ def _read_numbers_as_labels(
 ) -> None:
     """Turn numbers into the scores of the labels that they are, where these differ."""
     for number, own in enumerate(scales.levels):
-        numbers = as_numbers(pd.Series([*own.labels], dtype="object"))
-        labels = zip(numbers, own.labels.values(), strict=True)
-        scores = {label: score for label, score in labels if label == label}
+        named = pd.Series(own.labels, dtype="float64")
+        known = named.set_axis(as_numbers(pd.Series(named.index)))
+        known = known[known.index.notna()].sort_index()
         rows = np.flatnonzero((scales.which == number) & (kind == NUMBER))
-        if not len(rows) or all(label == score for label, score in scores.items()):
+        if not len(rows) or (known == known.index).all():
             continue
-        points = sorted(scores)
-        tops = [scores[point] for point in points]
-        if len(scores) == len(own.labels) and tops in (
-            sorted(tops),
-            sorted(tops)[::-1],
+        if len(known) == len(named) and (
+            known.is_monotonic_increasing or known.is_monotonic_decreasing
         ):
-            read = np.interp(value[rows], points, tops, np.nan, np.nan)  # means, too
+            # means, too
+            read = np.interp(value[rows], known.index, known, np.nan, np.nan)
         else:
-            read = np.array([scores.get(one, np.nan) for one in value[rows]])
+            read = known.reindex(value[rows]).to_numpy()
         # What is no label stays off every scale, so that it is counted or refused.
         value[rows] = np.where(np.isnan(read), np.inf, read)
-        listed = ", ".join(f"{point:g} = {scores[point]:g}" for point in points)
+        listed = ", ".join(f"{point:g} = {score:g}" for point, score in known.items())
         print(f"{column}: the numbers are labels of rubric {own.rubric!r}: {listed}")
 
 

@@ -103,9 +103,9 @@ def load_csv(
     1  mails/1/tone      No!    1.0
     2  mails/2/tone   Sorry.    2.0
     """
-    if isinstance(path, Reading):
-        return cast(Items, path.result())
-    return cast(Items, read_texts(path, rubric, columns).result())
+    is_read = isinstance(path, Reading)
+    known = path if is_read else read_texts(path, rubric, columns)
+    return cast(Items, known.result())
 
 
 def read_texts(

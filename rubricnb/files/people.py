@@ -16,7 +16,7 @@ import pandas as pd
 
 from rubricnb.core.frames import refuse
 from rubricnb.core.support.counting import repeated
-from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
+from rubricnb.core.support.types import FloatArray, IntArray, Row
 from rubricnb.files.cells import (
     EMPTY,
     FAILED,
@@ -35,6 +35,7 @@ from rubricnb.files.reading import ROLES
 
 _RATERS = r"(?:rater|annotator|expert|coder|person|user|r|a)?[ _-]?\d+"
 _PERSON_KEYS = ("user", "annotator", "rater", "name", "annotator_id", "user_id")
+_BRACKETS = " ()[]"
 _MOST_CELLS = 50_000_000
 """Most ratings, gaps among them, of all texts by all persons."""
 
@@ -228,8 +229,8 @@ def _read(cells: pd.Series, scales: Scales) -> FloatArray:
 
 def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     """Return each item's single ratings as a tuple, or None, and their mean."""
-    texts = cells.astype("object").where(cells.map(type) == str, "")
-    listed = _lists(texts.astype("str"), scales, True)
+    texts = cells.map(lambda cell: cell if isinstance(cell, str) else "").astype("str")
+    listed = are_lists(texts.str.strip(_BRACKETS), scales, True)
     parts = [
         _by_person(_parts(cell, scales.levels[n].labels, is_list))
         for cell, n, is_list in zip(cells, scales.which, listed, strict=True)
@@ -249,7 +250,9 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
         table["person"] = table.groupby("item").cumcount().astype("str")
         is_named = False
     wide = table.pivot(index="item", columns="person", values="value")
-    wide = wide[sorted(wide, key=_natural)].reindex(range(len(cells)))
+    # by the numbers in the names: r2 before r10
+    order = wide.columns.str.replace(r"\d+", lambda m: m[0].zfill(9), regex=True)
+    wide = wide.iloc[:, order.argsort()].reindex(range(len(cells)))
     count = [len(wide.columns) if is_named else len(part) for part in parts]
     means = wide.mean(axis=1).to_numpy()
     ratings = [
@@ -259,22 +262,13 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     return ratings, means
 
 
-def _natural(name: str) -> str:
-    """Order names by the numbers in them: r2 before r10."""
-    return re.sub(r"\d+", lambda number: number[0].zfill(9), name)
-
-
 def _hold_several(cells: pd.Series, scales: Scales) -> bool:
     """Whether some cell of a column is a list, or a mapping by person."""
     if pd.api.types.is_numeric_dtype(cells):
         return False
     _, texts, scales = each_once(cells, scales)
     is_begun = texts.str[:1].isin(["[", "{"])
-    return bool(is_begun.any() or _lists(texts, scales, False).any())
-
-
-def _lists(texts: pd.Series, scales: Scales, several: bool) -> Mask:
-    return are_lists(texts.str.strip(" ()[]"), scales, several)
+    return bool(is_begun.any() or are_lists(texts.str.strip(_BRACKETS), scales).any())
 
 
 def _by_person(cell: Any) -> Row:

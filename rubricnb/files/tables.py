@@ -164,8 +164,8 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
     """Raise a ValueError that names the columns missing, and how to name them."""
     has = [str(name) for name in table]
     if lost := [name for name in needed if name not in has]:
-        near = [*(get_close_matches(name, has, 1, 0.75) or ["…"] for name in lost)]
-        columns = dict(zip((own[0] for own in near), lost, strict=True))
+        near = [get_close_matches(name, has, 1, 0.75) or ["…"] for name in lost]
+        columns = {own[0]: name for own, name in zip(near, lost, strict=True)}
         raise ValueError(
             f"{what} lacks {' and '.join(map(repr, lost))}. Its columns: "
             f"{', '.join(has)}. If one of these holds it, name it: {columns=!r}"
@@ -302,8 +302,10 @@ def without_summary(table: pd.DataFrame, reading: Reading) -> pd.DataFrame:
     rows = range(len(table))
     at = sorted({*rows[:2], *rows[-3:]})
     ends = table.iloc[at].map(lambda cell: as_text(cell).strip().rstrip(":. "))
-    found = ends.apply(lambda column: column.str.fullmatch(_NO_TEXT)).any(axis=1)
-    none = {row for row, is_none in zip(at, found, strict=True) if is_none}
+    found = (
+        ends.apply(lambda one: one.str.fullmatch(_NO_TEXT)).any(axis=1).to_numpy(bool)
+    )
+    none = {*np.array(at, int)[found].tolist()}
     if not none:
         return table
     first = ", ".join(ends.iloc[at.index(max(none))])[:60]
@@ -324,20 +326,22 @@ def without_summary(table: pd.DataFrame, reading: Reading) -> pd.DataFrame:
 
 
 @contextmanager
-def reading(path: Path, *others: Path) -> Iterator[None]:
+def reading(*files: Path) -> Iterator[None]:
     """Turn the errors of a malformed file into one ValueError that names the file."""
     try:
         yield
     except (FileNotFoundError, PermissionError, ConnectionError, ImportError):
         raise
     except Exception as error:
-        names = tuple(file.name for file in (path, *others))
-        if isinstance(error, ValueError) and str(error).startswith(names):
+        names = tuple(file.name for file in files)
+        if not names or (
+            isinstance(error, ValueError) and str(error).startswith(names)
+        ):
             raise
         why = " ".join(str(error).split())[:200]
         said = f"it is damaged, or has another form ({type(error).__name__}: {why})"
         said = str(error) if isinstance(error, ValueError) else said
-        raise ValueError(f"{path.name}: {said}") from error
+        raise ValueError(f"{names[0]}: {said}") from error
 
 
 def read_text(path: Path) -> str:
@@ -377,11 +381,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     texts are counted as they are stored, part by part, before they are written out.
     """
     parquet = extra("pyarrow.parquet", "parquet", path.name, "save it as CSV, or ")
-    with parquet.ParquetFile(path) as file:
-        head = file.metadata
-        columns = [file.schema.column(k) for k in range(head.num_columns)]
+    head = parquet.read_metadata(path)
+    columns = [head.schema.column(k) for k in range(head.num_columns)]
     groups = [head.row_group(number) for number in range(head.num_row_groups)]
-    parts = [group.column(k) for group in groups for k in range(head.num_columns)]
+    parts = [group.column(k) for group in groups for k in range(group.num_columns)]
     cells = sum(part.num_values for part in parts)  # those in lists, too
     _check_columns(path, head.num_columns)
     if cells > _MOST_CELLS:

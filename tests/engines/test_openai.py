@@ -470,8 +470,8 @@ def test_tokens_are_spelt_by_their_bytes():
 
 @pytest.mark.parametrize("tops", [{}, {'":': 1.0}])
 def test_scores_without_probabilities_are_counted_at_once(tops, capsys):
-    tokens = [(" 4", {} if not tops else tops)]
-    sent = completion("[RESULT] 4", tops=[("[RESULT]", {"[RESULT]": 1.0}), *tokens])
+    tokens = [("[RESULT]", {"[RESULT]": 1.0}), (" 4", tops)]
+    sent = completion("[RESULT] 4", tops=tokens)
     items = rb.load("minibench", n_items=3)
     with endpoint(always(sent)) as (url, _):
         judge = rb.open_judge(f"openai:m@{url}", server="other")
