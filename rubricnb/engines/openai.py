@@ -6,14 +6,19 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
+from itertools import accumulate
 from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+import pandas as pd
+
 from rubricnb.core.address import OPENAI
 from rubricnb.core.contract import Finish, JudgeError, Readout, Request
+from rubricnb.core.frames import Items
 from rubricnb.core.readout import (
     answer_text,
     most_probable,
@@ -222,6 +227,16 @@ class OpenAIJudge(Endpoint):
         """Return the calls of one request, to be sent."""
         return _Call(self, request)
 
+    def doubts(self, live: pd.DataFrame, items: Items) -> Iterator[str]:
+        """Yield how many scores lack the probabilities that were asked for."""
+        asked = live[(live["readout"] == "logprobs") & (live["status"] == "ok")]
+        known = asked["expected_score"].notna()
+        if not known.all():
+            yield (
+                f"{known.sum():,} of {len(asked):,} scores have probabilities: "
+                f"{_NO_PROBABILITIES}; {_OTHER_READOUTS}"
+            )
+
     def prepare(self) -> None:
         """Ask once, before the first request, what kind of server it is."""
         _ = self.server
@@ -284,6 +299,7 @@ class _Call(Call):
                 )
                 if finish == "stop" and not steps:
                     raise Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
+                steps = _own_steps(steps, text.strip())
                 written = "".join(step.token for step in steps)
                 slots = tuple(
                     probabilities_at(steps, label, self.request.choices)
@@ -481,6 +497,10 @@ _WAYS_OUT = {  # by the parameter that an endpoint complains of
         '; open the judge with server="openai" if the server is OpenAI\'s own'
     ),
 }
+_NO_PROBABILITIES = (
+    "elsewhere the endpoint gave none of the token that is the score, or of other tokens "
+    "than the answer's own"
+)
 _OTHER_READOUTS = (
     "choose readout 'score' or 'feedback', or a model that has log-probabilities"
 )
@@ -531,8 +551,12 @@ def _steps(logprobs: Any) -> list[Step]:
         return []
     # chat style; llama.cpp uses it for completions too
     if logprobs.get("content") is not None:
+        whole = getincrementaldecoder("utf-8")("replace")  # some are half a character
         return [
-            Step(t["token"], _token_probabilities(t.get("top_logprobs", [])))
+            Step(
+                whole.decode(bytes(t["bytes"])) if t.get("bytes") else t["token"],
+                _token_probabilities(t.get("top_logprobs", [])),
+            )
             for t in logprobs["content"]
         ]
     return [
@@ -543,6 +567,14 @@ def _steps(logprobs: Any) -> list[Step]:
             strict=False,
         )
     ]
+
+
+def _own_steps(steps: list[Step], text: str) -> list[Step]:
+    """Return the steps that spell an answer: those of a thought may go before."""
+    written = "".join(step.token for step in steps)
+    start = written.rfind(text) if text in written else len(written)
+    ends = accumulate(len(step.token) for step in steps)
+    return [step for step, end in zip(steps, ends, strict=True) if end > start]
 
 
 def _token_probabilities(alternatives: list[Json]) -> Probabilities:

@@ -153,19 +153,15 @@ def understand(cells: pd.Series, scales: Scales) -> Understood:
     None: 2 values are not plain numbers, such as '4/5', which is read as 4
     [2.5, 4.0, 4.0, nan]
     """
-    which, levels, reading = scales
-    code, found = distinct(cells)
-    place, pairs = pd.factorize(code * len(levels) + which)
-    own = pairs % len(levels)
-    first = ~pd.Series(place).duplicated().to_numpy()
-    each = found.iloc[pairs // len(levels)].set_axis(cells.index[first])
+    reading = scales.reading
+    place, each, scales = each_once(cells, scales)
+    own, levels, _ = scales
     if each.dtype == "str":
         # Phoenix writes an object
         each = each.map(
             lambda t: as_text(value_in(literal(t) or t)) if t[:1] == "{" else t
         )
     value = as_numbers(each).to_numpy(np.float64, copy=True)
-    scales = Scales(own, levels, reading)
     value[are_lists(each, scales)] = np.nan
     kind = np.where(np.isin(value, reading.failed), FAILED, NUMBER)
     for row in np.flatnonzero(np.isnan(value)):
@@ -190,6 +186,19 @@ def understand(cells: pd.Series, scales: Scales) -> Understood:
     return Understood(value, kind)
 
 
+def each_once(cells: pd.Series, scales: Scales) -> tuple[IntArray, pd.Series, Scales]:
+    """Return the number of each cell's value, and these values with their scales.
+
+    A value is there once for each scale, under the name of its first row.
+    """
+    code, found = distinct(cells)
+    n = len(scales.levels)
+    place, pairs = pd.factorize(code * n + scales.which)
+    names = cells.index[~pd.Series(place).duplicated()]
+    values = found.iloc[pairs // n].set_axis(names)
+    return place, values, scales._replace(which=pairs % n)
+
+
 def distinct(cells: pd.Series) -> tuple[IntArray, pd.Series]:
     """Return the number of each cell's value, and the values in their order.
 
@@ -200,7 +209,10 @@ def distinct(cells: pd.Series) -> tuple[IntArray, pd.Series]:
         code, values = pd.factorize(numbers, use_na_sentinel=False)
         return code, pd.Series(values, name=cells.name)
     if isinstance(cells.dtype, pd.CategoricalDtype):
-        cells = cells.astype("object")
+        code, used = pd.factorize(cells.cat.codes)
+        names = np.append(cells.cat.categories.astype("object"), "")  # -1 is a gap
+        inner, found = distinct(pd.Series(names[used], name=cells.name))
+        return inner[code], found
     texts = cells.fillna("") if cells.dtype == "str" else cells.map(as_text)
     code, found = pd.factorize(texts.astype("str"))
     return code, pd.Series(found, dtype="str", name=cells.name).str.strip()
@@ -232,18 +244,16 @@ def as_numbers(values: pd.Series) -> pd.Series:
     >>> as_numbers(pd.Series(["2,5", "٤", "x", True])).tolist()
     [2.5, 4.0, nan, nan]
     """
-    if pd.api.types.is_bool_dtype(values):
-        return pd.Series(np.nan, values.index)
-    if pd.api.types.is_numeric_dtype(values):
+    if pd.api.types.is_numeric_dtype(values) and values.dtype != bool:
         return values.astype("float64")
-    texts = values.astype("str").fillna("")
+    code, texts = distinct(values)
     numbers = pd.to_numeric(texts, errors="coerce").astype("float64")
     others = numbers.isna() & (texts != "")
     if others.any():
         texts = texts[others].map(_ascii)
         texts = texts.str.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
         numbers[others] = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
-    return numbers
+    return pd.Series(numbers.to_numpy()[code], values.index)
 
 
 def _ascii(text: str) -> str:
@@ -259,24 +269,22 @@ def _read_numbers_as_labels(
 ) -> None:
     """Turn numbers into the scores of the labels that they are, where these differ."""
     for number, own in enumerate(scales.levels):
-        numbers = as_numbers(pd.Series([*own.labels], dtype="object"))
-        labels = zip(numbers, own.labels.values(), strict=True)
-        scores = {label: score for label, score in labels if label == label}
+        named = pd.Series(own.labels, dtype="float64")
+        known = named.set_axis(as_numbers(pd.Series(named.index)))
+        known = known[known.index.notna()].sort_index()
         rows = np.flatnonzero((scales.which == number) & (kind == NUMBER))
-        if not len(rows) or all(label == score for label, score in scores.items()):
+        if not len(rows) or (known == known.index).all():
             continue
-        points = sorted(scores)
-        tops = [scores[point] for point in points]
-        if len(scores) == len(own.labels) and tops in (
-            sorted(tops),
-            sorted(tops)[::-1],
+        if len(known) == len(named) and (
+            known.is_monotonic_increasing or known.is_monotonic_decreasing
         ):
-            read = np.interp(value[rows], points, tops, np.nan, np.nan)  # means, too
+            # means, too
+            read = np.interp(value[rows], known.index, known, np.nan, np.nan)
         else:
-            read = np.array([scores.get(one, np.nan) for one in value[rows]])
+            read = known.reindex(value[rows]).to_numpy()
         # What is no label stays off every scale, so that it is counted or refused.
         value[rows] = np.where(np.isnan(read), np.inf, read)
-        listed = ", ".join(f"{point:g} = {scores[point]:g}" for point in points)
+        listed = ", ".join(f"{point:g} = {score:g}" for point, score in known.items())
         print(f"{column}: the numbers are labels of rubric {own.rubric!r}: {listed}")
 
 
@@ -351,22 +359,32 @@ _RATING_KEYS = ("rating", "score", "value", "label", "response")
 
 
 def cells_of(keys: pd.DataFrame) -> IntArray:
-    """Number the rows' combinations of values."""
-    varied = [c for c in keys if pd.factorize(keys[c])[0].any() or keys[c].isna().any()]
-    groups = keys.groupby(varied or [*keys], observed=True, dropna=False, sort=False)
-    return np.asarray(groups.ngroup(), dtype=np.int64)
-
-
-def varies(cells: IntArray, values: pd.Series) -> bool:
-    """Whether a column has several values within some cell.
+    """Number the rows' combinations of values, in the order of their first rows.
 
     Examples
     --------
-    >>> varies(np.array([0, 0, 1]), pd.Series([2, 3, 2]))
-    True
+    >>> cells_of(pd.DataFrame({"item": ["b", "a", "b"], "read": [1, 1, None]})).tolist()
+    [0, 1, 2]
+    """
+    cell = np.zeros(len(keys), np.int64)
+    for name in keys:
+        own = pd.Categorical(keys[name])
+        code = own.codes.astype(np.int64) + 1  # a gap has the code -1
+        if (code != code[:1]).any():
+            cell = pd.factorize(cell * (len(own.categories) + 1) + code)[0]
+    return cell
+
+
+def differs(cells: IntArray, values: pd.Series) -> Mask:
+    """Tell which rows have another value than the first row of their cell.
+
+    Examples
+    --------
+    >>> differs(np.array([0, 0, 1]), pd.Series([2, 3, 2])).tolist()
+    [False, True, False]
     """
     code = pd.Series(distinct(values)[0])
-    return bool((code.groupby(cells).nunique() > 1).any())
+    return np.asarray(code != code.groupby(cells).transform("first"))
 
 
 def names_people(column: str) -> bool:
@@ -385,36 +403,38 @@ _PEOPLE = (
 )
 
 
-def clean_names(names: Sequence[object], column: str, what: str) -> list[str]:
+def clean_names(names: pd.Series, what: str) -> pd.Series:
     """Read names as text, without the spaces around them, which would make two of one.
 
     Ids that are all numbers lose the decimal that a spreadsheet gave them (``7.0``).
 
     Examples
     --------
-    >>> clean_names(["7.0", "8.0"], "item_id", "a table")
+    >>> clean_names(pd.Series(["7.0", "8.0"], name="item_id"), "a table").tolist()
     a table: 2 names in 'item_id' are shortened: '7.0' is read as '7'
     ['7', '8']
     """
-    texts = [as_text(name) for name in names]
-    bare = [" ".join(name.split()) if name != name.strip() else name for name in texts]
-    if column.endswith("_id") and all(map(_DECIMAL_ID.fullmatch, bare)):
-        for one in {text.removesuffix(".0") for text in bare if "." in text} & {*bare}:
+    column = str(names.name)
+    texts = (names if names.dtype == "str" else names.map(as_text)).astype("str")
+    bare = texts.str.strip()
+    if (padded := bare != texts).any():
+        bare[padded] = bare[padded].str.split().str.join(" ")
+    if column.endswith("_id") and bare.str.fullmatch(r"\d+(?:\.0)?").all():
+        short = bare.str.removesuffix(".0")
+        for one in short[(short != bare) & short.isin(bare)][:1]:
             raise ValueError(
                 f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which "
                 "are the same number; write the id of an item in one way only"
             )
-        bare = [text.removesuffix(".0") for text in bare]
-    changed = dict(pair for pair in zip(texts, bare, strict=True) if len({*pair}) > 1)
-    for old in [*changed][:1]:
+        bare = short
+    is_changed = (texts != bare).to_numpy()
+    if is_changed.any():
+        row = is_changed.argmax()
         print(
-            f"{what}: {len(changed)} names in {column!r} are shortened: {old!r} is "
-            f"read as {changed[old]!r}"
+            f"{what}: {texts[is_changed].nunique()} names in {column!r} are shortened: "
+            f"{texts.iloc[row]!r} is read as {bare.iloc[row]!r}"
         )
     return bare
-
-
-_DECIMAL_ID = re.compile(r"\d+(?:\.0)?")
 
 
 def as_text(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import shorten
@@ -37,7 +37,9 @@ from rubricnb.files.cells import (
     as_text,
     cells_of,
     clean_names,
+    differs,
     distinct,
+    each_once,
     scales_of,
     understand,
 )
@@ -82,7 +84,7 @@ _VALUES = {
     "seed|max_tokens|n_options": r"-?\d+(?:\.0)?",
     "criterion_ordering": r"[^-\s][^-]*(?:-[^-]+)+",
 }
-_LEVELS = ("ordering", "reference_score", "exemplar")
+_OF_LEVELS = ("ordering", "reference_score", "exemplar")
 _OF_ITEM = ("cluster_id", "group_id", "candidate", "human")
 _WITHIN = ("judge", *CONDITIONS)
 _DESIGNS = {"fixed": fixed, "balanced": balanced, "williams": williams}
@@ -201,16 +203,16 @@ def judgments(
     judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
     [0.0, 0.5, nan, nan]
     """
-    given: dict[str, Any] = {"items": items, "scale": scale, "columns": columns}
-    given |= {"scores": scores or None, "failed": failed, "parser": parser}
-    how = {name: option for name, option in given.items() if option is not None}
+    how: Any = {"items": items, "scale": scale, "columns": columns}
+    how |= {"scores": scores or None, "failed": failed, "parser": parser}
+    how = {name: option for name, option in how.items() if option is not None}
     if not how and isinstance(table, Judgments) and hasattr(table, "rated"):
         return table
-    if isinstance(table, Reading):
-        if how:
-            raise ValueError("the reading has the options: give them to rb.reading")
-        return cast(Judgments, table.result())
-    return cast(Judgments, reading(table, **how).result())
+    is_read = isinstance(table, Reading)
+    if is_read and how:
+        raise ValueError("the reading has the options: give them to rb.reading")
+    known: Any = table if is_read else reading(table, **how)
+    return cast(Judgments, known.result())
 
 
 def reading(
@@ -312,7 +314,7 @@ def _understood(
     _read_scores(frame, of_rows, tool_scale if scale is None else None)
     rated = _with_ratings(rated, items, scales)
     if rubrics is not None:
-        for name in frame.columns.intersection(_LEVELS):
+        for name in frame.columns.intersection(_OF_LEVELS):
             _name_by_scores(frame, name, of_rows)
     if "expected_score" in frame:
         frame["expected_score"] = understand(frame["expected_score"], of_rows).value
@@ -324,7 +326,13 @@ def _understood(
 
 def _finished(frame: pd.DataFrame, rated: Items, item: IntArray) -> Judgments:
     """Fill in the rest of the contract's columns."""
-    _fill(frame, rated, item)
+    for name, value in _NOT_KNOWN.items():
+        if name not in frame:
+            is_text = isinstance(value, str)
+            frame[name] = pd.Categorical([value]).take(item * 0) if is_text else value
+    for name in rated.columns.intersection(_TEXTS):
+        frame[name] = pd.Categorical(rated[name]).take(item)
+    frame["temperature"] = frame["temperature"].astype(np.float32)
     frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
     unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
     kinds = frame["ordering"].cat.codes.to_numpy(np.int64) * 2**15
@@ -376,8 +384,8 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
 
 def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Read numbers as float64, names as categories, and orderings as codes."""
-    is_named = "item_id" in frame or "text_id" in frame
-    if not is_named and {"group_id", "candidate"} <= set(frame):
+    names = {"item_id", "text_id"} & set(frame)
+    if not names and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
         frame = frame.assign(text_id=group + "/" + candidate)
     if "score" not in frame and "winner" in frame:
@@ -396,9 +404,10 @@ def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     for name in frame.columns.intersection([*_TEXTS, *_WITHIN]):
         if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
-    given = frame.get("ordering", pd.Series(None, frame.index, dtype="object"))
-    given = given.astype("object").map(_joined("-"), na_action="ignore")
-    frame["ordering"] = pd.Categorical(given.astype("object"))
+    given = np.full(len(frame), None)
+    if "ordering" in frame:
+        given = frame["ordering"].astype("object").map(_joined("-"), "ignore")
+    frame["ordering"] = pd.Categorical(given)
     return frame
 
 
@@ -451,8 +460,8 @@ def _with_shared_criterion(frame: pd.DataFrame, reading: Reading) -> pd.DataFram
         return frame
     text = frame[by].astype("str")
     item = text + "/" + frame["criterion"].astype("str")
-    named = {"text_id": text.astype("category"), "item_id": item.astype("category")}
-    return frame.assign(**named).rename(columns={"criterion": "own_criterion"})
+    own = frame.rename(columns={"criterion": "own_criterion"})
+    return own.assign(text_id=text, item_id=item)
 
 
 def _joined(mark: str) -> Callable[[Any], str]:
@@ -464,11 +473,9 @@ def _names(values: pd.Series) -> pd.Series:
     if values.dtype == object:  # FastChat names a judge by a list
         values = values.map(_joined("/"), na_action="ignore")
     code, found = pd.factorize(values)
-    texts = clean_names(list(found), str(values.name), "judgments")
-    again, texts = pd.factorize(np.array(texts, dtype=object))
-    names = pd.Categorical.from_codes(
-        np.append(again, -1)[code], pd.Index(texts, dtype="str")
-    )
+    found = clean_names(pd.Series(found, name=values.name), "judgments")
+    again, texts = pd.factorize(found)
+    names = pd.Categorical.from_codes(np.append(again, -1)[code], pd.Index(texts))
     return pd.Series(names, values.index, name=values.name)
 
 
@@ -486,16 +493,15 @@ def _matched(
         )
         refuse("judgments", frame[name], frame[name].isna(), why)
     item = cells_of(frame[keys])
-    first = np.unique(item, return_index=True)[1]
+    first = ~pd.Series(item).duplicated().to_numpy()
     for name in frame.columns.intersection(_OF_ITEM):
-        code = distinct(frame[name])[0]
         why = (
             f"is not what an earlier row of this {by} says; ratings by several people "
             "are one row a text, in human_ratings (3 4 4)"
         )
-        refuse("judgments", frame[name], code != code[first][item], why)
+        refuse("judgments", frame[name], differs(item, frame[name]), why)
     own = frame[[c for c in (*_TEXTS, "human", "human_ratings") if c in frame]]
-    own = own.iloc[first].astype({c: "str" for c in _TEXTS if c in own})
+    own = own[first].astype({c: "str" for c in _TEXTS if c in own})
     if items is None:
         return frame, _own_items(own.reset_index(drop=True), by), item
     wanted = pd.MultiIndex.from_frame(own[keys])
@@ -632,15 +638,14 @@ _NO_FAILURE = ("", *GAPS, "false", "0", "no", "ok", "[]", "{}")
 
 def _given_status(frame: pd.DataFrame) -> IntArray:
     """Return the number of each row's status, -1 where none is given."""
-    if "status" not in frame:
-        return np.full(len(frame), -1)
-    given = pd.Index(STATUSES).get_indexer(frame["status"])
-    strange = frame["status"].notna() & (given < 0)
+    status = frame.get("status", pd.Series(None, frame.index, "object"))
+    given = pd.Index(STATUSES).get_indexer(status)
+    strange = status.notna() & (given < 0)
     why = (
         f"is not one of {', '.join(STATUSES)}; if it means something else: "
         "columns={'status': 'other'}"
     )
-    refuse("judgments", frame["status"], strange, why)
+    refuse("judgments", status, strange, why)
     return given.astype(np.int64)
 
 
@@ -693,7 +698,7 @@ def _ask_what_is_lost(
     `why` says so of each row, and is empty where nothing was written.
     """
     names = [c for c in ("criterion", "judge") if c in frame]
-    group = pd.Series(cells_of(frame[names]) if names else 0, frame.index)
+    group = pd.Series(cells_of(frame[names]), frame.index)
     is_whole = ~group.isin(group[ok]) & (why != "")
     for at in np.flatnonzero(is_whole & ~group.where(is_whole).duplicated()):
         row = frame.iloc[at]
@@ -756,19 +761,12 @@ def _with_ratings(
 
 def _name_by_scores(frame: pd.DataFrame, name: str, scales: Scales) -> None:
     """Name levels by their scores where a column names them by labels (``B-A-C``)."""
-    levels = scales.levels
-    code, texts = distinct(frame[name])
-    place, pairs = pd.factorize(code * len(levels) + scales.which)
+    place, texts, scales = each_once(frame[name], scales)
     names = []
-    for pair in pairs:
-        text, own = texts[pair // len(levels)], levels[pair % len(levels)]
+    for text, number in zip(texts, scales.which, strict=True):
+        own = scales.levels[number]
         scores = [own.labels.get(part.strip().casefold()) for part in text.split("-")]
         names.append(text if None in scores else "-".join(map(as_text, scores)))
-        if len(names) == 1 and names[0] != text:
-            print(
-                f"judgments: {name!r} names the levels of rubric {own.rubric!r} by "
-                f"their labels: {text} is {names[0]} in scores"
-            )
     named = pd.Series(names, dtype="object").replace("", None)
     frame[name] = pd.Categorical(named.to_numpy()[place])
 
@@ -800,39 +798,26 @@ def _decoded(code: str) -> tuple[float, ...]:
     return scores if 1 < len(scores) == len(set(scores)) else (-np.inf,)
 
 
-def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
-    for name, value in _NOT_KNOWN.items():
-        if name not in frame:
-            is_text = isinstance(value, str)
-            frame[name] = pd.Categorical([value]).take(item * 0) if is_text else value
-    for name in rated.columns.intersection(_TEXTS):
-        frame[name] = pd.Categorical(rated[name]).take(item)
-    frame["temperature"] = frame["temperature"].astype(np.float32)
-
-
 def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     """Infer each judge's and condition's design from its commonest set of orderings."""
-    design = np.full(len(frame), "fixed", dtype=object)
-    shown = frame["ordering"].notna().to_numpy()
     arm = cells_of(frame[[*_WITHIN]])
     keys = pd.DataFrame({"arm": arm, "item": item, "order": frame["ordering"].array})
-    keys = keys[shown].drop_duplicates().astype({"order": "object"})
+    keys = keys.dropna().drop_duplicates().astype({"order": "object"})
     sets = keys.groupby(["arm", "item"])["order"].agg(frozenset)
-    for one, own in sets.groupby(level="arm"):
-        counts = own.value_counts()
-        usual = _design(counts.index[0], counts.iloc[0] / counts.sum())
-        design[shown & (arm == one)] = usual
-    return design
+    usual = sets.groupby(level="arm").agg(_design)
+    design = pd.Series(arm).map(usual).to_numpy(object)
+    return np.where(frame["ordering"].notna(), design, "fixed")
 
 
-def _design(codes: Iterable[str], share: float) -> str:
-    """The design of a set of orderings that this share of the items was shown."""
-    orders = {tuple(ranks(decode(code)).tolist()) for code in codes}
+def _design(sets: pd.Series) -> str:
+    """The design of the set of orderings that most of these items were shown."""
+    shares = sets.value_counts(normalize=True)
+    share = shares.iloc[0]
+    orders = {tuple(ranks(decode(code)).tolist()) for code in shares.index[0]}
     if share >= 0.5:
         for name, made in _DESIGNS.items():
-            if {
-                tuple(order) for order in made(len(min(orders))).orderings().tolist()
-            } == orders:
+            all_orders = made(len(min(orders))).orderings().tolist()
+            if {*map(tuple, all_orders)} == orders:
                 return name
     return "single" if share == 1 and len(orders) == 1 else "shuffled"
 
@@ -848,6 +833,8 @@ def _ids(frame: pd.DataFrame) -> NDArray[np.uint64]:
         "ordering",
         "replicate",
     ):
-        codes, values = pd.factorize(frame[name])
-        hashes.append(np.append(hash64(values), np.uint64(0))[codes])
+        values = pd.Categorical(frame[name])
+        own = np.append(hash64(values.categories.tolist()), np.uint64(0))  # -1 is a gap
+        # the same for all, or each row's
+        hashes.append(own[:1] if (values.codes == 0).all() else own[values.codes])
     return mix64(*hashes)

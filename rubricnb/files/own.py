@@ -103,9 +103,9 @@ def load_csv(
     1  mails/1/tone      No!    1.0
     2  mails/2/tone   Sorry.    2.0
     """
-    if isinstance(path, Reading):
-        return cast(Items, path.result())
-    return cast(Items, read_texts(path, rubric, columns).result())
+    is_read = isinstance(path, Reading)
+    known = path if is_read else read_texts(path, rubric, columns)
+    return cast(Items, known.result())
 
 
 def read_texts(
@@ -170,7 +170,7 @@ def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
     table = table[~silent].copy()
     for column in table.columns.intersection(_NAMES, sort=False):
         check_text(table[column], file)
-        table[column] = clean_names(table[column], column, file)
+        table[column] = clean_names(table[column], file)
     return table
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from rubricnb.core.frames import refuse
 from rubricnb.core.support.counting import repeated
-from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
+from rubricnb.core.support.types import FloatArray, IntArray, Row
 from rubricnb.files.cells import (
     EMPTY,
     FAILED,
@@ -24,16 +24,18 @@ from rubricnb.files.cells import (
     Scales,
     are_lists,
     as_text,
+    differs,
+    each_once,
     literal,
     names_people,
     understand,
     value_in,
-    varies,
 )
 from rubricnb.files.reading import ROLES
 
 _RATERS = r"(?:rater|annotator|expert|coder|person|user|r|a)?[ _-]?\d+"
 _PERSON_KEYS = ("user", "annotator", "rater", "name", "annotator_id", "user_id")
+_BRACKETS = " ()[]"
 _MOST_CELLS = 50_000_000
 """Most ratings, gaps among them, of all texts by all persons."""
 
@@ -111,7 +113,7 @@ def join_rows(
     [{'al': 4, 'bo': 5}, {'al': 3}]
     """
     own = [c for c in table if c not in ROLES and c not in ratings]
-    differ = [c for c in own if varies(unit, table[c])]
+    differ = [c for c in own if differs(unit, table[c]).any()]
     names = (pd.Series(unit).groupby(unit).cumcount() + 1).astype("str")
     for people in [c for c in differ if names_people(str(c))][:1]:
         by = table[people].map(as_text).reset_index(drop=True)
@@ -227,7 +229,8 @@ def _read(cells: pd.Series, scales: Scales) -> FloatArray:
 
 def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     """Return each item's single ratings as a tuple, or None, and their mean."""
-    listed = _lists(cells, scales, True)
+    texts = cells.map(lambda cell: cell if isinstance(cell, str) else "").astype("str")
+    listed = are_lists(texts.str.strip(_BRACKETS), scales, True)
     parts = [
         _by_person(_parts(cell, scales.levels[n].labels, is_list))
         for cell, n, is_list in zip(cells, scales.which, listed, strict=True)
@@ -247,7 +250,9 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
         table["person"] = table.groupby("item").cumcount().astype("str")
         is_named = False
     wide = table.pivot(index="item", columns="person", values="value")
-    wide = wide[sorted(wide, key=_natural)].reindex(range(len(cells)))
+    # by the numbers in the names: r2 before r10
+    order = wide.columns.str.replace(r"\d+", lambda m: m[0].zfill(9), regex=True)
+    wide = wide.iloc[:, order.argsort()].reindex(range(len(cells)))
     count = [len(wide.columns) if is_named else len(part) for part in parts]
     means = wide.mean(axis=1).to_numpy()
     ratings = [
@@ -257,22 +262,13 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     return ratings, means
 
 
-def _natural(name: str) -> str:
-    """Order names by the numbers in them: r2 before r10."""
-    return re.sub(r"\d+", lambda number: number[0].zfill(9), name)
-
-
 def _hold_several(cells: pd.Series, scales: Scales) -> bool:
     """Whether some cell of a column is a list, or a mapping by person."""
     if pd.api.types.is_numeric_dtype(cells):
         return False
-    begins = cells.map(lambda cell: as_text(cell).lstrip()[:1])
-    return bool(begins.isin(["[", "{"]).any() or _lists(cells, scales, False).any())
-
-
-def _lists(cells: pd.Series, scales: Scales, several: bool) -> Mask:
-    texts = cells.map(lambda cell: cell if isinstance(cell, str) else "")
-    return are_lists(texts.astype("str").str.strip(" ()[]"), scales, several)
+    _, texts, scales = each_once(cells, scales)
+    is_begun = texts.str[:1].isin(["[", "{"])
+    return bool(is_begun.any() or are_lists(texts.str.strip(_BRACKETS), scales).any())
 
 
 def _by_person(cell: Any) -> Row:

@@ -160,9 +160,9 @@ class Reading:
         except ValueError:
             if not self.questions:
                 raise
-        for (column, key), value in self.decided.items():
-            decisions = self.document.setdefault("decisions", {})
-            decisions.setdefault(column, {})[key] = value
+        if self.decided:
+            lines = [f"{' '.join(asked)}: {how}" for asked, how in self.decided.items()]
+            self.document["decisions"] = lines
         return self
 
     def result(self) -> Any:
@@ -255,21 +255,20 @@ def _decisions(
 ) -> tuple[Json | None, dict[tuple[str, str], str]]:
     """Read lines ``COLUMN KEY: VALUE``, or a reading that was saved."""
     decided: dict[tuple[str, str], str] = {}
+    saved = None
     if isinstance(decide, str | Path):
         saved = yaml.safe_load(Path(decide).read_text(encoding="utf-8"))
         if not isinstance(saved, dict) or not {"table", "columns"} <= set(saved):
             raise ValueError(
                 f"{decide} is no reading: python -m rubricnb read makes one"
             )
-        for column, own in saved["columns"].items():
-            decided[column, "role"] = own["role"]
-        for column, own in saved.get("decisions", {}).items():
-            decided |= {(column, key): str(value) for key, value in own.items()}
-        return saved, decided
+        columns = saved["columns"].items()
+        roles = [f"{name} role: {own['role']}" for name, own in columns]
+        decide = [*roles, *saved.get("decisions", [])]
     for line in decide:
         left, mark, value = line.rpartition(":")
         column, space, key = left.strip().rpartition(" ")
         if not (mark and space):
             raise ValueError(f"{line!r} is no decision: write 'COLUMN KEY: VALUE'")
         decided[column.strip(), key] = value.strip()
-    return None, decided
+    return saved, decided

@@ -16,9 +16,9 @@ from rubricnb.files.cells import (
     as_numbers,
     as_text,
     cells_of,
+    differs,
     distinct,
     names_people,
-    varies,
 )
 from rubricnb.files.people import join_rows
 from rubricnb.files.reading import Reading
@@ -83,7 +83,7 @@ def _ask_what_repeats(
     rows = frame[twice]
     codes = {c: distinct(rows[c])[0] for c in rows}
     own = [c for c in rows if c not in _KNOWN and not str(c).startswith("probability_")]
-    differ = [c for c in own if varies(cell[twice], rows[c])]
+    differ = [c for c in own if differs(cell[twice], rows[c]).any()]
     if differ:
         # The fewer values, the more it is like the name of a judge or an experiment.
         name = min(differ, key=lambda c: (codes[c].max(), str(c).casefold() == "id"))
@@ -113,8 +113,8 @@ def join_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     names = ("item_id", "text_id", "dataset", "criterion", "replicate", "ordering")
     cell = cells_of(frame[[c for c in (*names, *_WITHIN) if c in frame]])
     people = [c for c in frame if c == "human" or names_people(str(c))]
-    is_told = any(varies(cell, frame[c]) for c in people)
-    if varies(cell, frame["score"]) or not is_told:
+    is_told = any(differs(cell, frame[c]).any() for c in people)
+    if differs(cell, frame["score"]).any() or not is_told:
         return frame
     return join_rows(frame, cell, ["human"], what).rename(
         columns={"human": "human_ratings"}

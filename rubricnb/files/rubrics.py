@@ -103,8 +103,9 @@ def _of_table(path: Path) -> pd.DataFrame:
     require(table, _PARTS, path.name)
     merged = ("criterion", "rubric_id", "definition", "variant")
     names = [c for c in merged if c in table]
-    full = table.mask(table.apply(lambda column: column.str.strip() == ""))
-    filled = table.assign(**{c: full[c].ffill().fillna("") for c in names})
+    full = table.replace(r"^\s*$", np.nan, regex=True)
+    filled = table.copy()
+    filled[names] = full[names].ffill().fillna("")
     if not filled.equals(table):
         print(
             f"{path.name}: empty cells of criterion and definition are those of the "
@@ -163,36 +164,34 @@ def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
 def _usual_scores(labels: list[str], where: str) -> dict[str, float]:
     """Return the scores of labels that are words or letters, and say what they are."""
     folded = {label.casefold(): label for label in labels}
-    score_of = {word: score for word, score in _YES_NO.items() if word in folded}
-    for letters in _LETTERS:
-        if set(letters) == set(folded):
-            low, high = (0, 1) if letters in _FROM_0 else (1, len(letters))
-            steps = np.linspace(low, high, len(letters)).tolist()
-            score_of = dict(zip(letters, steps, strict=True))
-    if set(score_of) != set(folded):
+    order = next((words for words in _ORDERS if set(words) == set(folded)), None)
+    if order is None:
         blanks = ", ".join(f"{label}: …" for label in labels)
         raise ValueError(
             f"{where}: no score is known for the levels {', '.join(labels)}: add a "
             f"line such as values: {{{blanks}}} with a number for each, the highest "
             "for the best; in a CSV write the labels in a column 'label'"
         )
-    scores = {folded[word]: score for word, score in score_of.items()}
+    low, high = (0, 1) if order in _FROM_0 else (1, len(order))
+    steps = np.linspace(low, high, len(order)).tolist()
+    scores = {folded[word]: score for word, score in zip(order, steps, strict=True)}
     listed = ", ".join(f"{label} = {score:g}" for label, score in scores.items())
     print(f"{where}: {listed} ('values' in the rubric file sets other scores)")
     return scores
 
 
-_YES_NO = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}
+# words, and letters that stand for words, with scores up to 1
+_FROM_0: list[tuple[str, ...]] = [("no", "yes"), ("fail", "pass"), ("false", "true")]
+_FROM_0 += map(tuple, ("ny", "ft", "fp", "ic", "ipc"))
 # letters from the worst to the best; S is above A
 _GRADES = "zyxwvutrqponmlkjihgfedcbas"
-# letters that stand for words, with scores up to 1
-_FROM_0 = ("ny", "ft", "fp", "ic", "ipc")
-_LETTERS = {
-    *(*_FROM_0, "lh", "lmh", "bme"),
-    *(_GRADES[start:25] for start in range(7, 24)),  # from A on
-    *(_GRADES[start:] for start in range(17, 24)),
-    *("fdcba", "fdcbas"),  # the grades of schools, which have no E
-}
+_ORDERS = [
+    *_FROM_0,
+    *map(tuple, ("lh", "lmh", "bme")),
+    *(tuple(_GRADES[start:25]) for start in range(7, 24)),  # from A on
+    *(tuple(_GRADES[start:]) for start in range(17, 24)),
+    *map(tuple, ("fdcba", "fdcbas")),  # the grades of schools, which have no E
+]
 
 
 def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:

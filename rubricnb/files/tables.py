@@ -164,8 +164,8 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
     """Raise a ValueError that names the columns missing, and how to name them."""
     has = [str(name) for name in table]
     if lost := [name for name in needed if name not in has]:
-        near = [*(get_close_matches(name, has, 1, 0.75) or ["…"] for name in lost)]
-        columns = dict(zip((own[0] for own in near), lost, strict=True))
+        near = [get_close_matches(name, has, 1, 0.75) or ["…"] for name in lost]
+        columns = {own[0]: name for own, name in zip(near, lost, strict=True)}
         raise ValueError(
             f"{what} lacks {' and '.join(map(repr, lost))}. Its columns: "
             f"{', '.join(has)}. If one of these holds it, name it: {columns=!r}"
@@ -302,8 +302,10 @@ def without_summary(table: pd.DataFrame, reading: Reading) -> pd.DataFrame:
     rows = range(len(table))
     at = sorted({*rows[:2], *rows[-3:]})
     ends = table.iloc[at].map(lambda cell: as_text(cell).strip().rstrip(":. "))
-    found = ends.apply(lambda column: column.str.fullmatch(_NO_TEXT)).any(axis=1)
-    none = {row for row, is_none in zip(at, found, strict=True) if is_none}
+    found = (
+        ends.apply(lambda one: one.str.fullmatch(_NO_TEXT)).any(axis=1).to_numpy(bool)
+    )
+    none = {*np.array(at, int)[found].tolist()}
     if not none:
         return table
     first = ", ".join(ends.iloc[at.index(max(none))])[:60]
@@ -324,7 +326,7 @@ def without_summary(table: pd.DataFrame, reading: Reading) -> pd.DataFrame:
 
 
 @contextmanager
-def reading(path: Path, *others: Path) -> Iterator[None]:
+def reading(*files: Path) -> Iterator[None]:
     """Turn the errors of a malformed file into one ValueError that names the file."""
     with written_out():
         try:
@@ -332,13 +334,15 @@ def reading(path: Path, *others: Path) -> Iterator[None]:
         except (FileNotFoundError, PermissionError, ConnectionError, ImportError):
             raise
         except Exception as error:
-            names = tuple(file.name for file in (path, *others))
-            if isinstance(error, ValueError) and str(error).startswith(names):
+            names = tuple(file.name for file in files)
+            if not names or (
+                isinstance(error, ValueError) and str(error).startswith(names)
+            ):
                 raise
             why = " ".join(str(error).split())[:200]
             said = f"it is damaged, or has another form ({type(error).__name__}: {why})"
             said = str(error) if isinstance(error, ValueError) else said
-            raise ValueError(f"{path.name}: {said}") from error
+            raise ValueError(f"{names[0]}: {said}") from error
 
 
 def read_text(path: Path) -> str:
@@ -374,29 +378,45 @@ def read_records(path: Path) -> Records:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file, once its head and its values say that it fits into memory.
 
-    A few kilobytes of it may stand for gigabytes: texts are repeated by number. So its
-    values are counted part by part before they are kept.
+    A few kilobytes of it may stand for gigabytes: texts are repeated by number. So the
+    texts are counted as they are stored, part by part, before they are written out.
     """
     parquet = extra("pyarrow.parquet", "parquet", path.name, "save it as CSV, or ")
-    with parquet.ParquetFile(path) as file:
-        head = file.metadata
-        groups = [head.row_group(number) for number in range(head.num_row_groups)]
-        parts = [group.column(k) for group in groups for k in range(group.num_columns)]
-        cells = sum(part.num_values for part in parts)  # those in lists, too
-        _check_columns(path, head.num_columns)
-        if cells > _MOST_CELLS:
-            raise ValueError(_too_large(path, f"{cells:,} values", f"{_MOST_CELLS:,}"))
-        # no text is longer than the part that it is in
-        longest = max((part.total_uncompressed_size for part in parts), default=1)
+    head = parquet.read_metadata(path)
+    columns = [head.schema.column(k) for k in range(head.num_columns)]
+    groups = [head.row_group(number) for number in range(head.num_row_groups)]
+    parts = [group.column(k) for group in groups for k in range(group.num_columns)]
+    cells = sum(part.num_values for part in parts)  # those in lists, too
+    _check_columns(path, head.num_columns)
+    if cells > _MOST_CELLS:
+        raise ValueError(_too_large(path, f"{cells:,} values", f"{_MOST_CELLS:,}"))
+    texts = [one.path for one in columns if one.physical_type == "BYTE_ARRAY"]
+    rows = 2**16
+    encodings = " ".join(name for part in parts for name in part.encodings)
+    # A text in a list, or one that begins like the one before it, has no number. Yet
+    # none is longer than the part that it is in.
+    if "." in "".join(texts) or "BYTE_ARRAY" in encodings:
+        longest = max(part.total_uncompressed_size for part in parts)
+        rows, texts = int(np.clip(2**28 // longest, 16, 4096)), []
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
         size = 0
-        for batch in file.iter_batches(int(np.clip(2**28 // longest, 16, 4096))):
-            for column in batch.columns:
-                is_category = hasattr(column, "dictionary_decode")
-                size += (column.dictionary_decode() if is_category else column).nbytes
+        for batch in file.iter_batches(rows):
+            size += sum(map(_n_bytes, batch.columns))
             if size > _MOST_BYTES:
                 most = f"{_MOST_BYTES / 2**30:g} GiB of values"
                 raise ValueError(_too_large(path, "too many texts", most))
     return pd.read_parquet(path)
+
+
+def _n_bytes(cells: Any) -> int:
+    """Return the bytes of an array of Arrow, with each text written out."""
+    if not hasattr(cells, "dictionary"):
+        return int(cells.nbytes)
+    from pyarrow import compute
+
+    lengths = compute.binary_length(cells.dictionary)
+    of_cells = compute.sum(compute.take(lengths, cells.indices)).as_py() or 0
+    return int(cells.dictionary.nbytes + of_cells)
 
 
 def _check_columns(path: Path, number: int) -> None:
@@ -427,7 +447,7 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     separator = found[1] if found else usual
     how: Any = {"sep": separator, "dtype": "str", "keep_default_na": False}
     try:
-        table = pd.read_csv(io.StringIO(text, newline=""), header=None, **how)
+        table = pd.read_csv(io.BytesIO(text.encode()), header=None, **how)
     except pd.errors.ParserError as error:
         raise ValueError(
             f"{path.name} is not a CSV whose first line names all columns: "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -92,8 +91,8 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
         )
     given = {"path": path, "rubric": rubric, "columns": columns}
     given = {key: value for key, value in given.items() if value is not None}
-    files = [Path(file) for file in (path, rubric) if isinstance(file, str | Path)]
-    with reading(*files) if files and path is not None else nullcontext():
+    own = () if path is None else (path, rubric)
+    with reading(*(Path(file) for file in own if isinstance(file, str | Path))):
         loaded = [_load(one, facts.loc[one], given) for one in names]
     drawn = [_drawn(items, n_items, seed) for items in loaded]
     return pd.concat(drawn, ignore_index=True)

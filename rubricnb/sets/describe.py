@@ -18,6 +18,7 @@ _COUNTED = {
     "categories": "category",
     "criteria": "criterion",
 }
+_FILLED = ("reference", "human", "gold")
 _QUANTILES = (10, 50, 90)
 _MOST_RATERS = 20
 
@@ -101,9 +102,9 @@ def described(name: str | None = None) -> pd.DataFrame:
 
 
 def _counts(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    known = items.reindex(columns=[*_COUNTED.values(), *_FILLED])
     yield "items", len(items)
-    for name, column in _COUNTED.items():
-        yield name, items[column].nunique() if column in items else 0
+    yield from zip(_COUNTED, known[[*_COUNTED.values()]].nunique(), strict=True)
     rubrics = getattr(items, "rubrics", None)
     n_rubrics = 0
     if rubrics is not None:
@@ -113,16 +114,15 @@ def _counts(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
             texts.groupby(standard["rubric_id"].astype("str")).agg(tuple).nunique()
         )
     yield "rubrics", n_rubrics
-    for column in ("reference", "human", "gold"):
-        yield f"with_{column}", items[column].count() if column in items else 0
+    yield from known[[*_FILLED]].count().add_prefix("with_").items()
     yield "raters", _raters(items)
 
 
 def _raters(items: pd.DataFrame) -> float:
-    means = items.get("human", pd.Series(dtype="float64")).dropna()
-    ratings = items.get("human_ratings", pd.Series(dtype="object")).dropna()
-    if len(ratings):
-        numbers = ratings.map(len).unique()
+    known = items.reindex(columns=["human", "human_ratings"])
+    means = known["human"].astype("float64").dropna()
+    numbers = known["human_ratings"].dropna().map(len).unique()
+    if len(numbers):
         return float(numbers[0]) if len(numbers) == 1 else float("nan")
     for k in range(1, _MOST_RATERS + 1) if len(means) else [0]:
         if np.allclose(means * k, np.round(means * k), atol=0.01 * k):
@@ -140,19 +140,20 @@ def _lengths(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
 
 def _cluster_share(items: pd.DataFrame) -> float:
     """Intraclass correlation within criteria, from mean squares of clusters."""
-    names = [c for c in ("human", "gold") if c in items and items[c].notna().any()]
-    if not names:
+    ratings = items.reindex(columns=["human", "gold"]).dropna(axis=1, how="all")
+    if ratings.empty:
         return float("nan")
-    rated = items[items[names[0]].notna()]
-    of_criterion = rated.groupby("criterion", observed=True)[names[0]]
-    value = (rated[names[0]] - of_criterion.transform("mean")).astype("float64")
+    rating = ratings.iloc[:, 0].dropna().astype("float64")
+    rated = items.loc[rating.index]
+    value = rating - rating.groupby(rated["criterion"], observed=True).transform("mean")
     of_cluster = value.groupby(rated["cluster_id"].to_numpy())
-    size, mean = of_cluster.size(), of_cluster.mean()
+    size = of_cluster.size()
     k, total = len(size), len(value)
     if k < 2 or total == k:
         return float("nan")
-    between = (size * (mean - value.mean()) ** 2).sum() / (k - 1)
-    within = ((value - of_cluster.transform("mean")) ** 2).sum() / (total - k)
+    squares = ((value - of_cluster.transform("mean")) ** 2).sum()
+    within = squares / (total - k)
+    between = (((value - value.mean()) ** 2).sum() - squares) / (k - 1)
     typical = (total - (size**2).sum() / total) / (k - 1)
     variance = max((between - within) / typical, 0.0)
     return float(variance / (variance + within)) if variance + within else float("nan")

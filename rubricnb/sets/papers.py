@@ -56,22 +56,14 @@ def published(table: str | None = None) -> pd.DataFrame:
     index = pd.read_csv(_FOLDER / "index.csv", dtype="str", keep_default_na=False)
     if table is None:
         return index.astype({"number": "int64"})
-    names = list(index["table"])
-    matching = (
-        [table]
-        if table in names
-        else [name for name in names if name.startswith(table)]
-    )
+    names = index["table"].tolist()
+    begin = [name for name in names if name.startswith(table)]
+    matching = [table] if table in names else begin
     if len(matching) != 1:
-        problem = (
-            f"several tables begin with {table!r}"
-            if matching
-            else f"there is no table {table!r}"
-        )
-        raise ValueError(
-            f"{problem}{nearest(table, names)} There "
-            f"are: {', '.join(matching or names)}"
-        )
+        problem = f"several tables begin with {table!r}"
+        if not matching:
+            problem = f"there is no table {table!r}{nearest(table, names)}"
+        raise ValueError(f"{problem} There are: {', '.join(matching or names)}")
     return pd.read_csv(_FOLDER / f"{matching[0]}.csv")
 
 
@@ -96,14 +88,14 @@ def paper_judges(papers: Iterable[str] | None = None) -> list[str]:
     """
     listed = published()
     chosen = listed if papers is None else listed[listed["paper"].isin(list(papers))]
-    found: dict[str, None] = {}
-    for table in map(published, chosen["table"]):
-        for column in ("judge", "backbone", "score_source"):
-            if column in table:
-                found |= dict.fromkeys(
-                    table[column].str.replace(r" \(.*", "", regex=True)
-                )
-    return list(found)
+    named = [
+        table[column]
+        for table in map(published, chosen["table"])
+        for column in ("judge", "backbone", "score_source")
+        if column in table
+    ]
+    bare = pd.concat(named).str.replace(r" \(.*", "", regex=True)
+    return list(bare.unique())
 
 
 def check_paper_judge(name: str, papers: Iterable[str]) -> str:
@@ -132,8 +124,8 @@ or 'Qwen3-32B'? ...
     elsewhere = [p for p in listed if p not in papers and name in paper_judges([p])]
     hint = nearest(name, known)
     if elsewhere:
-        told = claims().query("paper in @elsewhere")["chapter"].unique()
-        chapters = ", ".join(stem.split("_")[0] for stem in told)
+        told = claims().query("paper in @elsewhere")["chapter"]
+        chapters = ", ".join(told.str.partition("_")[0].unique())
         hint = (
             f"; it is a judge of {' and '.join(elsewhere)}, which chapters {chapters} "
             "check."
@@ -209,13 +201,13 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
     if chapter is None:
         return rows
     stems = rows["chapter"].unique()
-    mine = rows["chapter"].isin([s for s in stems if chapter in (s, s.split("_")[0])])
-    if not mine.any():
+    is_mine = (rows["chapter"] + "_").str.startswith(f"{chapter}_")
+    if not is_mine.any():
         raise ValueError(
             f"no claim belongs to chapter {chapter!r}{nearest(chapter, stems)} "
             f"There are: {', '.join(stems)}"
         )
-    return rows[mine].reset_index(drop=True)
+    return rows[is_mine].reset_index(drop=True)
 
 
 def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:

@@ -75,23 +75,14 @@ def load(
                     f"it has: {', '.join(place)}"
                 )
         judged = [
-            (
-                row
-                | {
-                    "criterion": criterion.lower(),
-                    "n": place[criterion.lower()],
-                    "row": row,
-                },
-                criterion,
-                criterion.lower(),
-                rubric_id,
-            )
+            (row | {"criterion": low, "n": place[low], "row": row}, name, low, rubric)
             for row in records
-            for criterion, rubric_id in pairs.itertuples(index=False)
+            for name, rubric in pairs.itertuples(index=False)
+            for low in [name.lower()]
         ]
     items = pd.DataFrame([_item(name, facts, *one) for one in judged])
-    graded = items.filter(regex="^reference_").dropna(axis="columns", how="all")
-    items = items.drop(columns=items.filter(regex="^reference_")).join(graded)
+    empty = items.filter(regex="^reference_").isna().all()
+    items = items.drop(columns=empty.index[empty])
     return check_items(items, rubrics, allow_unrated=bool(own_rubric))
 
 
@@ -150,18 +141,10 @@ def _own_rubrics(
             (row, criterion, "" if criterion == "overall" else criterion, rubric_id)
         )
         for score, description in enumerate(wording[1:], 1):
-            rows.append(
-                (rubric_id, "standard", score, criterion, wording[0], description)
-            )
-    columns = [
-        "rubric_id",
-        "variant",
-        "score",
-        "criterion",
-        "definition",
-        "description",
-    ]
-    return judged, pd.DataFrame(rows, columns=columns).drop_duplicates()
+            level = {"rubric_id": rubric_id, "variant": "standard", "score": score}
+            level |= {"criterion": criterion, "definition": wording[0]}
+            rows.append(level | {"description": description})
+    return judged, pd.DataFrame(rows).drop_duplicates()
 
 
 def _item(

@@ -436,3 +436,46 @@ def test_none_leaves_a_parameter_out_that_a_host_refuses():
     sent = body("other", extra={"temperature": None})
     assert "temperature" not in sent
     assert "messages" in sent
+
+
+THOUGHT = ["Of", " 3", ": [RESULT]", " 2", ". But"]
+ANSWER = ["Kühl", " 🧊. ", "[RESULT]", " 1", "<|im_end|>"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "content", "finish", "status", "position"),
+    [
+        (THOUGHT, None, "length", "truncated", None),
+        (THOUGHT + ANSWER, "Kühl 🧊. [RESULT] 1", "stop", "ok", 2),
+        (THOUGHT, "Kühl. [RESULT] 1", "stop", "ok", 2),
+    ],
+)
+def test_tokens_of_a_thought_that_a_server_took_out_give_no_score(
+    tokens, content, finish, status, position
+):
+    """The list of log-probabilities may span the thought, and `content` does not."""
+    sent = completion(content, finish, tops=[(t, {t: 0.7}) for t in tokens])
+    with endpoint(always(sent)) as (url, _):
+        (reply,) = ask(url, request("logprobs"))
+    (reading,) = read(request("logprobs"), reply)
+    assert (reading.status, reading.position) == (status, position)
+    assert (reading.probabilities is None) == ("<|im_end|>" not in tokens)
+
+
+def test_tokens_are_spelt_by_their_bytes():
+    parts = "🧊".encode()[:2], "🧊".encode()[2:]
+    content = [{"token": "\\x..", "bytes": [*part]} for part in parts]
+    assert [step.token for step in _steps({"content": content})] == ["", "🧊"]
+
+
+@pytest.mark.parametrize("tops", [{}, {'":': 1.0}])
+def test_scores_without_probabilities_are_counted_at_once(tops, capsys):
+    tokens = [("[RESULT]", {"[RESULT]": 1.0}), (" 4", tops)]
+    sent = completion("[RESULT] 4", tops=tokens)
+    items = rb.load("minibench", n_items=3)
+    with endpoint(always(sent)) as (url, _):
+        judge = rb.open_judge(f"openai:m@{url}", server="other")
+        plan = rb.plan(items, rb.fixed(5, 1), readout="logprobs")
+        assert rb.run(plan, judge, store=":memory:").score.tolist() == [4, 4, 4]
+        judge.close()
+    assert "0 of 3 scores have probabilities" in capsys.readouterr().out

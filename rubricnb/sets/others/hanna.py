@@ -21,14 +21,18 @@ def load() -> Judgments:
     """Load them; ``raw`` keeps a score that is off the scale."""
     table = pd.read_csv(fetch(sets()["hanna"]["files"][1])).set_index("Model")
     items = _items(table)
-    asked = [(judge, form) for judge in _JUDGES for form in "1234"]
-    columns = pd.MultiIndex.from_tuples(asked, names=["judge", "form"])
-    scores = np.stack(
-        [_scores(table, f"{judge} {{}} {form}") for judge, form in asked], axis=1
+    frame = pd.concat(
+        [
+            items[["item_id", "dataset"]].assign(
+                judge=judge,
+                form=f"prompt-{form}",
+                raw=_scores(table, f"{judge} {{}} {form}"),
+            )
+            for judge in _JUDGES
+            for form in "1234"
+        ],
+        ignore_index=True,
     )
-    wide = pd.DataFrame(scores, pd.Index(items["item_id"]), columns)
-    frame = wide.melt(value_name="raw", ignore_index=False).reset_index()
-    frame = frame.assign(dataset="hanna", form="prompt-" + frame["form"])
     off = ~frame["raw"].between(1, 5)
     frame["score"] = frame["raw"].mask(off)
     frame["status"] = np.where(off, "out_of_range", "ok")
@@ -38,13 +42,12 @@ def load() -> Judgments:
 
 def _items(table: pd.DataFrame) -> Items:
     """96 stories of each writer × six criteria, three raters; prompts are clusters."""
-    names = [
-        table.index,
-        [f"hanna/{n:03d}" for n in range(1, 97)],
-        sets()["hanna"]["criteria"],
-    ]
-    keys = pd.MultiIndex.from_product(names, names=["writer", "story", "criterion"])
-    writer, story, criterion = (keys.to_frame(index=False)[name] for name in keys.names)
+    stories = [f"hanna/{n:03d}" for n in range(1, 97)]
+    keys = pd.MultiIndex.from_product(
+        [table.index, stories, sets()["hanna"]["criteria"]],
+        names=["writer", "story", "criterion"],
+    ).to_frame(index=False)
+    writer, story, criterion = (keys[name] for name in keys)
     # The stories by people are those of the dataset hanna, and have its ids.
     text = story.where(writer == "Human", story + "/" + writer)
     raters = np.stack([_scores(table, f"Human {n} {{}}") for n in (1, 2, 3)], axis=1)

@@ -32,14 +32,13 @@ def load() -> Judgments:
         for model, record in json.loads(file.read_text())["results"].items():
             for training in ("base", "instruct"):
                 judge = model if api else f"{model} {training}"
-                for read, (probe, variants) in enumerate(
-                    record.get(training, {}).items(), 1
-                ):
-                    for variant, values in variants.items():
-                        asked = {"probe": probe, "variant": variant, "read": read}
-                        rows.append(
-                            {"dataset": dataset, "judge": judge} | asked | values
-                        )
+                known = {"dataset": dataset, "judge": judge}
+                probes = enumerate(record.get(training, {}).items(), 1)
+                rows += [
+                    known | {"probe": probe, "variant": name, "read": read} | values
+                    for read, (probe, variants) in probes
+                    for name, values in variants.items()
+                ]
     frame = pd.DataFrame(rows).explode(["per_item", "per_item_entropy"])
     number = (frame.groupby(level=0).cumcount() + 1).astype("str").str.zfill(2)
     raw, variant = frame["per_item"].astype("float64"), frame["variant"]

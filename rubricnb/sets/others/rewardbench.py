@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.core.frames import Judgments
-from rubricnb.core.support.counting import repeated
-from rubricnb.core.support.types import Records, Row
+from rubricnb.core.support.types import Records
 from rubricnb.files.elsewhere import judgments
 from rubricnb.files.fetch import pinned
 from rubricnb.files.tables import read_records
@@ -20,7 +19,7 @@ FOLDER = (
     "e4049a57dc73097f899a605f5435923f03e9233c"
     "/results/raw"
 )
-_RESPONSES, _READS = 4, 8
+_CANDIDATES = ["right", "wrong-1", "wrong-2", "wrong-3"]
 _GPT = {"full": "gpt-5.4", "mini": "gpt-5.4-mini", "nano": "gpt-5.4-nano"}
 _CLAUDE = {"full": "claude-sonnet-4.6", "mini": "claude-haiku-4.5"}
 _STATUS = {
@@ -33,53 +32,38 @@ _STATUS = {
 
 def load() -> Judgments:
     """Load them; an item is one response to one prompt, the prompt is its cluster."""
-    parts = [
-        part
-        for name, file in pinned(FOLDER).items()
-        for part in _arms(name, read_records(file))
-    ]
-    cells = pd.concat([part.pop("cells") for part in parts], ignore_index=True)
-    rows = repeated(np.arange(len(cells)), _READS)
-    frame = cells.astype("category").iloc[rows].reset_index(drop=True)
-    frame["temperature"] = frame["temperature"].astype(np.float64)
-    frame["read"] = np.tile(np.arange(1.0, _READS + 1), len(cells))
-    frame["score"] = np.concatenate([part["score"] for part in parts])
-    reason = pd.Categorical([r for part in parts for r in part["reason"]])
-    frame["reason"] = reason
-    status = np.array([_STATUS.get(r, "error") for r in reason.categories])
-    frame["status"] = pd.Categorical(status[reason.codes])
-    return judgments(frame, scale=(1, 10))
+    files = pinned(FOLDER).items()
+    arms = [arm for name, file in files for arm in _arms(name, read_records(file))]
+    answers = pd.concat(arms, ignore_index=True).explode(["score", "reason"])
+    reads = answers.groupby(level=0).cumcount() + 1.0
+    names = ["item_id", "group_id", "candidate", "judge", "form", "reason"]
+    frame = answers.fillna({"reason": ""}).astype(dict.fromkeys(names, "category"))
+    frame = frame.assign(read=reads, score=frame["score"].astype("float64"))
+    frame["status"] = frame["reason"].map(lambda why: _STATUS.get(why, "error"))
+    frame["dataset"] = "rewardbench-2"
+    return judgments(frame.reset_index(drop=True), scale=(1, 10))
 
 
-def _arms(name: str, rows: Records) -> Iterator[Row]:
-    """Yield each judge's cells (prompt × response), scores and errors of a file."""
+def _arms(name: str, rows: Records) -> Iterator[pd.DataFrame]:
+    """Yield each judge's answers of a file: a row a response, with lists of reads."""
     temperature = re.search(r"_t([\d.]+)\.jsonl", name)
-    claude = "claude" in name
-    for size, judge in (_CLAUDE if claude else _GPT).items():
+    is_claude = "claude" in name
+    # The scripts' default is 1 for GPT; Claude was asked through its command line.
+    usual = np.nan if is_claude else 1.0
+    prompts = [f"rewardbench-2/{row['subset']}/{row['id']}" for row in rows]
+    for size, judge in (_CLAUDE if is_claude else _GPT).items():
         if f"{size}_scores" not in rows[0]:
             continue
-        prompts = [f"rewardbench-2/{row['subset']}/{row['id']}" for row in rows]
-        cells = pd.DataFrame(
-            {
-                "item_id": [f"{p}/{r}" for p in prompts for r in range(_RESPONSES)],
-                "group_id": repeated(prompts, _RESPONSES),
-                "candidate": ["right", "wrong-1", "wrong-2", "wrong-3"] * len(prompts),
-            }
+        scores, errors = (
+            [row[f"{size}_{kind}"] for row in rows] for kind in ("scores", "errors")
         )
-        cells = cells.assign(
-            dataset="rewardbench-2",
+        arm = pd.DataFrame({"group_id": prompts, "score": scores, "reason": errors})
+        arm = arm.explode(["score", "reason"])
+        number = arm.groupby(level=0).cumcount()
+        yield arm.assign(
+            item_id=arm["group_id"] + "/" + number.astype("str"),
+            candidate=number.map(dict(enumerate(_CANDIDATES))),
             judge=judge,
             form=rows[0]["prompt_variant"],
-            # The scripts' default is 1 for GPT;
-            # Claude was asked through its command line.
-            temperature=float(temperature[1])
-            if temperature
-            else np.nan
-            if claude
-            else 1.0,
+            temperature=float(temperature[1]) if temperature else usual,
         )
-        score = np.array([row[f"{size}_scores"] for row in rows], dtype=np.float64)
-        errors = [
-            e or "" for row in rows for reads in row[f"{size}_errors"] for e in reads
-        ]
-        yield {"cells": cells, "score": score.ravel(), "reason": errors}

@@ -78,24 +78,20 @@ def load_pairs() -> Judgments:
     for (judge, first, other, criterion, toggled), answer in _answers(
         ".result", name_of
     ):
-        in_order = (
-            {"A": 2.0, "B": 1.0, "C": 1.5}
-            if toggled
-            else {"A": 1.0, "B": 2.0, "C": 1.5}
-        )
-        article = f"summeval/{answer['id']}"
+        article, pair = f"summeval/{answer['id']}", f"{first}-vs-{other}"
+        score = {"A": 1.0, "B": 2.0, "C": 1.5}.get(answer["resp"].split(":")[0])
         human = answer["human_score_1"], answer["human_score_2"]
         rows.append(
             {
                 "judge": judge,
-                "item_id": f"{article}/{criterion}/{first}-vs-{other}",
+                "item_id": f"{article}/{criterion}/{pair}",
                 "dataset": "summeval-pairs",
                 "criterion": criterion,
                 "cluster_id": article,
                 "group_id": f"{article}/{criterion}",
-                "candidate": f"{first}-vs-{other}",
+                "candidate": pair,
                 "ordering": "2-1" if toggled else "1-2",
-                "score": in_order.get(answer["resp"].split(":")[0]),
+                "score": 3 - score if toggled and score else score,
                 "human": None if human[0] == human[1] else 1 + (human[1] > human[0]),
             }
         )
