@@ -80,7 +80,7 @@ def test_the_archives_hold_what_an_audit_imports(parts, tmp_path):
         check=True,
         cwd=tmp_path,
     )
-    places = done.stdout.split()
+    places = done.stdout.splitlines()
     assert len(places) == 6
     assert [place for place in places if not place.startswith(str(app))] == []
 

@@ -157,7 +157,7 @@ shell = InteractiveShell.instance()
 for cell in cells:
     shell.run_cell(cell, store_history=True).raise_error()
 import rubricnb
-print("from", rubricnb.__file__, rubricnb.judging.results_folder(), sep="\n")
+print("from", rubricnb.__file__, rubricnb.judging.results_folder(), sep="\\n")
 """
 
 
