@@ -9,6 +9,7 @@ import inspect
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
@@ -199,12 +200,12 @@ def _with_numbers(
 
 
 def _source(thing: Any) -> str:
-    try:
-        return inspect.getsource(thing)
-    except (OSError, TypeError):  # typed into a shell, or built in
-        code = getattr(thing, "__code__", None)
-        return (
-            f"{code.co_code!r} {code.co_names} {_fixed_content(code.co_consts, 0)}"
-            if code
-            else ""
-        )
+    code = getattr(thing, "__code__", None)
+    # From Python 3.13 on, every text that is executed has the source of ``python -c``.
+    is_text = code is not None and code.co_filename == "<string>"
+    with suppress(OSError, TypeError):  # typed into a shell, or built in
+        if not is_text:
+            return inspect.getsource(thing)
+    if code is None:
+        return ""
+    return f"{code.co_code!r} {code.co_names} {_fixed_content(code.co_consts, 0)}"
