@@ -29,6 +29,7 @@ from rubricnb.core.permutation import decode
 from rubricnb.core.plan import with_readout
 from rubricnb.core.results import has_todays_key
 from rubricnb.core.support.types import FloatArray
+from rubricnb.files.tables import read_parquet
 from rubricnb.sets.catalogue import load
 from studies.recording import counts_of
 from studies.replication import TABLES
@@ -131,7 +132,7 @@ def shows(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     """
     found, tables = [], ["replication.csv"]
     for path in sorted(folder.resolve().glob("*.parquet")):
-        judgments, items = pd.read_parquet(path), load(path.stem)
+        judgments, items = read_parquet(path), load(path.stem)
         found.append(replication(judgments, items))
         rubric, criteria = settings(judgments)
         for name, (summarise, together) in TABLES.items():
@@ -270,7 +271,7 @@ def _file_problems(
     """Return the problems of one file."""
     plans, items = planned
     try:
-        table = pd.read_parquet(path)
+        table = read_parquet(path)
         yield from _beside_the_rows(path, table, items)
         frame = conform(table, "judgments").reset_index(drop=True)
     except (ValueError, OSError, ArrowException) as error:

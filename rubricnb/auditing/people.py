@@ -119,24 +119,19 @@ def _calibration(sides: pd.DataFrame, n: int) -> Row:
     """
     sums = partial(inference.summands, n=np.ones(len(sides)))
     slope, intercept = (
-        mean_over_criteria(sums, line, sides["human"], sides[PLAIN])[0]
-        for line in (_slope, _intercept)
+        mean_over_criteria(sums, part, sides["human"], sides[PLAIN])[0]
+        for part in (lambda own: _line(own)[0], lambda own: _line(own)[1])
     )
     line = Reason("intercept", **intercept.named("intercept", "low", "high"))
-    why = line if n > 1 else None
-    return new_row("calibration", "calibration", n, slope, why)
+    return new_row("calibration", "calibration", n, slope, line if n > 1 else None)
 
 
-def _slope(sums: FloatArray) -> FloatArray:
-    """Slope of a least-squares line; NaN where a side is constant."""
+def _line(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Slope and intercept of a least-squares line; NaN where a side is constant."""
     n, x, y, xx, _, xy = np.moveaxis(sums, -1, 0)
-    varies = np.isfinite(inference.correlation(sums))
-    return np.asarray((n * xy - x * y) / np.where(varies, n * xx - x * x, np.nan))
-
-
-def _intercept(sums: FloatArray) -> FloatArray:
-    n, x, y = np.moveaxis(sums, -1, 0)[:3]
-    return np.asarray((y - _slope(sums) * x) / n)
+    r = inference.correlation(sums)
+    slope = (n * xy - x * y) / np.where(np.isnan(r), r, n * xx - x * x)
+    return slope, (y - slope * x) / n
 
 
 def where_both_vary(sides: pd.DataFrame) -> pd.DataFrame:

@@ -31,9 +31,9 @@ from rubricnb.auditing.terms import (
 )
 from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
+from rubricnb.core.support.shown import shown
 from rubricnb.core.support.types import Json, Records, Row
 from rubricnb.files.outputs import check_outputs, replace_texts
-from rubricnb.files.reading import written_out
 
 SCHEMA = "rubricnb-audit/1"
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
@@ -399,36 +399,35 @@ def read_audit(path: str | Path) -> Audit:
     ValueError
         The file is not such an audit.
     """
-    with written_out():
-        if not Path(path).is_file():
-            raise ValueError(f"there is no {path}: give the .json that an audit wrote")
-        try:
-            stored = json.loads(Path(path).read_text("utf-8"))
-            if stored["schema"] != SCHEMA:
-                raise ValueError(
-                    f"its schema is {stored['schema']!r}, and not {SCHEMA!r}"
-                )
-            if stored.pop("checksum") != sha256_of(stored):
-                raise ValueError(
-                    "it was edited or damaged: its checksum does not match"
-                )
-            content = {name: stored[name] for name in Audit.__dataclass_fields__}
-            for name, value in _numbers(content):
-                if value is not None and not isinstance(value, int | float):
-                    raise ValueError(f"{name} is {value!r}, and not a number")
-            if strange := {row["measure"] for row in content["rows"]} - MEASURES.keys():
-                raise ValueError(f"it has rows of an unknown measure: {strange}")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{path}: give the .json that an audit wrote ({error!r})"
-            ) from error
-    content["rows"] = [
-        {"criterion": "", "looks": 1, "steady_limit": np.nan}
-        | row
-        | {"codes": unstored(row.get("codes"), row["reason"])}
-        for row in content["rows"]
-    ]
-    tables = {
-        name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")
-    }
-    return Audit(**content | tables)
+    if not Path(path).is_file():
+        raise ValueError(f"there is no {path}: give the .json that an audit wrote")
+    try:
+        stored = json.loads(Path(path).read_text("utf-8"))
+        if stored["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {stored['schema']!r}, and not {SCHEMA!r}")
+        if stored.pop("checksum") != sha256_of(stored):
+            raise ValueError("it was edited or damaged: its checksum does not match")
+        content = {name: stored[name] for name in Audit.__dataclass_fields__}
+        for name, value in _numbers(content):
+            if value is not None and not isinstance(value, int | float):
+                raise ValueError(f"{name} is {value!r}, and not a number")
+        if strange := {row["measure"] for row in content["rows"]} - MEASURES.keys():
+            raise ValueError(f"it has rows of an unknown measure: {strange}")
+        content["rows"] = [
+            {"criterion": "", "looks": 1, "steady_limit": np.nan}
+            | row
+            | {"codes": unstored(row.get("codes"), row["reason"])}
+            for row in content["rows"]
+        ]
+        tables = {
+            name: pd.DataFrame(content[name]).fillna(np.nan)
+            for name in ("rows", "cells")
+        }
+        audit = Audit(**content | tables)
+        for datasheet in (False, True):  # what cannot be shown was not written here
+            page(audit, datasheet=datasheet)
+    except Exception as error:
+        raise ValueError(
+            f"{shown(str(path))}: give the .json that an audit wrote ({error!r})"
+        ) from error
+    return audit

@@ -175,7 +175,6 @@ def _charts(answers: Answers, step: float) -> Row:
     rated = answers.cells[[PLAIN, "human"]].dropna()
     gap = rated[PLAIN] - rated["human"]
     levels = gap.groupby(rounded(rated["human"], step))
-    ends = rated["human"].min(), rated["human"].max()
     tenth = 10 * (rated[PLAIN].rank(method="first") - 1) // len(rated)
     cluster = ["dataset", "criterion", "cluster_id"]
     given = rounded(answers.cells[PLAIN].dropna(), step).rename("score")
@@ -185,11 +184,7 @@ def _charts(answers: Answers, step: float) -> Row:
     return {
         "scores": shares.to_dict("index"),
         "levels": {f"{level:g}": _estimate("bias", gaps) for level, gaps in levels},
-        "calibration": [
-            {"score": own[PLAIN].mean()} | _estimate("bias", own["human"], ends)
-            for _, own in rated.groupby(tenth)
-            if ends[0] < ends[1]
-        ],
+        "calibration": rated.groupby(tenth).mean().to_dict("records"),
         "ties": _estimate("edits", tied, (0.0, 1.0), weight=pairs[pairs > 0]),
     }
 

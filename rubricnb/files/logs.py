@@ -278,7 +278,7 @@ def _memory(text: str) -> int:
 def _refuse_large(path: Path, size: int, most: int) -> None:
     if size > most:
         raise ValueError(
-            f"{path.name} is too large: it unpacks to {size:,} bytes, and at most "
+            f"{path.name} is too large: unpacked it takes {size:,} bytes, and at most "
             f"{most:,} are read; evaluate fewer samples in one log "
             "(MAX_UNPACKED_BYTES and MAX_SAMPLE_BYTES of rubricnb.files.logs)"
         )

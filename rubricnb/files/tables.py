@@ -184,7 +184,7 @@ def read_rows(path: Path) -> pd.DataFrame:
             case ".csv" | ".tsv" | ".txt":
                 table, about = _read_csv(path)
             case ".parquet":
-                table = _read_parquet(path)
+                table = read_parquet(path)
             case ".jsonl" | ".json" | ".eval":
                 log = log_of(_document(path), path.name)
                 _check_columns(path, max(map(len, log.rows), default=0))
@@ -375,7 +375,7 @@ def read_records(path: Path) -> Records:
     return log_of(_document(path), path.name).rows
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file, once its head and its values say that it fits into memory.
 
     A few kilobytes of it may stand for gigabytes: texts are repeated by number. So the

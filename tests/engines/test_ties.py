@@ -14,6 +14,7 @@ import pytest
 from endpoint import completion, decided, endpoint, levels
 
 import rubricnb as rb
+from rubricnb.core.readout import answer_text, read
 from rubricnb.engines.vllm import Asked, VLLMJudge
 
 TIED = {" 1": 0.1, " 2": 0.3, " 3": 0.2, " 4": 0.3, " 5": 0.1}
@@ -43,6 +44,9 @@ class OnlyAsked(VLLMJudge):
             asked = Asked(self, request, place)
             while not asked.reply:
                 asked.resume(self.output)
+            # later slots go on from the labels that are read of the earlier ones
+            drawn = [one.position for one in read(request, asked.reply)]
+            assert asked.reply.text == answer_text(request, drawn)
             yield asked.reply
 
     def close(self):

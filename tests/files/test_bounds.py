@@ -158,7 +158,7 @@ def test_a_log_that_takes_more_memory_than_it_says_is_too_large(
     tracemalloc.stop()
     monkeypatch.setattr(logs, "MAX_SAMPLE_BYTES", 2**22)
     tracemalloc.start()
-    with pytest.raises(ValueError, match=r"^a\.eval is too large: it unpacks to"):
+    with pytest.raises(ValueError, match=r"^a\.eval is too large: unpacked it takes"):
         read_rows(file)
     assert tracemalloc.get_traced_memory()[1] < 2**22
     tracemalloc.stop()
@@ -179,5 +179,7 @@ def test_what_is_kept_of_all_samples_is_bounded_and_what_is_not_kept_is_free(
     read = read_rows(written_log(tmp_path / "long.eval", **long))
     assert sorted(read["score"]) == list(range(12))
     kept = {f"s{k}": sample(k, metadata={"x": events}) for k in range(12)}
-    with pytest.raises(ValueError, match=r"^kept\.eval is too large: it unpacks to"):
+    with pytest.raises(
+        ValueError, match=r"^kept\.eval is too large: unpacked it takes"
+    ):
         read_rows(written_log(tmp_path / "kept.eval", **kept))

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rubricnb.core.results import judges, results_folder
+from rubricnb.files import tables
 from studies import __main__ as asking
 from studies.contribution import problems, shows
 from studies.recording import counts_of, write_card
@@ -59,6 +60,13 @@ def test_a_real_recording_is_taken_in_and_the_command_says_what_it_shows(folder)
     assert "matches its study and its run.json" in done.output
     assert "will rewrite in results/: replication.csv" in done.output
     assert "first" in done.output
+
+
+def test_a_recording_that_would_fill_the_memory_is_refused_by_name(folder, monkeypatch):
+    """A few bytes of a column may stand for gigabytes: here a bound is lowered."""
+    monkeypatch.setattr(tables, "_MOST_BYTES", 10_000)
+    (said, *_) = problems(folder)
+    assert "minibench.parquet has too many texts, more than" in said
 
 
 def test_of_several_criteria_at_once_the_one_that_lacks_an_answer_is_named(tmp_path):
