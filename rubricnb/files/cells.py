@@ -55,10 +55,6 @@ class Scales(NamedTuple):
     levels: Sequence[Levels]
     reading: Reading
 
-    def of(self, rows: IntArray) -> Scales:
-        """Return the scales of other cells, which have those of these rows."""
-        return self._replace(which=self.which[rows])
-
     @property
     def ends(self) -> FloatArray:
         """Each cell's lowest and highest score."""
@@ -124,15 +120,10 @@ def _ends(scale: Any, criterion: str) -> tuple[float, float, int]:
     return low, high, 0 if (high - low) % 1 else int(high - low) + 1
 
 
-class Understood(NamedTuple):
-    """The number in each cell, and what kind of cell it is (`reading.KINDS`)."""
-
-    value: FloatArray
-    kind: IntArray
-
-
-def understand(cells: pd.Series, scales: Scales) -> Understood:
+def understand(cells: pd.Series, scales: Scales) -> tuple[FloatArray, IntArray]:
     """Read scores or single ratings: numbers, labels, and ``4/5`` on a scale up to 5.
+
+    Returns the number in each cell, and what kind of cell it is (`reading.KINDS`).
 
     Parameters
     ----------
@@ -149,7 +140,7 @@ def understand(cells: pd.Series, scales: Scales) -> Understood:
     >>> five, cells = Levels(1, 5, {"good": 4}), pd.Series(["2,5", "4/5", "Good", "nan"])
     >>> reading = Reading("a table")
     >>> reading.separator = ";"
-    >>> understand(cells, Scales(np.zeros(4, int), [five], reading)).value.tolist()
+    >>> understand(cells, Scales(np.zeros(4, int), [five], reading))[0].tolist()
     None: 2 values are not plain numbers, such as '4/5', which is read as 4
     [2.5, 4.0, 4.0, nan]
     """
@@ -183,7 +174,7 @@ def understand(cells: pd.Series, scales: Scales) -> Understood:
             f"called {min(lost)!r}: if that was written there, read the file with "
             "pd.read_csv(…, keep_default_na=False)"
         )
-    return Understood(value, kind)
+    return value, kind
 
 
 def each_once(cells: pd.Series, scales: Scales) -> tuple[IntArray, pd.Series, Scales]:

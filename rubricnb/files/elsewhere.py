@@ -310,14 +310,14 @@ def _understood(
     )
     if parser is not None:
         frame["score"] = _parsed_scores(frame, parser)
-    of_rows = scales.of(item)
+    of_rows = scales._replace(which=scales.which[item])
     _read_scores(frame, of_rows, tool_scale if scale is None else None)
     rated = _with_ratings(rated, items, scales)
     if rubrics is not None:
         for name in frame.columns.intersection(_OF_LEVELS):
             _name_by_scores(frame, name, of_rows)
     if "expected_score" in frame:
-        frame["expected_score"] = understand(frame["expected_score"], of_rows).value
+        frame["expected_score"] = understand(frame["expected_score"], of_rows)[0]
     _read_orderings(frame, of_rows)
     out = _finished(frame, rated, item)
     out.attrs["reading"] = reading.lines

@@ -239,7 +239,7 @@ def _single(cells: pd.Series, scales: Scales) -> tuple[list[Any], FloatArray]:
     written = [cell for part in parts for cell in part.values()]
     written = pd.Series(written, cells.index[rows], dtype="object", name=cells.name)
     people = [name for part in parts for name in part]
-    value = _read(written, scales.of(rows))
+    value = _read(written, scales._replace(which=scales.which[rows]))
     table = pd.DataFrame({"item": rows, "person": people, "value": value})
     is_named = not table["person"].str.fullmatch(r"\d+").all()
     if table["person"].nunique() * len(cells) > _MOST_CELLS:
