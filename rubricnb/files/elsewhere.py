@@ -328,8 +328,11 @@ def _finished(frame: pd.DataFrame, rated: Items, item: IntArray) -> Judgments:
     """Fill in the rest of the contract's columns."""
     for name, value in _NOT_KNOWN.items():
         if name not in frame:
-            is_text = isinstance(value, str)
-            frame[name] = pd.Categorical([value]).take(item * 0) if is_text else value
+            frame[name] = (
+                pd.Categorical([value]).take(item * 0)
+                if isinstance(value, str)
+                else value
+            )
     for name in rated.columns.intersection(_TEXTS):
         frame[name] = pd.Categorical(rated[name]).take(item)
     frame["temperature"] = frame["temperature"].astype(np.float32)
@@ -401,7 +404,7 @@ def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     frame = _with_known_conditions(frame, what)
     for name in frame.columns[frame.columns.str.fullmatch(_NUMBERS)]:
         frame[name] = as_numbers(frame[name])
-    for name in frame.columns.intersection([*_TEXTS, *_WITHIN]):
+    for name in frame.columns.intersection([*_TEXTS, *_WITHIN, "replicate", "status"]):
         if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
     given = np.full(len(frame), None)

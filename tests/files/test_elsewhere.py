@@ -1,5 +1,7 @@
 """Tables of scores made elsewhere become judgments, or are refused by the row."""
 
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -310,6 +312,16 @@ def test_reads_may_have_any_labels(labels, numbers, capsys):
     )
     assert rb.judgments(table, scale=(1, 5))["replicate"].tolist() == numbers
     assert ("are numbered from 1" in capsys.readouterr().out) == (labels[0] != "1")
+
+
+@pytest.mark.parametrize("column", ["read", "status", "judge", "item_id", "human"])
+@pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, {1}, np.array([1, 2])])
+def test_a_cell_of_several_values_is_read_or_refused(column, cell):
+    rows = [{"item_id": f"t{k}", "score": 1 + k} for k in range(4)]
+    rows[2] |= {column: cell}
+    table = [{column: "ok"} | row for row in rows]
+    with suppress(ValueError):
+        assert rb.judgments(table, scale=(1, 5)).score.tolist() == [1, 2, 3, 4]
 
 
 def test_repeats_without_a_number_are_numbered_unless_two_rows_are_equal(log, capsys):

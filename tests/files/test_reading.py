@@ -132,24 +132,50 @@ def test_an_audit_of_a_log_says_what_was_read(tmp_path):
 ONLY_SIGN = {"graderError", "metadata"}
 
 
+RETYPED = {
+    "text": lambda value: value if isinstance(value, str) else json.dumps(value),
+    "nothing": lambda value: None,
+    "list": lambda value: [value],
+    "object": lambda value: {"value": value},
+}
+
+
+@pytest.mark.parametrize("how", ["renamed", *RETYPED])
 @pytest.mark.parametrize(
     "name", ["inspect_replies.json", "promptfoo.json", "deepeval_test_run.json"]
 )
 @pytest.mark.in_turn
-def test_a_mutated_export_never_changes_a_number_unasked(tmp_path, name):
-    """One key renamed: the numbers that are left are those that were there."""
+def test_a_mutated_export_never_changes_a_number_unasked(tmp_path, name, how):
+    """One key renamed, or its values retyped: what is left are numbers of before."""
     text = (LOGS / name).read_text("utf-8")
     right = _scores(LOGS / name)
     keys = sorted(set(re.findall(r'"([A-Za-z_]+)":', text)))
     for key in set(keys) - ONLY_SIGN:
         file = tmp_path / name
-        file.write_text(text.replace(f'"{key}":', f'"{key}_":'), "utf-8")
+        changed = text.replace(f'"{key}":', f'"{key}_":')
+        if how != "renamed":
+            changed = json.dumps(_retyped(json.loads(text), key, RETYPED[how]))
+        file.write_text(changed, "utf-8")
         try:
             found = _scores(file)
         except (ValueError, KeyError):
             continue
         assert set(found.dropna()) <= set(right.dropna()), key
         assert len(found.dropna()) <= len(right.dropna()), key
+
+
+def _retyped(node, key, how):
+    """The same document, in which each number or text under a key is another type."""
+    if isinstance(node, list):
+        return [_retyped(one, key, how) for one in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        name: how(value)
+        if name == key and not isinstance(value, dict | list)
+        else _retyped(value, key, how)
+        for name, value in node.items()
+    }
 
 
 def _scores(file):
