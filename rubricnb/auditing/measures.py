@@ -224,7 +224,7 @@ def _moved(
             moves[condition],
             question,
             moved["n_clusters"],
-            inference.largest(shift, looks) if looks > 1 else shift,
+            inference.largest(shift, looks),
             looks=looks,
         )
         lost = losses_of(moved["codes"], name)
