@@ -50,10 +50,11 @@ def halo_rows(answers: Answers) -> Records:
         pd.factorize(cluster)[0],
         lambda one: correlation_of_criteria(one, k)[0] @ np.array([1.0, -1.0]),
     )
+    of_judge, of_people = np.clip(r, -1, 1)
     correlated = Reason(
         "criteria_correlate",
-        judge=np.clip(r[0], -1, 1),
-        people=np.clip(r[1], -1, 1),
+        judge=of_judge,
+        people=of_people,
         judge_reliability=reliability[0],
         people_reliability=reliability[1],
     )

@@ -88,12 +88,11 @@ def discrimination_rows(answers: Answers) -> Records:
     edits = "blanks" if len(edited) and are_closed(edited) else "edits"
     reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
     values = reads.groupby(KEYS)["value"]
-    first = values.first()
-    if first.index.get_level_values("criterion").nunique() == len(first):
-        return []
-    if why := same_score(values.mean()):
-        if same_score(answers.cells["human"]):
-            return []  # people see no difference, either
+    first, why = values.first(), same_score(values.mean())
+    of_one = first.index.get_level_values("criterion").nunique() == len(first)
+    if of_one or (why and same_score(answers.cells["human"])):
+        return []  # or people see no difference, either
+    if why:
         question = retest_of([edits])
         row = new_row("discrimination", question, 0, 0.0, why=why, constant=True)
         return [row | {"looks": answers.looks}]
