@@ -99,11 +99,8 @@ def _ratings(answers: Answers) -> pd.DataFrame:
 def _by_criterion(side: pd.DataFrame, text: pd.Series) -> pd.DataFrame:
     """Mean of each text on each criterion, and the variance of its error."""
     side = side.reindex(text.index)
-    mean = side.mean(axis=1)
-    mean -= mean.groupby(level="criterion").transform("mean")
-    means = pd.DataFrame(
-        {"mean": mean, "error": side.var(axis=1) / side.count(axis=1), "text": text}
-    )
+    error = side.var(axis=1) / side.count(axis=1)
+    means = pd.DataFrame({"mean": side.mean(axis=1), "error": error, "text": text})
     keys = ["dataset", "cluster_id", "text", "criterion"]
     return means.reset_index().set_index(keys)[["mean", "error"]].unstack()
 

@@ -121,7 +121,7 @@ def discrimination_rows(answers: Answers) -> Records:
     )
     row["varied"] = " ".join(how)
     row["codes"] += lost_to_both(
-        mean_values(plain), mean_values(asked), ("the plain prompt", "other prompts")
+        mean_values(plain), mean_values(asked), ("the plain prompt", "another prompt")
     )
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
@@ -163,7 +163,7 @@ def noise_rows(answers: Answers) -> Records:
         rows["edits"]["codes"] += lost_to_both(
             mean_values(answers.usual),
             mean_values(answers.edited),
-            ("the plain prompt", "neutral edits"),
+            ("the plain prompt", "a neutral edit"),
         )
     if (
         "reask" in rows
