@@ -308,8 +308,8 @@ def headline(audit: Any, first: Mapping[str, Records], effects: Records) -> str:
         result = f"{audit.judge} fails: {why}, so it says nothing about the texts."
     else:
         result = _whole(audit, first, effects, fails)
-    if design["effective_clusters"] < FEW_CLUSTERS:
-        n = design["effective_clusters"]
+    n = design["effective_clusters"]
+    if n < FEW_CLUSTERS:
         are_one = "" if design["alone"] else " (texts that share a prompt are one)"
         result += f" A first look: {n:.0f} {effective(n)}{are_one}."
     if not design["settings"] and design["alone"]:

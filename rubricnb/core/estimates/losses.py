@@ -280,7 +280,9 @@ def open_sign(
     of: str,
     lost: tuple[FloatArray, FloatArray] | None = None,
 ) -> Reasons:
-    """Return the bounds of a mean difference whose sign the lost scores could turn.
+    """Return the ends of a mean difference whose sign the lost scores could turn.
+
+    Those of its interval, each moved as far as the lost scores could move the mean.
 
     Parameters
     ----------
@@ -296,7 +298,8 @@ def open_sign(
     # no sign is claimed; it may be where there is no interval
     if interval[0] <= 0 <= interval[1] or not np.any(np.stack(shares)[:, has_either]):
         return ()
-    low, high = difference_bounds(a, b, ends, lost)
+    sampled = np.nan_to_num(np.subtract(interval, mean_known(a - b)))
+    low, high = np.add(difference_bounds(a, b, ends, lost), sampled)
     if low > 0 or high < 0:
         return ()
     return (
