@@ -185,6 +185,7 @@ SOUND = {
     "agreement": GOOD,
     "kappa": GOOD,
     "ceiling": "measured",
+    "calibration": "measured",
     "bias": f"{CALM}, negligible",
     "discrimination": GOOD,
     "halo": CALM,

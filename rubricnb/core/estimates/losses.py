@@ -294,12 +294,14 @@ def open_sign(
         Name of the difference.
     """
     shares = lost or (np.isnan(a) ^ np.isnan(b),) * 2
-    has_either = ~(np.isnan(a) & np.isnan(b))
+    lost_of_known = np.stack(shares)[:, ~(np.isnan(a) & np.isnan(b))]
     # no sign is claimed; it may be where there is no interval
-    if interval[0] <= 0 <= interval[1] or not np.any(np.stack(shares)[:, has_either]):
+    if interval[0] <= 0 <= interval[1] or not lost_of_known.any():
         return ()
-    sampled = np.nan_to_num(np.subtract(interval, mean_known(a - b)))
-    low, high = np.add(difference_bounds(a, b, ends, lost), sampled)
+    low, high = np.add(
+        difference_bounds(a, b, ends, lost),
+        np.nan_to_num(np.subtract(interval, mean_known(a - b))),
+    )
     if low > 0 or high < 0:
         return ()
     return (
