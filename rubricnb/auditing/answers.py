@@ -266,7 +266,7 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
         "lost_mean": of_item[lost].mean(),
         "kept_mean": of_item[~lost].mean(),
     }
-    alike = numbers["least"] == numbers["most"]
+    alike = shares.nunique() == 1
     return (Reason("lost_in_all_orders" if alike else "lost_by_order", **numbers),)
 
 

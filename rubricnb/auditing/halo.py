@@ -50,10 +50,11 @@ def halo_rows(answers: Answers) -> Records:
         pd.factorize(cluster)[0],
         lambda one: correlation_of_criteria(one, k)[0] @ np.array([1.0, -1.0]),
     )
+    of_judge, of_people = np.clip(r, -1, 1)
     correlated = Reason(
         "criteria_correlate",
-        judge=np.clip(r[0], -1, 1),
-        people=np.clip(r[1], -1, 1),
+        judge=of_judge,
+        people=of_people,
         judge_reliability=reliability[0],
         people_reliability=reliability[1],
     )
@@ -98,11 +99,8 @@ def _ratings(answers: Answers) -> pd.DataFrame:
 def _by_criterion(side: pd.DataFrame, text: pd.Series) -> pd.DataFrame:
     """Mean of each text on each criterion, and the variance of its error."""
     side = side.reindex(text.index)
-    mean = side.mean(axis=1)
-    mean -= mean.groupby(level="criterion").transform("mean")
-    means = pd.DataFrame(
-        {"mean": mean, "error": side.var(axis=1) / side.count(axis=1), "text": text}
-    )
+    error = side.var(axis=1) / side.count(axis=1)
+    means = pd.DataFrame({"mean": side.mean(axis=1), "error": error, "text": text})
     keys = ["dataset", "cluster_id", "text", "criterion"]
     return means.reset_index().set_index(keys)[["mean", "error"]].unstack()
 

@@ -88,12 +88,11 @@ def discrimination_rows(answers: Answers) -> Records:
     edits = "blanks" if len(edited) and are_closed(edited) else "edits"
     reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
     values = reads.groupby(KEYS)["value"]
-    first = values.first()
-    if first.index.get_level_values("criterion").nunique() == len(first):
-        return []
-    if why := same_score(values.mean()):
-        if same_score(answers.cells["human"]):
-            return []  # people see no difference, either
+    first, why = values.first(), same_score(values.mean())
+    of_one = first.index.get_level_values("criterion").nunique() == len(first)
+    if of_one or (why and same_score(answers.cells["human"])):
+        return []  # or people see no difference, either
+    if why:
         question = retest_of([edits])
         row = new_row("discrimination", question, 0, 0.0, why=why, constant=True)
         return [row | {"looks": answers.looks}]
@@ -122,7 +121,7 @@ def discrimination_rows(answers: Answers) -> Records:
     )
     row["varied"] = " ".join(how)
     row["codes"] += lost_to_both(
-        mean_values(plain), mean_values(asked), ("the plain prompt", "other prompts")
+        mean_values(plain), mean_values(asked), ("the plain prompt", "another prompt")
     )
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
@@ -164,7 +163,7 @@ def noise_rows(answers: Answers) -> Records:
         rows["edits"]["codes"] += lost_to_both(
             mean_values(answers.usual),
             mean_values(answers.edited),
-            ("the plain prompt", "neutral edits"),
+            ("the plain prompt", "a neutral edit"),
         )
     if (
         "reask" in rows
@@ -224,7 +223,7 @@ def _moved(
             moves[condition],
             question,
             moved["n_clusters"],
-            inference.largest(shift, looks) if looks > 1 else shift,
+            inference.largest(shift, looks),
             looks=looks,
         )
         lost = losses_of(moved["codes"], name)

@@ -35,8 +35,8 @@ def people_rows(answers: Answers) -> Records:
     cells, given = answers.cells[[PLAIN, "human"]], answers.rated
     if cells.dropna().empty:
         return []
-    sides, same = where_both_vary(cells), same_score(cells[PLAIN])
-    rated_alike = same_score(cells["human"])
+    sides, as_rated = where_both_vary(cells), _as_rated(cells)
+    same, rated_alike = (same_score(cells[side]) for side in (PLAIN, "human"))
     every, names = (
         {*part.index.get_level_values("criterion")} for part in (cells, sides)
     )
@@ -44,8 +44,8 @@ def people_rows(answers: Answers) -> Records:
     agreed = linear_agreement(**given | {"judgments": judgments}).iloc[0]
     n, r, kappa = int(agreed["n_clusters"]), agreed["r_macro"], Estimate()
     why = without(agreed["codes"], "r_macro")
-    as_rated = _as_rated(cells) if rated_alike else None
-    notes: list[Why] = [as_rated or same or why or Reason("constant_criteria")]
+    bounded = as_rated if rated_alike else None
+    notes: list[Why] = [bounded or same or why or Reason("constant_criteria")]
     if names:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
@@ -65,7 +65,7 @@ def people_rows(answers: Answers) -> Records:
             of_one if differs else None,
         ]
     of_r = agreed["r_macro_low"], agreed["r_macro_high"]
-    ends, gap = np.clip(kappa.ends, -1, 1).tolist(), None if names else notes[0]
+    ends, gap = kappa.within(-1.0, 1.0).ends, None if names else notes[0]
     rows = [
         correlation_row("agreement", "agreement", n, r, of_r, collect(*notes)),
         correlation_row("kappa", "agreement in level", n, kappa.value, ends, gap),
@@ -75,7 +75,8 @@ def people_rows(answers: Answers) -> Records:
         row["constant"] = same is not None and rated_alike is None
     if names and answers.value == "expected_score":
         rows.append(_calibration(sides, n))
-    rows.append(_bias(answers, sides, rows[0]))
+    bias = _bias(answers, sides, rows[0])
+    rows.append(bias | {"codes": collect(bias["codes"], as_rated)})
     if np.isfinite(agreed["ceiling"]) and not answers.criteria:
         rows.append(new_row("ceiling", "people among themselves", n, agreed["ceiling"]))
     return rows
@@ -90,7 +91,6 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row) -> Row:
         unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
         return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = with_sign_test(row)
-    row["codes"] += collect(_as_rated(answers.cells))
     span, _ = span_and_step(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(compared["bias"]) > span / 4:
         ranges = [
@@ -103,7 +103,7 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row) -> Row:
 
 def _as_rated(cells: pd.DataFrame) -> Reason | None:
     """Say how many of other scores may differ from their ratings, if none does here."""
-    known = cells[[PLAIN, "human"]].dropna()
+    known = cells.dropna()
     n = known.index.get_level_values("cluster_id").nunique()
     if n < 2 or (known[PLAIN] != known["human"]).any():
         return None

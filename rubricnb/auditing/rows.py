@@ -89,8 +89,7 @@ def correlation_row(
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
         low, high = inference.perfect_ends(r, n, level_of(looks))
         why = collect(without(collect(why), "no_interval"), Reason("no_exception", n=n))
-    estimate = Estimate(r, low, high)
-    return new_row(measure, question, n, estimate, why=why, looks=looks)
+    return new_row(measure, question, n, Estimate(r, low, high), why=why, looks=looks)
 
 
 def with_sign_test(row: Row) -> Row:

@@ -49,7 +49,7 @@ from rubricnb.core.support.types import Row
 _COLUMNS = (
     *("measure", "question", "effect", "low", "high", "se", "df", "placebo", "flips"),
     *("flips_beyond", "p", "p_equivalent", "n_clusters", "reason", "codes"),
-    *("constant", "p_steady", "scrambled", "own_act", "looks"),
+    *("constant", "p_steady", "scrambled", "own_act"),
 )
 
 
@@ -110,19 +110,15 @@ def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
     others = without(codes, "few_clusters", "few_clusters_alike")
     if bare:
         return others
-    unit = "effective cluster" if round(n) == 1 else "effective clusters"
-    return collect(
-        others, Reason("too_few" if n < TOO_FEW else "few_clusters", n=n, unit=unit)
-    )
+    code = "too_few" if n < TOO_FEW else "few_clusters"
+    return collect(others, Reason(code, n=n, unit=words.effective(n)))
 
 
 def _sentence(row: Row) -> str:
     """Say a row's result, and after it what it is not about."""
     lost = losses_of(row["codes"])
     sentence = words.sentence({**row, "reason": words.beyond_losses(row)})
-    return " ".join(
-        [sentence, *(f"{c.sentence[0].upper()}{c.sentence[1:]}." for c in lost)]
-    )
+    return " ".join([sentence, *(words.as_sentence(code.sentence) for code in lost)])
 
 
 def _verdict(row: Row, enough: bool) -> str:
@@ -132,7 +128,8 @@ def _verdict(row: Row, enough: bool) -> str:
         return FAILS
     if row["measure"] == "parsed":
         return SHOWN if effect >= ENOUGH_PARSED else WEAK
-    if kind == "fact" or "repeats" in row["codes"]:
+    unknown = kind == "noise" and np.isnan(effect)
+    if kind == "fact" or unknown or "repeats" in row["codes"]:
         return NOTED
     if not enough:
         return UNCLEAR

@@ -101,6 +101,16 @@ def p_value(x: float) -> str:
     return "< 0.001" if x < 0.001 else f"{x:.3f}"
 
 
+def effective(n: float) -> str:
+    """Name so many effective clusters."""
+    return "effective cluster" if round(n) == 1 else "effective clusters"
+
+
+def as_sentence(reason: str) -> str:
+    """Write a reason as a sentence of its own."""
+    return f"{reason[0].upper()}{reason[1:]}."
+
+
 def listed(parts: Sequence[str]) -> str:
     """Join with commas and an and.
 
@@ -149,7 +159,7 @@ def sentence(row: Row) -> str:
         "measured": size(row),
         "why": f" ({row['reason']})" if row["reason"] else "",
         "doubt": _doubt(row),
-        "note": f" {row['reason'][0].upper()}{row['reason'][1:]}."
+        "note": f" {as_sentence(row['reason'])}"
         if {"one_scale", "no_exception.rated"} & {*row["codes"]}
         else "",
         "mover": mover(row),
@@ -298,11 +308,10 @@ def headline(audit: Any, first: Mapping[str, Records], effects: Records) -> str:
         result = f"{audit.judge} fails: {why}, so it says nothing about the texts."
     else:
         result = _whole(audit, first, effects, fails)
-    if design["effective_clusters"] < FEW_CLUSTERS:
-        n = f"{design['effective_clusters']:.0f}"
-        unit = "cluster" if n == "1" else "clusters"
+    n = design["effective_clusters"]
+    if n < FEW_CLUSTERS:
         are_one = "" if design["alone"] else " (texts that share a prompt are one)"
-        result += f" A first look: {n} effective {unit}{are_one}."
+        result += f" A first look: {n:.0f} {effective(n)}{are_one}."
     if not design["settings"] and design["alone"]:
         result += (
             " Each text counts as a cluster of its own; if texts share a prompt, name "

@@ -159,8 +159,9 @@ def p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> 
     Where all clusters are alike: the largest probability of that if the mean is
     epsilon.
     """
-    found = infer.mean_t(d, np.arange(len(d)) if cluster is None else cluster)
-    mean, n = found.value, len(d) if cluster is None else len(np.unique(cluster))
+    of = np.arange(len(d)) if cluster is None else cluster
+    found, n = infer.mean_t(d, of), len(np.unique(of))
+    mean = found.value
     if n < 2:
         return 1.0
     # the mean may be epsilon, if few clusters differ and none was drawn

@@ -774,9 +774,10 @@ def _estimate_over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
     mean_df = infer.mean_of(np.array(df_by_draw))
     estimate = infer.t_estimate(float(scaled(np.array(mean))), se, mean_df)
     ends = np.tanh(estimate.ends) if is_rho else np.array(estimate.ends)
-    if name in _MEASURES:
-        ends = np.clip(ends, *((0.0, np.inf) if name in _DISTANCES else (-1.0, 1.0)))
-    return replace(estimate, value=mean, low=float(ends[0]), high=float(ends[1]))
+    found = replace(estimate, value=mean, low=float(ends[0]), high=float(ends[1]))
+    if name not in _MEASURES:
+        return found
+    return found.within(*((0.0, np.inf) if name in _DISTANCES else (-1.0, 1.0)))
 
 
 def _mean_of_draws(draws: list[FloatArray]) -> float:

@@ -250,9 +250,7 @@ def components_row(reads: Reads) -> Row:
     row |= {name: float(values[0]) for name, values in found.items()}
     for name, most in _RATIOS.items():
         own = infer.jackknife_t(float(found[name][0]), found[name][1:])
-        row |= own.named(name, *infer.UNTESTED)
-        row[f"{name}_low"] = float(np.maximum(own.low, 0.0))
-        row[f"{name}_high"] = float(np.minimum(own.high, most))
+        row |= own.within(0.0, most).named(name, *infer.UNTESTED)
     return row | because(_why_unknown(row), infer.few_clusters(cluster), lost)
 
 

@@ -222,3 +222,25 @@ def test_a_log_of_any_size_holds_what_can_be(n, kind):
     hold_what_can_be(found)
     if kind == "one rater":
         assert "several ratings" in found.unseen["ceiling"]
+
+
+def test_what_texts_without_a_score_on_a_criterion_score_is_on_the_scale():
+    rng = np.random.default_rng(0)
+    parts = []
+    for criterion in ("tone", "depth"):
+        true = rng.integers(2, 5, 60)
+        raters = np.clip(true[:, None] + rng.integers(-1, 2, (60, 3)), 1, 5)
+        rated = {f"human_{k}": raters[:, k] for k in range(3)}
+        for read in (1, 2):
+            score = np.clip(true + rng.integers(-1, 2, 60), 1, 5)
+            parts.append(log(score, raters.mean(axis=1), read=read, **rated))
+            parts[-1]["criterion"] = criterion
+    table = pd.concat(parts)
+    is_lost = table["item_id"].isin(["t0", "t1"]) & (table["criterion"] == "tone")
+    table["score"] = table["score"].mask(is_lost)
+    found = rb.audit(judgments=table, scale=(1, 5))
+    [row] = found.rows[found.rows["measure"] == "halo"].to_dict("records")
+    [lost] = [code for code in row["codes"] if code == "left_out"]
+    assert lost.numbers["lost"] == 2
+    assert 1 <= lost.numbers["lost_mean"] <= 5
+    assert 2 < lost.numbers["kept_mean"] < 4

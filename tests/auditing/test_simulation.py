@@ -185,6 +185,7 @@ SOUND = {
     "agreement": GOOD,
     "kappa": GOOD,
     "ceiling": "measured",
+    "calibration": "measured",
     "bias": f"{CALM}, negligible",
     "discrimination": GOOD,
     "halo": CALM,
@@ -214,8 +215,13 @@ KINDS = {  # judge: what is planted, what else may be said, what its sentence ne
     ),
     likes_the_first: (
         ("position", "order", "bias"),
-        {"position": "found", "order": ANY, "bias": ANY},
-        f"{MOVED}|hardly",
+        {
+            "position": "found",
+            "order": ANY,
+            "bias": ANY,
+            "discrimination": f"{GOOD}, weak",
+        },
+        MOVED,
     ),
     higher_descending: (("order",), {"order": "found"}, f"{MOVED}|hardly"),
     higher_with_letters: (("labels",), {"labels": "found"}, f"{MOVED}|hardly"),

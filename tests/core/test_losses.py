@@ -359,6 +359,8 @@ def test_a_shift_that_lost_reads_could_turn_has_bounds():
         filled = side["score"].fillna(end).groupby(side["item_id"]).mean()
         other = table[table.labels == "numeric"].groupby("item_id")["score"].mean()
         ends.append((filled - other).mean())
+    # and as far beyond as the interval lies from the mean
+    ends += row[["shift_low", "shift_high"]].to_numpy(float) - row["shift"]
     assert (bounds["low"], bounds["high"]) == pytest.approx(ends)
 
 
@@ -375,9 +377,10 @@ def test_a_shift_that_the_lost_texts_could_turn_has_bounds():
         assert bool(bounds) == is_open
         ends = difference_bounds(np.where(lost, np.nan, moved()), BASE, (1, 5))
         assert ends[0] <= truth <= ends[1]
-        assert not bounds or (bounds[0]["low"], bounds[0]["high"]) == pytest.approx(
-            ends
-        )
+        if bounds:
+            ends += row[["shift_low", "shift_high"]].to_numpy(float) - row["shift"]
+            found = (bounds[0]["low"], bounds[0]["high"])
+            assert found == pytest.approx(tuple(ends))
 
 
 def test_bounds_are_the_least_and_the_most_that_any_lost_scores_give():

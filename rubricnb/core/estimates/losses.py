@@ -280,7 +280,9 @@ def open_sign(
     of: str,
     lost: tuple[FloatArray, FloatArray] | None = None,
 ) -> Reasons:
-    """Return the bounds of a mean difference whose sign the lost scores could turn.
+    """Return the ends of a mean difference whose sign the lost scores could turn.
+
+    Those of its interval, each moved as far as the lost scores could move the mean.
 
     Parameters
     ----------
@@ -292,11 +294,14 @@ def open_sign(
         Name of the difference.
     """
     shares = lost or (np.isnan(a) ^ np.isnan(b),) * 2
-    has_either = ~(np.isnan(a) & np.isnan(b))
+    lost_of_known = np.stack(shares)[:, ~(np.isnan(a) & np.isnan(b))]
     # no sign is claimed; it may be where there is no interval
-    if interval[0] <= 0 <= interval[1] or not np.any(np.stack(shares)[:, has_either]):
+    if interval[0] <= 0 <= interval[1] or not lost_of_known.any():
         return ()
-    low, high = difference_bounds(a, b, ends, lost)
+    low, high = np.add(
+        difference_bounds(a, b, ends, lost),
+        np.nan_to_num(np.subtract(interval, mean_known(a - b))),
+    )
     if low > 0 or high < 0:
         return ()
     return (

@@ -67,8 +67,8 @@ SENTENCES: dict[str, str] = {
         "others {kept_mean:.2f})"
     ),
     "open_sign": (
-        "{of}: with the lost ones anywhere between {lowest:g} and {highest:g} it lies "
-        "between {low:+.2f} and {high:+.2f}, so its sign is not known"
+        "{of}: with the lost ones anywhere between {lowest:g} and {highest:g} it may "
+        "lie between {low:+.2f} and {high:+.2f}, so its sign is not known"
     ),
     "lost_by_order": (
         "{lost} of {asked} reads have no score, from {least:.0%} of those in the order "
