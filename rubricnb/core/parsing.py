@@ -45,17 +45,10 @@ _CORRECTION = (
     r"|hmm)\b"
     r"[^\n\d]{0,20}\d"
 )
-_COPULA = (
-    r"(?:です|である|だ|でした|입니다|이다|分です|점입니다)"  # "is", after a number
+_COUNTER = (  # and "is", which Japanese and Korean put after a number
+    rf"(?:{_BLANKS}(?:points?|pts?|stars?|分|点|點|점|星|级|級|★|⭐)?"
+    r"(?:です|である|だ|でした|입니다|이다|分です|점입니다)?(?!\w))?"
 )
-_COUNTER = (
-    rf"(?:{_BLANKS}(?:points?|pts?|stars?|分|点|點|점|星|级|級|★|⭐)?{_COPULA}?(?!\w))?"
-)
-
-
-_BECAUSE = "因为|因為|由于|由於|理由|なぜなら|왜냐하면"
-
-
 _IN_LIST = "\0in a list"
 
 
@@ -276,7 +269,10 @@ def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
         label = "|".join(sorted(map(re.escape, choices), key=len, reverse=True))
         if all(re.fullmatch("[A-Z]|[ivx]+", choice) for choice in choices):
             label += "|[A-Z]|[ivx]+"
-        of, because, goes_on = "", "", rf"(?!{_BECAUSE})\w|{_BLANKS}(?:{label})\b"
+        of, because, goes_on = (
+            *("", ""),
+            rf"(?!因为|因為|由于|由於|理由|なぜなら|왜냐하면)\w|{_BLANKS}(?:{label})\b",
+        )
     ends = "|".join(
         (
             rf"{_BLANKS}(?:\n(?!{_CORRECTION})|\Z)",

@@ -487,8 +487,11 @@ def permuted_spread(
 def _permuted(rng: np.random.Generator, wide: FloatArray, draws: int) -> FloatArray:
     """Sum (blocks, units, columns) over units, the columns of each unit permuted."""
     if wide.shape[2] != 2:
-        many = np.broadcast_to(wide, (draws, *wide.shape))
-        return np.asarray(rng.permuted(many, axis=-1).sum(axis=2))
+        return np.asarray(
+            rng.permuted(np.broadcast_to(wide, (draws, *wide.shape)), axis=-1).sum(
+                axis=2
+            )
+        )
     # Two columns stay, or change places, by the bit that `permuted` would draw.
     stays = rng.integers(0, 2**32, (draws, *wide.shape[:2]), np.uint32) & 1
     gain = np.einsum("dbu,bu->db", stays, wide[..., 0] - wide[..., 1])
