@@ -180,7 +180,7 @@ def few_clusters(
     what they are called.
     """
     effective = effective_clusters(cluster)
-    if len(np.unique(cluster)) < 2:
+    if effective <= 1:
         return (Reason("one_cluster"),)
     why = []
     most = max(

@@ -553,7 +553,7 @@ def cell_means(
 
 def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
     """Sum the rows of `values` (items, …) within clusters: shape (clusters, …)."""
-    found, number = np.unique(cluster, return_inverse=True)
+    number, found = pd.factorize(cluster, sort=True)
     out = np.zeros((len(found), *values.shape[1:]))
     np.add.at(out, number, values)
     return out

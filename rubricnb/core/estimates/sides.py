@@ -118,9 +118,9 @@ def only(side: Reads, kept: Mask) -> Reads:
 def shared_items(a: Reads, b: Reads) -> tuple[IntArray, IntArray]:
     """Rows of the items that both sides have, in the order of `a`."""
     names = [c for c in arrays.unit_columns(a.items) if c in b.items]
-    index_a, index_b = (
-        pd.MultiIndex.from_frame(s.items[names].astype(object)) for s in (a, b)
-    )
+    both = pd.concat([a.items[names], b.items[names]])
+    item = pd.Index(arrays.combine(both[name] for name in names))
+    index_a, index_b = item[: len(a.first)], item[len(a.first) :]
     rows_b = index_b.get_indexer(index_a)
     rows_a = np.flatnonzero(rows_b >= 0)
     return rows_a.astype(np.int64), rows_b[rows_a].astype(np.int64)
