@@ -125,10 +125,11 @@ def condition_names(frame: pd.DataFrame) -> list[str]:
     """
     columns = [name for name in _CONDITION_COLUMNS if name in frame]
     kind = frame.groupby(columns, sort=False, dropna=False, observed=True).ngroup()
-    distinct = frame.loc[~kind.duplicated(), columns].astype(str)
     names = [
         ", ".join(filter(None, map(_condition_part, columns, values))) or "baseline"
-        for values in distinct.itertuples(index=False)
+        for values in frame.loc[~kind.duplicated(), columns]
+        .astype(str)
+        .itertuples(index=False)
     ]
     return [names[number] for number in kind]
 
