@@ -562,14 +562,15 @@ def test_log_preference_of_probabilities_is_the_maximum_of_their_likelihood():
     assert got == pytest.approx(np.append(found, -found.sum()), abs=1e-3)
 
 
-def test_what_clusters_share_is_added_up_as_if_every_placement_were_written_out():
+@pytest.mark.parametrize("kept", [5, 3])
+def test_what_clusters_share_is_added_up_as_if_every_placement_were_written_out(kept):
     judgments = make_judgments(6, 3, gamma=FIRST, text_noise=0.5)
-    wide = reads(judgments)
+    wide = reads(judgments[judgments["ordering_index"] <= kept])
     variance = np.zeros((5, 5))
     for block in blocks(wide):
         placed = placing._placed(block.count, block.profile, block.shown)
         flat = by_cluster(placed, wide.cluster).reshape(-1, 5)
-        variance += flat.T @ flat / 4
+        variance += flat.T @ flat / (kept - 1)
     assert place(wide).variance == pytest.approx(variance, abs=1e-12)
 
 
