@@ -42,6 +42,41 @@ def measure() -> Iterator[dict[str, Any]]:
             f"{name}, decimals over whole scores", decimals / whole, "times", "<= 3"
         )
         yield row(f"{name}, decimals, peak", held, "MB", "<= 900")
+    yield from of_a_million()
+    yield from of_many_levels()
+    yield from of_an_audit()
+
+
+def of_a_million() -> Iterator[dict[str, Any]]:
+    """Statistics of 1,000,000 judgments, and how their time grows from 80,000."""
+    spent: dict[str, list[float]] = {}
+    for name, prepare in MILLION.items():
+        (few, _), (many, held) = (alone(prepare, n) for n in (80_000, 1_000_000))
+        spent[name] = [few, many]
+        yield row(f"{name}, 1,000,000 judgments", many, "s")
+        yield row(f"{name}, peak", held, "MB", "<= 1700")
+        yield row(f"{name}: ×12.5", many / few, "times", "<= 20.7")  # exponent 1.2
+    pairs = zip(spent["expected_score"], spent["position_bias"], strict=True)
+    for size, (expected, scores) in zip(("80,000", "1,000,000"), pairs, strict=True):
+        yield row(f"expected over scores, {size}", expected / scores, "times", "<= 3")
+
+
+def of_many_levels() -> Iterator[dict[str, Any]]:
+    """As many judgments on 5 levels and on 101."""
+    for value in ("score", "expected_score"):
+        (few, _), (many, held) = (
+            alone(partial(positions, levels=k, value=value), 80_000) for k in (5, 101)
+        )
+        # exponent 1.2 of 20.2 times the levels
+        yield row(f"{value}, 101 levels over 5", many / few, "times", "<= 37")
+        yield row(f"{value}, 101 levels, peak", held, "MB", "<= 1700")
+
+
+def of_an_audit() -> Iterator[dict[str, Any]]:
+    """Audit a file of 1,000,000 scores against what pandas needs to read and group it."""
+    (plain, _), (whole, held) = (alone(call, 100_000) for call in (grouped, audited))
+    yield row("audit over pandas, 1,000,000", whole / plain, "times", "<= 25")
+    yield row("audit, 1,000,000 rows, peak", held, "MB", "<= 1000")
 
 
 def alone(
@@ -89,13 +124,61 @@ def audited(prompts: int, clusters: int | None = None) -> Call:
     return call
 
 
+def grouped(prompts: int) -> Call:
+    """Read the same file and group it by text, three times."""
+    folder = TemporaryDirectory()
+    path = Path(folder.name) / "judgments.csv"
+    ordered(prompts).to_csv(path, index=False)
+
+    def call() -> None:
+        for _ in range(3):
+            pd.read_csv(path).groupby(["item_id", "cluster_id"])["score"].mean()
+        folder.cleanup()
+
+    return call
+
+
+def positions(
+    size: int,
+    statistic: Callable[..., object] = rb.position_bias,
+    levels: int = 5,
+    **how: Any,
+) -> Call:
+    """Judge texts in balanced orders, with the probability of every level."""
+    rng = np.random.default_rng(0)
+    shown = rb.balanced(levels).orderings()
+    texts = size // len(shown)
+    item, order = (a.ravel() for a in np.indices((texts, len(shown))))
+    middle = (levels + 1) / 2 + levels / 5 * rng.normal(size=texts)
+    logit = -((shown[order] - middle[item, None]) ** 2) / (levels / 2)
+    logit += rng.normal(size=logit.shape) / 3
+    p = np.exp(logit) / np.exp(logit).sum(axis=1, keepdims=True)
+    best = p.argmax(axis=1)
+    table = pd.DataFrame(
+        {
+            "item_id": item,
+            "cluster_id": item,
+            "design": "balanced",
+            "ordering_index": order + 1,
+            "ordering": np.array(code(shown))[order],
+            "score": shown[order, best],
+            "position": best + 1,
+            "expected_score": (p * shown[order]).sum(axis=1),
+        }
+    )
+    shares = pd.DataFrame(p, columns=[f"probability_{k + 1}" for k in range(levels)])
+    table = pd.concat([table, shares], axis=1)
+    return lambda: statistic(table, **how)
+
+
 def shifted(texts: int) -> Call:
     judgments, _ = scored(texts, conditions=("numeric", "letter", "roman"))
     return lambda: stability(judgments, LABELS)
 
 
-def criteria(texts: int) -> Call:
-    """Judge two criteria in both orders."""
+def criteria(size: int, reads: int = 1) -> Call:
+    """Judge two criteria in both orders: so many texts, or as many reads of them."""
+    texts = size // reads
     one = np.arange(texts).repeat(4)
     turn, place = np.tile([0, 0, 1, 1], texts), np.tile([1, 2, 1, 2], texts)
     rng = np.random.default_rng(0)
@@ -206,6 +289,15 @@ CASES: dict[str, tuple[Callable[[int], Call], int, float, float]] = {
         900,
     ),
     "advise, 400 judges × 500": (partial(groups, statistic=rb.advise), 400, 8, 900),
+}
+MILLION: dict[str, Callable[[int], Call]] = {
+    "position_bias": positions,
+    "expected_score": partial(positions, value="expected_score"),
+    "advise": partial(positions, statistic=rb.advise),
+    "error_budget": partial(positions, statistic=rb.error_budget),
+    "criterion_order": partial(criteria, reads=4),
+    "order_effect": partial(positions, statistic=rb.order_effect),
+    "variance_components": partial(positions, statistic=rb.variance_components),
 }
 DECIMALS = {
     "agreement": (agreeing, 40_000),

@@ -14,7 +14,7 @@ from rubricnb.auditing.rows import level_of, p_mostly_changed
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.losses import lost_scores, open_sign
-from rubricnb.core.estimates.reads import Value, matched, values_of
+from rubricnb.core.estimates.reads import Value, codes_of, matched, values_of
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.permutation import decode, ranks
 from rubricnb.core.support.counting import binned
@@ -80,8 +80,9 @@ class Answers:
         if "human" in self.items:
             cells["human"] = self.of_items(cells.index, "human")
         # The first two answers of each item to the same words; one may be a copy.
-        read = self.usual.dropna(subset=["whole"]).astype({"ordering": "str"})
-        read = read.sort_values("ordering", kind="stable")[[*KEYS, "ordering", "whole"]]
+        read = self.usual[[*KEYS, "ordering", "whole"]].dropna(subset=["whole"])
+        read["ordering"] = as_texts(read["ordering"])
+        read = read.sort_values("ordering", kind="stable")
         first = read.drop_duplicates(ITEM)
         same = read.merge(first[[*ITEM, "ordering"]], on=[*ITEM, "ordering"])
         second = same[same.duplicated(ITEM)].drop_duplicates(ITEM)
@@ -125,14 +126,14 @@ class Answers:
         The ascending order if some item saw it and its mirror, or else the commonest.
         """
         reads = self.in_any_order
-        parts = {
-            tuple(decode(code)): part
-            for code, part in reads.groupby("ordering", observed=True)
+        item = pd.Series(pd.factorize(reads["item_id"])[0])
+        items = {
+            tuple(decode(code)): own
+            for code, own in item.groupby(reads["ordering"].array, observed=True)
         }
         choices = []
-        for order, part in parts.items():
-            other = parts.get(order[::-1], part.head(0))
-            n = part["item_id"].isin(other["item_id"]).sum()
+        for order, own in items.items():
+            n = own.isin(items.get(order[::-1], ())).sum()
             if n and order[::-1] != order:
                 first = [-score for score in order]
                 choices.append(([*order] == sorted(order), n, first, order))
@@ -141,7 +142,8 @@ class Answers:
         ascends, *_, order = max(choices)
         names = ["-".join(f"{score:g}" for score in o) for o in (order, order[::-1])]
         name = "descending" if ascends else f"opposite ({names[1]}, not {names[0]})"
-        return name, parts[order], parts[order[::-1]]
+        sides = (reads.iloc[items[o].index] for o in (order, order[::-1]))
+        return name, *sides
 
     def flips(self, others: pd.DataFrame, base: pd.DataFrame | None = None) -> Row:
         """Share of scores that change, and whether it exceeds that of neutral edits."""
@@ -180,21 +182,32 @@ def with_conditions(
     """Add to judgments: value, score, name of the condition, and top of the scale."""
     shown = answers["reference_score"].astype("str")
     order = answers["ordering"].astype("category").cat
-    top = pd.Series([max(decode(o)) for o in order.categories], dtype=float).reindex(
-        order.codes
-    )
-    top.index = answers.index
+    highest = [*(max(decode(o)) for o in order.categories), np.nan]
+    top = pd.Series(np.array(highest, dtype=float)[order.codes], answers.index)
     shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
-    shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
+    number = shown.map({k: pd.to_numeric(k, errors="coerce") for k in shown.unique()})
+    shown = shown.mask(number == top, "of full mark")
     if shown.nunique() == 1:  # never asked without it, or only with a different one
         shown[:] = "none"
-    return answers.astype(dict.fromkeys(KEYS, "str")).assign(
+    named = {name: as_texts(answers[name]) for name in KEYS}
+    return answers.assign(
+        **named,
         value=values_of(answers, value),
         whole=values_of(answers),
         condition=condition_names(answers.assign(reference_score=shown)),
         reference_score=shown,
         top=top,
     )
+
+
+def as_texts(column: pd.Series, unknown: str = "unknown") -> pd.Series:
+    """Return a column as categories of text, in alphabetical order.
+
+    So no question looks a name up again. `unknown`: what an unknown one is called.
+    """
+    codes, levels = codes_of(column)
+    texts = pd.Series(levels).astype("str").replace("unknown", unknown)
+    return pd.Series(pd.Categorical(texts).take(codes, allow_fill=True), column.index)
 
 
 def share_changed(

@@ -311,8 +311,7 @@ class Audit:
         replace_texts({Path(path): html, numbers: self.to_json()})
 
 
-def _compact(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False)
+_compact = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _check_bound(audit: Audit) -> None:

@@ -93,7 +93,10 @@ def findings(
         {str(name): int(n) for name, n in status.items()},
         table,
         unseen,
-        _every_item(single).reset_index().rename_axis(columns=None),
+        _every_item(single)
+        .reset_index()
+        .rename_axis(columns=None)
+        .astype(dict.fromkeys(KEYS, "str")),
         {"places": places, **_charts(single, design["step"])},
         {"model": {"identity": identity}},
     )

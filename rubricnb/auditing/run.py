@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from rubricnb.auditing.answers import as_texts
 from rubricnb.auditing.draw import drawn, first_look
 from rubricnb.auditing.drift import beside
 from rubricnb.auditing.html import NOT_ASKED_WARNING
@@ -237,7 +238,9 @@ def _check_same(before: Audit | None, parts: Mapping[str, Any]) -> None:
 def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
     """Pick the judgments of one judge, template and temperature, by name."""
     names = ("judge", "template", "temperature")
-    named = judgments[[*names]].astype("object").fillna("unknown").astype("str")
+    kind = judgments.groupby([*names], sort=False, dropna=False).ngroup()
+    named = judgments.loc[~kind.duplicated(), [*names]]
+    named = named.astype("object").fillna("unknown").astype("str")
     chosen = (
         (named == str(name)).any(axis=1) if name is not None else named["judge"] != ""
     )
@@ -250,7 +253,8 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
             f"judgments have {', '.join(several)}: name one (--judge NAME), or two to "
             "compare (--compare A B)"
         )
-    judgments = judgments[chosen]
+    if not chosen.all():
+        judgments = judgments[chosen.to_numpy()[kind]]
     shown = judgments.groupby(["dataset", "criterion"], observed=True)["n_options"]
     for (_, criterion), lengths in shown.unique().items():
         if len(lengths) > 1:
@@ -260,11 +264,11 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
                 "keep the rows of one length"
             )
     plain = {**BASELINE, "layout": "rubric-last"}
-    usual = {c: judgments[c].astype("str").replace("unknown", plain[c]) for c in plain}
-    if (
-        len(set(usual["design"]) - {"placebo"}) == 1
-    ):  # all reads are of the plain design
-        usual["design"] = usual["design"].where(usual["design"] == "placebo", "fixed")
+    usual = {c: as_texts(judgments[c], unknown=plain[c]) for c in plain}
+    design = usual["design"].cat.remove_unused_categories().cat
+    others = design.categories.difference(["placebo"])
+    if len(others) == 1:  # all reads are of the plain design
+        usual["design"] = design.rename_categories({others[0]: "fixed"})
     return judgments.assign(**usual)
 
 

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from rubricnb.core.estimates.reads import Reads, by_cluster
 from rubricnb.core.permutation import directions
-from rubricnb.core.support.counting import binned, summed_from
+from rubricnb.core.support.counting import binned
 from rubricnb.core.support.types import FloatArray, IntArray
 
 AT_ONCE = 100_000  # numbers that are worked on at once: more would leave the cache
@@ -221,23 +220,23 @@ def _visible_share(block: Block) -> FloatArray:
 
 def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     n_slots, n = block.profile.shape[1:]
-    if n_slots < 2:
-        return np.zeros((n, n))
-    count, profile, shown, owner = _pool(block, cluster)
+    count, shown = block.count, block.shown
     if len(shown) == 1 and (count == count[0]).all():
-        return _variance_of_alike(count[0], profile, shown[0])
+        return _variance_of_alike(
+            count[0], by_cluster(block.profile, cluster), shown[0]
+        )
     # eq-placement has an array of slots × slots × positions for every row, so some
     # clusters are worked on at a time.
+    order = np.argsort(cluster, kind="stable")
     step = max(1, AT_ONCE // (n_slots**2 * n))
-    starts = np.unique(np.searchsorted(owner, owner[::step]))
+    starts = np.unique(np.searchsorted(cluster[order], cluster[order][::step]))
     variance = np.zeros((n, n))
-    for start, end in pairwise([*starts, len(owner)]):
-        some = slice(start, end)
+    for some in np.split(order, starts[1:]):
         own = shown[some] if len(shown) > 1 else shown
-        placed = _placed(count[some], profile[some], own)
-        flat = _sum_sorted(placed, owner[some]).reshape(-1, n)
+        placed = _placed(count[some], block.profile[some], own)
+        flat = by_cluster(placed, cluster[some]).reshape(-1, n)
         variance += flat.T @ flat
-    return variance / (n_slots - 1)  # V of eq-permutation-moments
+    return variance / max(n_slots - 1, 1)  # V of eq-permutation-moments
 
 
 def _variance_of_alike(
@@ -285,33 +284,3 @@ def _placed(count: FloatArray, profile: FloatArray, shown: IntArray) -> FloatArr
     weight = np.sqrt((count.shape[1] - 1) / np.maximum(occupied - 1, 1))
     placed *= (has[:, :, None] * has[:, None, :] * weight)[..., None]
     return placed
-
-
-def _pool(
-    block: Block, cluster: IntArray
-) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-    """Sum a cluster's items with the same reads, since these move together.
-
-    Returns counts, profiles, what was shown and the cluster of each row, sorted by
-    cluster.
-    """
-    if len(block.shown) > 1:  # orderings differ between items: nothing to add up
-        order = np.argsort(cluster, kind="stable")
-        return (
-            block.count[order],
-            block.profile[order],
-            block.shown[order],
-            cluster[order],
-        )
-    pattern = np.zeros(len(cluster), dtype=np.int64)
-    if (block.count != block.count[0]).any():
-        pattern = np.unique(block.count, axis=0, return_inverse=True)[1].ravel()
-    label = cluster * (pattern.max() + 1) + pattern
-    found, first, row = np.unique(label, return_index=True, return_inverse=True)
-    profile = by_cluster(block.profile, row)
-    return block.count[first], profile, block.shown, found // (pattern.max() + 1)
-
-
-def _sum_sorted(values: FloatArray, owner: IntArray) -> FloatArray:
-    starts = np.flatnonzero(np.r_[True, np.diff(owner) > 0])
-    return values if len(starts) == len(owner) else summed_from(values, starts)

@@ -13,7 +13,7 @@ With probabilities instead of single answers the same model is fitted to them di
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -38,7 +38,6 @@ _LARGEST = 12.0
 _SEPARATED = 1e-4  # is on its way to infinity, not an estimate
 # rows that are computed at once: in fewer, calls and not numbers take the time
 _SMALL = 2_000
-_OF_ANSWERS = ("value", "order", "probability")
 _FLAT = 1e-7  # gradient a row below which a maximum is reached
 _MOST_STEPS = 100
 # of the dynamic programme; 18 reads of 9 scores, two each, make 19,683
@@ -490,6 +489,10 @@ class _Answers:
         total = p.sum(axis=1)
         self.alpha = np.log(total / total.sum(axis=1, keepdims=True))  # best at γ = 0
 
+    def by_score_and_position(self, values: FloatArray) -> FloatArray:
+        """Put numbers by score beside the same ones by position."""
+        return np.concatenate([values, at_positions(values, self.shown)], axis=2)
+
     def solved(self, gamma: FloatArray, contrasts: FloatArray) -> list[FloatArray]:
         """Score and information of θ per row with α solved for; and the step of α.
 
@@ -500,18 +503,12 @@ class _Answers:
         share = np.exp(eta - eta.max(axis=2, keepdims=True))
         share /= share.sum(axis=2, keepdims=True)
         mu = self.count * share
-        # By score, then by position: sums over slots.
-        both = np.concatenate([share, at_positions(share, self.shown)], axis=2)
-        both *= np.sqrt(self.count)
+        both = self.by_score_and_position(share * np.sqrt(self.count))
         hessian = -both.swapaxes(1, 2) @ both
-        rest = self.p - mu
-        gradient = np.hstack(
-            [rest.sum(axis=1), at_positions(rest, self.shown).sum(axis=1)]
-        )
+        gradient = self.by_score_and_position(self.p - mu).sum(axis=1)
         diagonal = np.arange(2 * n)
-        hessian[:, diagonal, diagonal] += np.hstack(
-            [mu.sum(axis=1), at_positions(mu, self.shown).sum(axis=1)]
-        )
+        total = self.by_score_and_position(mu).sum(axis=1)
+        hessian[:, diagonal, diagonal] += total
         for slot in range(self.p.shape[1]):
             at = n + self.position[:, slot]
             hessian[row, np.arange(n), at] += mu[:, slot]
@@ -529,18 +526,16 @@ class _Answers:
 
 def _probability_rows(reads: Reads, blocks: Sequence[Block]) -> Iterator[_Answers]:
     """Yield the rows that have two answers, as many at once as stay in the cache."""
+    answers = np.maximum(read_profiles(reads), 1e-6)
+    answers *= reads.parsed[..., None] / answers.sum(axis=2, keepdims=True)
     for block in blocks:
         useful = np.flatnonzero(block.count.sum(axis=1) > 1)
         most = max(1, AT_ONCE // block.profile[0].size)
         for start in range(0, len(useful), most):
             some = useful[start : start + most]
-            own = {name: getattr(reads, name)[some] for name in _OF_ANSWERS}
-            answers = np.maximum(read_profiles(replace(reads, **own)), 1e-6)
-            answers /= answers.sum(axis=2, keepdims=True)
-            answers *= reads.parsed[some, :, None]
             shown = block.shown if len(block.shown) == 1 else block.shown[some]
             yield _Answers(
-                in_slots(answers, block.cell[some], shown.shape[1]),
+                in_slots(answers[some], block.cell[some], shown.shape[1]),
                 block.count[some],
                 shown,
                 reads.cluster[some],

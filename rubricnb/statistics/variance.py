@@ -6,7 +6,6 @@ with their expectations. For balanced data this is the analysis of variance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -60,12 +59,9 @@ def henderson(
     NaN where sources cannot be told apart, with all clusters or without one of few.
     """
     # eq-henderson: T_a − T_0 = Σ_b σ_b² (k_ab − k_0b)
-    every = np.zeros_like(cluster), *sources, cluster
-    codes = [np.asarray(code, dtype=np.int64) for code in every]
-    if len(codes) * len(x) <= _KEPT:
-        known = _kept_design(*[code.tobytes() for code in codes])
-    else:
-        known = _design(codes)
+    codes = np.stack([np.zeros_like(cluster), *sources, cluster], dtype=np.int64)
+    kept = codes.size <= _KEPT
+    known = _kept_design(codes.shape, codes.tobytes()) if kept else _design(codes)
     square = known.squares(x)
     found = np.einsum("gij,gj->gi", known.inverse, square[:, 1:] - square[:, :1])
     found = np.where(known.told_apart[:, None], found, np.nan)
@@ -86,6 +82,8 @@ class _Design:
         Of each read.
     homes
         The cluster of each level of a source; None where some level is in several.
+    sizes
+        Reads of each level; of one in several clusters, also without each of these.
     inverse
         Shape (1 + clusters, sources, sources): solves for the variances, of all reads,
         then without each cluster.
@@ -96,6 +94,7 @@ class _Design:
     codes: list[IntArray]
     cluster: IntArray
     homes: list[IntArray | None]
+    sizes: list[Any]
     inverse: FloatArray
     told_apart: Mask
 
@@ -103,45 +102,49 @@ class _Design:
         """Sum of squared totals over sizes by source: (1 + clusters, sources)."""
         g, cluster = len(self.inverse) - 1, self.cluster
         square = np.zeros((1 + g, len(self.codes)))
-        for a, (code, home) in enumerate(zip(self.codes, self.homes, strict=True)):
+        sources = zip(self.codes, self.homes, self.sizes, strict=True)
+        for a, (code, home, size) in enumerate(sources):
             if home is not None:  # a sum over clusters
-                total = binned(code, x) ** 2 / binned(code)
+                total = binned(code, x) ** 2 / size
                 square[:, [a]] = _without(home, 0 * home, g, total)
             else:
-                sizes = np.maximum(_without(cluster, code, g), 1)
                 sums = _without(cluster, code, g, x)
-                square[:, a] = (sums**2 / sizes).sum(axis=1)
+                square[:, a] = (sums**2 / size).sum(axis=1)
         return square
 
 
-def _design(codes: Sequence[IntArray]) -> _Design:
-    """Make the equations of codes, the last one of which is of the clusters."""
+def _design(codes: IntArray) -> _Design:
+    """Make the equations of codes: a row each, the last one of the clusters."""
     cluster = codes[-1]
     own = [pd.factorize(code)[0] for code in codes[:-1]]
     homes = [_within(code, cluster) for code in own]
-    expected = _weights(own, homes, cluster)
+    g = int(cluster.max()) + 1
+    sizes = [
+        binned(code) if home is not None else np.maximum(_without(cluster, code, g), 1)
+        for code, home in zip(own, homes, strict=True)
+    ]
+    expected = _weights(own, homes, sizes, cluster)
     right = expected[:, 1:] - expected[:, :1]
     told_apart = np.linalg.matrix_rank(right) == len(own) - 1
     inverse = np.asarray(np.linalg.pinv(right), dtype=np.float64)
-    return _Design(own, cluster, homes, inverse, told_apart)
+    return _Design(own, cluster, homes, sizes, inverse, told_apart)
 
 
 @lru_cache(maxsize=4)
-def _kept_design(*codes: bytes) -> _Design:
+def _kept_design(shape: tuple[int, int], codes: bytes) -> _Design:
     """Keep the equations: one group after another is asked in the same design."""
-    return _design([np.frombuffer(code, dtype=np.int64) for code in codes])
+    return _design(np.frombuffer(codes, dtype=np.int64).reshape(shape))
 
 
 def _weights(
-    codes: list[IntArray], homes: list[IntArray | None], cluster: IntArray
+    codes: list[IntArray],
+    homes: list[IntArray | None],
+    sizes: list[Any],
+    cluster: IntArray,
 ) -> FloatArray:
     """Weights of variances in sums of squares: (1 + clusters, sources, sources - 1)."""
     g = int(cluster.max()) + 1
     expected = np.zeros((1 + g, len(codes), len(codes)))
-    sizes = [
-        binned(code) if home is not None else np.maximum(_without(cluster, code, g), 1)
-        for code, home in zip(codes, homes, strict=True)
-    ]
     for one, other in combinations_with_replacement(range(len(codes)), 2):
         pair, levels = _pairs(codes[one], codes[other])
         n, sides = binned(pair), [(one, levels[0]), (other, levels[1])]

@@ -1,19 +1,24 @@
-from itertools import permutations
+from dataclasses import replace
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from planted import FIRST, freedom, make_judgments, plain, plausible, t_interval
-from scipy import stats
+from scipy import optimize, special, stats
 from statsmodels.discrete.conditional_models import ConditionalLogit
 from statsmodels.stats.gof import chisquare_effectsize
 
 import rubricnb as rb
-from rubricnb.core.estimates.reads import read_groups, reads
+from rubricnb.core.estimates.reads import _repeats, by_cluster, read_groups, reads
 from rubricnb.core.permutation import balanced, decode, shuffled, williams
 from rubricnb.engines.fitting import stand_in
 from rubricnb.sets.papers import claims, verdicts
-from rubricnb.statistics.placement import place
+from rubricnb.statistics import placement as placing
+from rubricnb.statistics.placement import blocks, place
 from rubricnb.statistics.position import at_reads, quadratic_form
 
 SHARES = [f"share_{p}" for p in range(1, 6)]
@@ -539,6 +544,57 @@ def test_log_preference_is_exact_for_exact_probabilities():
     judgments = make_judgments(25, gamma=gamma, readout="logprobs", concentration=3)
     row = one(judgments, value="expected_score")
     assert row[GAMMAS].to_numpy(float) == pytest.approx(gamma, abs=2e-3)
+
+
+def test_log_preference_of_probabilities_is_the_maximum_of_their_likelihood():
+    """By a general optimiser of the same model, an α for every text and direction."""
+    judgments = make_judgments(4, 2, gamma=FIRST, text_noise=0.5, readout="logprobs")
+    wide = reads(judgments, "expected_score")
+    p, shown = wide.probability, wide.orderings[wide.order] - 1
+    row = np.arange(8)[:, None, None] * 2 + (np.arange(10) >= 5)[None, :, None]
+
+    def loss(x):
+        eta = x[: 16 * 5].reshape(16, 5)[row, shown] + np.append(x[80:], -x[80:].sum())
+        return -(p * (eta - special.logsumexp(eta, axis=2, keepdims=True))).sum()
+
+    found = optimize.minimize(loss, np.zeros(84), method="BFGS", tol=1e-9).x[80:]
+    got = one(judgments, value="expected_score")[GAMMAS].to_numpy(float)
+    assert got == pytest.approx(np.append(found, -found.sum()), abs=1e-3)
+
+
+@pytest.mark.parametrize("kept", [5, 3])
+def test_what_clusters_share_is_added_up_as_if_every_placement_were_written_out(kept):
+    judgments = make_judgments(6, 3, gamma=FIRST, text_noise=0.5)
+    wide = reads(judgments[judgments["ordering_index"] <= kept])
+    variance = np.zeros((5, 5))
+    for block in blocks(wide):
+        placed = placing._placed(block.count, block.profile, block.shown)
+        flat = by_cluster(placed, wide.cluster).reshape(-1, 5)
+        variance += flat.T @ flat / (kept - 1)
+    assert place(wide).variance == pytest.approx(variance, abs=1e-12)
+
+
+@given(hnp.arrays(np.int64, (4, 6), elements=st.integers(-1, 2)), st.integers(0, 99))
+def test_repeats_are_those_of_a_loop_over_all_pairs(order, seed):
+    value = np.random.default_rng(seed).choice([1.0, 2.0, np.nan], order.shape)
+    table = pd.DataFrame(
+        {
+            "item_id": np.arange(4).repeat(6),
+            "cluster_id": np.arange(4).repeat(6),
+            "ordering_index": np.tile(np.arange(6), 4),
+            "score": value.ravel(),
+            "ordering": np.array(["1-2", "2-1", "1-2"])[order.ravel() % 2],
+        }
+    )
+    wide = replace(reads(table), order=order)
+    repeat, differs = np.zeros(order.shape, bool), np.zeros(4, bool)
+    for i, j, k in product(range(4), range(6), range(6)):
+        if j < k and order[i, j] == order[i, k] >= 0:
+            repeat[i, k] = True
+            differs[i] |= abs(value[i, j] - value[i, k]) > 0
+    found = _repeats(wide, keyed=False)
+    assert (found[0] == repeat).all()
+    assert (found[1] == differs).all()
 
 
 # --- score_position

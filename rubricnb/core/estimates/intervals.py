@@ -180,7 +180,7 @@ def few_clusters(
     what they are called.
     """
     effective = effective_clusters(cluster)
-    if len(np.unique(cluster)) < 2:
+    if effective <= 1:
         return (Reason("one_cluster"),)
     why = []
     most = max(
@@ -433,15 +433,23 @@ def resampled(
     statistic: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
     """The statistic of bootstrap samples of the rows of `sums` (units, …), added up."""
-    weights = bootstrap_weights(len(sums), resamples, np.random.default_rng(seed))
-    return np.concatenate([statistic(np.tensordot(w, sums, axes=1)) for w in weights])
+    return np.concatenate(
+        [
+            statistic(np.tensordot(weights, sums, axes=1))
+            for weights in bootstrap_weights(
+                len(sums), resamples, np.random.default_rng(seed)
+            )
+        ]
+    )
 
 
 def content_order(sums: FloatArray) -> IntArray:
     """Sort units by content, so that draws do not depend on the order of rows."""
-    if not sums.size:
-        return np.arange(len(sums))
-    return np.lexsort(sums.reshape(len(sums), -1).round(9).T)
+    return (
+        np.lexsort(sums.reshape(len(sums), -1).round(9).T)
+        if sums.size
+        else np.arange(len(sums))
+    )
 
 
 def permuted_spread(
@@ -474,14 +482,14 @@ def permuted_spread(
         ]
     else:  # many draws at once
         wide = np.stack([sums[:, block] for block in blocks])
-        parts = min(draws, draws * wide.size // _AT_ONCE + 1)
-        totals = [
-            _permuted(rng, wide, len(some))
-            for some in np.array_split(np.arange(draws), parts)
-        ]
+        steps = np.linspace(0, draws, min(draws, draws * wide.size // _AT_ONCE + 1) + 1)
+        totals = [_permuted(rng, wide, n) for n in np.diff(steps.astype(int))]
     spreads = np.ptp(np.concatenate(totals).reshape(draws, -1), axis=1) / len(x)
-    p = float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws))
-    return {name: observed, f"{name}_null": float(spreads.mean()), f"{name}_p": p}
+    return {
+        name: observed,
+        f"{name}_null": float(spreads.mean()),
+        f"{name}_p": float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws)),
+    }
 
 
 def _permuted(rng: np.random.Generator, wide: FloatArray, draws: int) -> FloatArray:
@@ -494,9 +502,8 @@ def _permuted(rng: np.random.Generator, wide: FloatArray, draws: int) -> FloatAr
         )
     # Two columns stay, or change places, by the bit that `permuted` would draw.
     stays = rng.integers(0, 2**32, (draws, *wide.shape[:2]), np.uint32) & 1
-    gain = np.einsum("dbu,bu->db", stays, wide[..., 0] - wide[..., 1])
-    first = wide[..., 1].sum(axis=1) + gain
-    return np.stack([first, wide.sum(axis=(1, 2)) - first], axis=-1)
+    gain = np.einsum("dbu,bu->db", stays, -np.diff(wide)[..., 0])
+    return gain[..., None] * [1, -1] + wide[..., ::-1].sum(axis=1)
 
 
 def percentile_interval(draws: FloatArray) -> Ends:

@@ -168,8 +168,11 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
     ]
     if not numbered or "item_id" not in judgments:
         return
-    names = ("item_id", *numbered, "criterion", "ordering", "judge")
-    first = [c for c in names if c in judgments]
+    first = [
+        name
+        for name in ("item_id", *numbered, "criterion", "ordering", "judge")
+        if name in judgments
+    ]
     rest = [c for c in judgments if c not in first and not _ANSWER.fullmatch(str(c))]
     code = np.zeros(len(judgments), dtype=np.int64)
     for name in [*first, *rest]:
@@ -372,8 +375,11 @@ def codes_of(column: pd.Series) -> tuple[IntArray, NDArray[Any] | pd.Index]:
 
 def floats(column: pd.Series) -> FloatArray:
     """Return a numeric column as float64, NaN where missing; refuse True and False."""
-    kinds = ("boolean", "mixed-integer", "mixed")
-    if pd.api.types.infer_dtype(column, skipna=True) in kinds:
+    if pd.api.types.infer_dtype(column, skipna=True) in (
+        "boolean",
+        "mixed-integer",
+        "mixed",
+    ):
         truth = [isinstance(v, bool | np.bool_) for v in column]
         if any(truth):
             raise ValueError(
@@ -553,7 +559,7 @@ def cell_means(
 
 def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
     """Sum the rows of `values` (items, …) within clusters: shape (clusters, …)."""
-    found, number = np.unique(cluster, return_inverse=True)
+    number, found = pd.factorize(cluster, sort=True)
     out = np.zeros((len(found), *values.shape[1:]))
     np.add.at(out, number, values)
     return out
@@ -591,17 +597,16 @@ def same_answer(reads: Reads) -> Mask:
 
 def _repeats(reads: Reads, keyed: bool) -> tuple[Mask, Mask]:
     """Find reads that repeat an ordering (and key), and items in which two differ."""
+    item, read = np.nonzero(reads.order >= 0)
+    alike = [item, reads.arrangement[item, read]]
+    if keyed and reads.key is not None:
+        alike.append(reads.key[item, read] + 1)
+    group = crossed(alike)
     repeat = np.zeros(reads.value.shape, dtype=bool)
+    repeat[item, read] = pd.Series(group).duplicated()
+    answers = pd.Series(reads.value[item, read]).groupby(group)
     differs = np.zeros(len(repeat), dtype=bool)
-    order = reads.arrangement
-    for k in range(1, reads.value.shape[1]):
-        same = (order[:, :k] == order[:, [k]]) & (order[:, [k]] >= 0)
-        if keyed and reads.key is not None:
-            same &= reads.key[:, :k] == reads.key[:, [k]]
-        if same.any():
-            repeat[:, k] = same.any(axis=1)
-            unequal = np.abs(reads.value[:, :k] - reads.value[:, [k]]) > 0
-            differs |= (same & unequal).any(axis=1)
+    differs[item[answers.transform("max") > answers.transform("min")]] = True
     return repeat, differs
 
 

@@ -117,11 +117,12 @@ def only(side: Reads, kept: Mask) -> Reads:
 
 def shared_items(a: Reads, b: Reads) -> tuple[IntArray, IntArray]:
     """Rows of the items that both sides have, in the order of `a`."""
-    names = [c for c in arrays.unit_columns(a.items) if c in b.items]
-    index_a, index_b = (
-        pd.MultiIndex.from_frame(s.items[names].astype(object)) for s in (a, b)
+    item = arrays.combine(
+        pd.concat([a.items[name], b.items[name]])
+        for name in arrays.unit_columns(a.items)
+        if name in b.items
     )
-    rows_b = index_b.get_indexer(index_a)
+    rows_b = pd.Index(item[len(a.first) :]).get_indexer(item[: len(a.first)])
     rows_a = np.flatnonzero(rows_b >= 0)
     return rows_a.astype(np.int64), rows_b[rows_a].astype(np.int64)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import cache
 
 import pandas as pd
 
@@ -125,13 +124,14 @@ def condition_names(frame: pd.DataFrame) -> list[str]:
     ['reference 5', 'descending, letters, reference 5']
     """
     columns = [name for name in _CONDITION_COLUMNS if name in frame]
-    known = cache(
-        lambda *values: (
-            ", ".join(filter(None, map(_condition_part, columns, values))) or "baseline"
-        )
-    )
-    conditions = frame[columns].astype(str).itertuples(index=False)
-    return [known(*values) for values in conditions]
+    kind = frame.groupby(columns, sort=False, dropna=False, observed=True).ngroup()
+    names = [
+        ", ".join(filter(None, map(_condition_part, columns, values))) or "baseline"
+        for values in frame.loc[~kind.duplicated(), columns]
+        .astype(str)
+        .itertuples(index=False)
+    ]
+    return [names[number] for number in kind]
 
 
 def _condition_part(column: str, value: str) -> str:
