@@ -77,18 +77,18 @@ def people_rows(answers: Answers) -> Records:
         row["constant"] = same is not None and rated_alike is None
     if names and answers.value == "expected_score":
         rows.append(_calibration(sides, n))
-    bias = _bias(answers, sides, rows[0])
-    rows.append(bias | {"codes": collect(bias["codes"], as_rated)})
+    rows.append(_bias(answers, sides, rows[0], as_rated))
     if np.isfinite(agreed["ceiling"]) and not answers.criteria:
         rows.append(new_row("ceiling", "people among themselves", n, agreed["ceiling"]))
     return rows
 
 
-def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row) -> Row:
+def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row, as_rated: Why) -> Row:
     """Mean score minus mean rating; unknown if `ranks`, the agreement, is reversed."""
     compared = judge_bias(**answers.rated).iloc[0]
     bias = Estimate(compared["bias"], **compared[[*inference.PARTS]])
     row = new_row("bias", "mean score", int(compared["n_clusters"]), bias)
+    row["codes"] = collect(row["codes"], as_rated)
     if correlation_verdict(ranks) == REVERSED:
         unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
         return row | unknown | {"codes": (Reason("reversed_scale"),)}

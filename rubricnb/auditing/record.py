@@ -149,7 +149,7 @@ class Audit:
         differ = others.groupby("measure")["verdict"].transform("nunique") > 1
         others = others[(others["criterion"] == "") | differ]
         size = others["effect"].abs() / others["margin"]
-        size = size.mask(others["measure"] == "halo").fillna(0.0)
+        size = size.mask(others["measure"] == "halo").astype(float).fillna(0.0)
         worst = (size + 1e9 * (others["verdict"] == FOUND)).nlargest(1).index
         return pd.concat([self.rows[first], others.loc[worst]])
 

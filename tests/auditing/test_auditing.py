@@ -318,7 +318,8 @@ def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(
     found = rb.audit("simulated:unbiased", one, tmp_path / "a.html", force=True)
     rows = found.rows[found.rows.verdict != "measured"].iloc[1:]
     assert (rows.verdict == "inconclusive").all()
-    assert rows.sentence.str.startswith("Inconclusive").all()
+    said = rows.sentence.str.contains("^Inconclusive|too few prompts to say")
+    assert said.all()
     assert rows.reason.str.contains("cluster").all()
     assert "few to show it" in found.failures("order>0.2")[0]
     assert not re.search(r"\bnan\b", (tmp_path / "a.html").read_text("utf-8"))
