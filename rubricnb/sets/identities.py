@@ -19,6 +19,7 @@ import yaml
 from scipy.stats import chi, chi2, false_discovery_control, norm, spearmanr
 
 from rubricnb.core.permutation import balanced
+from rubricnb.core.support.spelling import nearest
 from rubricnb.sets.papers import claims as _claims
 from rubricnb.sets.papers import published
 
@@ -75,6 +76,11 @@ def value(name: str, judge: str = "", dataset: str = "") -> float:
 def _evaluated(name: str, judge: str, dataset: str) -> Any:
     """Evaluate an expression after those that it names, with the builtins below."""
     expressions = _expressions()
+    if name not in expressions:
+        raise ValueError(
+            f"no identity is named {name!r}{nearest(name, expressions)} See "
+            f"{_FILE.name}"
+        )
     tree = ast.parse(expressions[name], mode="eval")
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     scope = {
