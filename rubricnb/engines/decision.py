@@ -24,14 +24,13 @@ from rubricnb.core.contract import JudgeError, Readout, Request
 from rubricnb.core.frames import Items
 from rubricnb.core.support.shown import one_line
 from rubricnb.core.support.types import Json
-from rubricnb.engines.connection import Refused
+from rubricnb.engines.connection import Refused, part
 from rubricnb.engines.doubts import MOST_SPREAD, server_doubts
 from rubricnb.engines.endpoint import (
     MAX_SHOWN_CHARS,
     Call,
     Calls,
     Endpoint,
-    part,
 )
 from rubricnb.engines.question import (
     KINDS,
@@ -360,8 +359,7 @@ def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
             f"asked about {', '.join(names)}, but the answer has {_shown(given)}"
         )
     for name, value in pairs:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 <= value <= 1:
+        if type(value) not in (int, float) or not 0 <= value <= 1:
             raise ValueError(f"{value!r} is not a probability of {name!r}")
     return {name: float(value) for name, value in pairs}
 

@@ -29,6 +29,7 @@ from rubricnb.engines.connection import (
     Unreachable,
     Unreadable,
     aside,
+    part,
     pause_after,
     retry_after,
     way_out,
@@ -455,9 +456,3 @@ def slug(model: str) -> str:
     name = model.rsplit("/", 1)[-1].lower()
     plain = re.sub(r"[^a-z0-9.]+", "-", name).strip("-.")
     return plain or f"model-{zlib.crc32(name.encode()):08x}"
-
-
-def part(holder: Any, name: str) -> Json:
-    """Return an object inside a response; an empty one if it is not there."""
-    part = holder.get(name) if isinstance(holder, dict) else None
-    return part if isinstance(part, dict) else {}

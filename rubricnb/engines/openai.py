@@ -27,14 +27,13 @@ from rubricnb.core.readout import (
 )
 from rubricnb.core.support.types import Json
 from rubricnb.core.thinking import most_tokens
-from rubricnb.engines.connection import Refused, Unreachable, text_of
+from rubricnb.engines.connection import Refused, Unreachable, part, text_of
 from rubricnb.engines.endpoint import (
     MAX_SHOWN_CHARS,
     Call,
     Calls,
     Endpoint,
     Unusable,
-    part,
 )
 from rubricnb.engines.label_probabilities import (
     Probabilities,

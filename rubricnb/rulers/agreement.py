@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
 
 Calibration = Literal["quantile", "isotonic", "none"]
-CALIBRATIONS: tuple[Calibration, ...] = ("quantile", "isotonic", "none")
+CALIBRATIONS: tuple[Calibration, ...] = get_args(Calibration)
 GROUPING = (
     "judge",
     "dataset",
