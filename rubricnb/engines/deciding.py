@@ -160,11 +160,11 @@ def _check(requests: Requests, cut: int, lead: int, most: int) -> None:
             f"lead = {lead}, most = {most}: lead must be between 1 and most"
         )
     for ordering in requests["ordering"].unique():
-        scores = decode(ordering)
-        if not min(scores) < cut <= max(scores):
+        lowest, *_, highest = sorted(decode(ordering))
+        if not lowest < cut <= highest:
             raise ValueError(
-                f"cut = {cut}: scores run from {min(scores)} to {max(scores)}, so "
-                f"{'all' if cut <= min(scores) else 'none'} would reach it"
+                f"cut = {cut}: scores run from {lowest} to {highest}, so "
+                f"{'all' if cut <= lowest else 'none'} would reach it"
             )
 
 

@@ -456,3 +456,8 @@ def slug(model: str) -> str:
     name = model.rsplit("/", 1)[-1].lower()
     plain = re.sub(r"[^a-z0-9.]+", "-", name).strip("-.")
     return plain or f"model-{zlib.crc32(name.encode()):08x}"
+
+
+def shown_part(value: Any) -> str:
+    """Return the beginning of what an endpoint sent, for a message."""
+    return str(value)[:MAX_SHOWN_CHARS]

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
-from pydantic import Field, TypeAdapter, ValidationError
 
-Number: TypeAlias = Annotated[float, Field(ge=-math.inf)]  # not NaN
-Spread: TypeAlias = Annotated[float, Field(ge=0)]
-Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
-Numbers: TypeAlias = tuple[Number, ...]
+Spread: TypeAlias = float  # 0 or more
+Share: TypeAlias = float  # from 0 to 1
+Numbers: TypeAlias = tuple[float, ...]
 Rows: TypeAlias = tuple[Numbers, ...]
-Shifts: TypeAlias = tuple[tuple[str, Number], ...]
+Shifts: TypeAlias = tuple[tuple[str, float], ...]
 Rates: TypeAlias = tuple[tuple[str, Share], ...]
 
 
@@ -105,10 +103,10 @@ class Profile:
         # An integer and a list become what the same judge has elsewhere: its identity,
         # and so the keys of its answers, must not depend on how it was written.
         for parameter in fields(self):
-            given, (kind, form) = getattr(self, parameter.name), _KINDS[parameter.type]
+            given, (kind, read) = getattr(self, parameter.name), _KINDS[parameter.type]
             try:
-                value = form.validate_python(given)
-            except ValidationError:
+                value = read(given)
+            except (TypeError, ValueError):
                 raise ValueError(
                     f"profile {self.name!r}: {parameter.name} = {given!r} is not {kind}"
                 ) from None
@@ -169,14 +167,54 @@ def open_profile(name: str) -> Profile:
     raise ValueError(f"no simulated profile {name!r}; did you mean: {', '.join(near)}")
 
 
-_KINDS: Mapping[Any, tuple[str, TypeAdapter[Any]]] = {
-    "str": ("a text", TypeAdapter(str)),
-    "int": ("a whole number", TypeAdapter(int)),
-    "float": ("a number", TypeAdapter(Number)),
-    "Spread": ("a number of 0 or more", TypeAdapter(Spread)),
-    "Share": ("a number from 0 to 1", TypeAdapter(Share)),
-    "Numbers": ("a list of numbers", TypeAdapter(Numbers)),
-    "Rows": ("a list of lists of numbers", TypeAdapter(Rows)),
-    "Shifts": ("a list of pairs (labels, number)", TypeAdapter(Shifts)),
-    "Rates": ("a list of pairs (ordering, number from 0 to 1)", TypeAdapter(Rates)),
+def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+    number = float(value)
+    if not low <= number <= high:
+        raise ValueError
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _whole(value: Any) -> int:
+    if int(value) != value:
+        raise ValueError
+    return int(value)
+
+
+def _numbers(values: Any) -> Numbers:
+    return tuple(map(_number, values))
+
+
+def _share(value: Any) -> Share:
+    return _number(value, 0, 1)
+
+
+def _pairs(values: Any, read: Callable[[Any], float]) -> Shifts:
+    return tuple((_text(name), read(value)) for name, value in values)
+
+
+_KINDS: Mapping[Any, tuple[str, Callable[[Any], Any]]] = {
+    "str": ("a text", _text),
+    "int": ("a whole number", _whole),
+    "float": ("a number", _number),
+    "Spread": ("a number of 0 or more", lambda value: _number(value, 0)),
+    "Share": ("a number from 0 to 1", _share),
+    "Numbers": ("a list of numbers", _numbers),
+    "Rows": (
+        "a list of lists of numbers",
+        lambda rows: tuple(map(_numbers, rows)),
+    ),
+    "Shifts": (
+        "a list of pairs (labels, number)",
+        lambda pairs: _pairs(pairs, _number),
+    ),
+    "Rates": (
+        "a list of pairs (ordering, number from 0 to 1)",
+        lambda pairs: _pairs(pairs, _share),
+    ),
 }
