@@ -160,7 +160,8 @@ def _check(requests: Requests, cut: int, lead: int, most: int) -> None:
             f"lead = {lead}, most = {most}: lead must be between 1 and most"
         )
     for ordering in requests["ordering"].unique():
-        lowest, *_, highest = sorted(decode(ordering))
+        scores = decode(ordering)
+        lowest, highest = min(scores), max(scores)
         if not lowest < cut <= highest:
             raise ValueError(
                 f"cut = {cut}: scores run from {lowest} to {highest}, so "

@@ -131,9 +131,9 @@ def probabilities_at(
             continue
         if start > label.start or end < label.end:
             break
-        folded: Probabilities = {}
+        folded: Probabilities = defaultdict(float)
         for token, probability in step.alternatives.items():
             name = token.strip(" :*_\n")
-            folded[name] = folded.get(name, 0.0) + probability
-        return tuple(folded.get(c, 0.0) for c in choices)
+            folded[name] += probability
+        return tuple(folded[choice] for choice in choices)
     return (0.0,) * len(choices)

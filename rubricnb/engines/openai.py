@@ -7,6 +7,7 @@ import json
 import math
 import re
 from codecs import getincrementaldecoder
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
@@ -572,11 +573,11 @@ def _own_steps(steps: list[Step], text: str) -> list[Step]:
 
 def _token_probabilities(alternatives: list[Json]) -> Probabilities:
     """Probability by text; a part of a character is shown as another token's text."""
-    chances: Probabilities = {}
+    chances: Probabilities = defaultdict(float)
     for one in alternatives:
         text, spelt = one["token"], one.get("bytes")
         if spelt is None or bytes(spelt) == text.encode():
-            chances[text] = chances.get(text, 0.0) + math.exp(one["logprob"])
+            chances[text] += math.exp(one["logprob"])
     return _checked(chances)
 
 
