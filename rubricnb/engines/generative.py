@@ -50,7 +50,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +85,8 @@ class Batch(NamedTuple):
 
     def take(self, rows: IntArray) -> Batch:
         """Return these rows."""
-        table, *arrays = self
-        return Batch(table, *(array[rows] for array in arrays))
+        arrays: Any = self[1:]
+        return Batch(self.table, *(array[rows] for array in arrays))
 
 
 @dataclass(frozen=True)
