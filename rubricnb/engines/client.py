@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import partial
@@ -119,14 +118,6 @@ class Connection(httpx2.AsyncClient):
             raise Unreadable("the endpoint sent no JSON object", raw)
         # an error with status 200
         if answer.get("error") and not answer.get("choices"):
-            code = (
-                answer["error"].get("code")
-                if isinstance(answer["error"], dict)
-                else None
-            )
-            status = (
-                int(str(code)) if re.fullmatch("[45][0-9][0-9]", str(code)) else 200
-            )
             raise Refused(status, answer, headers)
         return answer
 

@@ -9,6 +9,7 @@ import asyncio
 import json
 import math
 import random
+import re
 import time
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
@@ -53,12 +54,14 @@ class Refused(Exception):
         self.message = str(said or "")[:MAX_KEPT_CHARS]
         if error.keys() - {"message", "detail", "type", "param", "code"} or not said:
             said = json.dumps(error)
-        super().__init__(f"{status} {str(said)[:MAX_KEPT_CHARS]}")
-        self.status, self.headers = status, headers
         self.code, self.param = (
             str(error.get("code") or ""),
             str(error.get("param") or ""),
         )
+        if status == 200 and re.fullmatch("[45][0-9][0-9]", self.code):
+            status = int(self.code)
+        super().__init__(f"{status} {str(said)[:MAX_KEPT_CHARS]}")
+        self.status, self.headers = status, headers
         self.is_filtered = is_filtered(error)
 
     @property
@@ -89,9 +92,7 @@ def is_filtered(error: Any) -> bool:
     """
     if not isinstance(error, dict):
         return False
-    flagged = (
-        isinstance(error.get("metadata"), dict) and "flagged_input" in error["metadata"]
-    )
+    flagged = "flagged_input" in part(error, "metadata")
     codes = {str(error.get(name) or "").lower() for name in ("code", "type")}
     # OpenAI's code for a prompt that breaks its usage policy;
     # other bad prompts have it as well.
@@ -259,6 +260,12 @@ def way_out(problem: Exception) -> str:
             "before it"
         )
     return "look into the log of the endpoint, and try another model or readout"
+
+
+def part(holder: Any, name: str) -> Json:
+    """Return an object inside a response; an empty one if it is not there."""
+    part = holder.get(name) if isinstance(holder, dict) else None
+    return part if isinstance(part, dict) else {}
 
 
 def text_of(content: Any) -> str | None:

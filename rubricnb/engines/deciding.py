@@ -161,10 +161,11 @@ def _check(requests: Requests, cut: int, lead: int, most: int) -> None:
         )
     for ordering in requests["ordering"].unique():
         scores = decode(ordering)
-        if not min(scores) < cut <= max(scores):
+        lowest, highest = min(scores), max(scores)
+        if not lowest < cut <= highest:
             raise ValueError(
-                f"cut = {cut}: scores run from {min(scores)} to {max(scores)}, so "
-                f"{'all' if cut <= min(scores) else 'none'} would reach it"
+                f"cut = {cut}: scores run from {lowest} to {highest}, so "
+                f"{'all' if cut <= lowest else 'none'} would reach it"
             )
 
 

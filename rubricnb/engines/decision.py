@@ -24,14 +24,14 @@ from rubricnb.core.contract import JudgeError, Readout, Request
 from rubricnb.core.frames import Items
 from rubricnb.core.support.shown import one_line
 from rubricnb.core.support.types import Json
-from rubricnb.engines.connection import Refused
+from rubricnb.engines.connection import Refused, part
 from rubricnb.engines.doubts import MOST_SPREAD, server_doubts
 from rubricnb.engines.endpoint import (
     MAX_SHOWN_CHARS,
     Call,
     Calls,
     Endpoint,
-    part,
+    shown_part,
 )
 from rubricnb.engines.question import (
     KINDS,
@@ -205,7 +205,7 @@ class _Call(Call):
             or not all(isinstance(one, dict) for one in found)
         ):
             raise ValueError(
-                f"the endpoint did not answer each question: {_shown(found)}"
+                f"the endpoint did not answer each question: {shown_part(found)}"
             )
         answers: dict[str, Json] = dict(zip(asked, found, strict=True))
         if all(one.get("type") == "refusal" for one in answers.values()):
@@ -354,14 +354,15 @@ def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
             else [(str(one[key]), one["probability"]) for one in given]
         )
     except (TypeError, KeyError):
-        raise ValueError(f"the answer has no probabilities: {_shown(given)}") from None
+        raise ValueError(
+            f"the answer has no probabilities: {shown_part(given)}"
+        ) from None
     if sorted(name for name, _ in pairs) != sorted(names):
         raise ValueError(
-            f"asked about {', '.join(names)}, but the answer has {_shown(given)}"
+            f"asked about {', '.join(names)}, but the answer has {shown_part(given)}"
         )
     for name, value in pairs:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 <= value <= 1:
+        if type(value) not in (int, float) or not 0 <= value <= 1:
             raise ValueError(f"{value!r} is not a probability of {name!r}")
     return {name: float(value) for name, value in pairs}
 
@@ -370,7 +371,7 @@ def _check_order(came: Sequence[str], sent: Sequence[str]) -> None:
     """Stop if a server has sorted the levels: no reordering would reach the model."""
     if came != sent and sorted(came) == sorted(sent):
         raise JudgeError(
-            f"the levels were sent as {_shown(sent)} and came back as {_shown(came)}: "
+            f"the levels were sent as {shown_part(sent)} and came back as {shown_part(came)}: "
             "this server sorts them, so another order never reaches the model, and the "
             "judge would look as if order did not matter"
         )
@@ -381,7 +382,3 @@ def _legend(levels: Any) -> list[str]:
     if isinstance(levels, dict):
         levels = [levels[key] for key in sorted(levels, key=lambda k: str(k).zfill(3))]
     return [" ".join(str(text).split()).rstrip(".").casefold() for text in levels]
-
-
-def _shown(value: Any) -> str:
-    return str(value)[:MAX_SHOWN_CHARS]

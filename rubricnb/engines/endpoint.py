@@ -29,6 +29,7 @@ from rubricnb.engines.connection import (
     Unreachable,
     Unreadable,
     aside,
+    part,
     pause_after,
     retry_after,
     way_out,
@@ -457,7 +458,6 @@ def slug(model: str) -> str:
     return plain or f"model-{zlib.crc32(name.encode()):08x}"
 
 
-def part(holder: Any, name: str) -> Json:
-    """Return an object inside a response; an empty one if it is not there."""
-    part = holder.get(name) if isinstance(holder, dict) else None
-    return part if isinstance(part, dict) else {}
+def shown_part(value: Any) -> str:
+    """Return the beginning of what an endpoint sent, for a message."""
+    return str(value)[:MAX_SHOWN_CHARS]

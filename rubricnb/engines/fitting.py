@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from rubricnb.core.frames import Items, conform
 from rubricnb.core.support.hashing import hash64, uniform
+from rubricnb.core.support.spelling import one_of
 from rubricnb.core.support.types import Row
 
 _SETS: dict[str, Any] = yaml.safe_load(
@@ -43,10 +44,7 @@ def stand_in(dataset: str) -> Items:
     >>> [len(stand_in(name)) for name in STAND_INS]
     [576, 1600, 320, 320]
     """
-    if dataset not in STAND_INS:
-        raise ValueError(
-            f"no stand-in for {dataset!r}; there are {', '.join(STAND_INS)}"
-        )
+    one_of("stand-in", dataset, STAND_INS)
     facts = _SETS[dataset]
     first, last = facts["prompts"]
     criteria = facts.get("criteria", ["overall"])

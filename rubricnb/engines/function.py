@@ -7,7 +7,7 @@ import dis
 import hashlib
 import inspect
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict
@@ -161,10 +161,8 @@ def _fixed_content(value: Any, depth: int) -> Any:
     if not callable(value) or depth == 0:
         return type(value).__qualname__
     if isinstance(value, partial):
-        args = tuple(_with_numbers(dict(enumerate(value.args))).values())
-        return _fixed_content(
-            (value.func, args, _with_numbers(value.keywords)), depth - 1
-        )
+        args, named = _with_numbers(value.args), _with_numbers(value.keywords)
+        return _fixed_content((value.func, args, named), depth - 1)
     if inspect.ismethod(value):
         return _fixed_content((value.__func__, value.__self__), depth - 1)
     if inspect.isfunction(value):
@@ -176,27 +174,29 @@ def _fixed_content(value: Any, depth: int) -> Any:
             for name, part in sorted(held.globals.items())
             if name not in assigned
         }
-        around = {**held.nonlocals} | _with_numbers(held.nonlocals, without=assigned)
-        defaults = value.__defaults__ and tuple(
-            _with_numbers(dict(enumerate(value.__defaults__))).values()
+        kept = {name: held.nonlocals[name] for name in assigned & held.nonlocals.keys()}
+        around = _with_numbers(held.nonlocals) | kept
+        told = (
+            around,
+            _with_numbers(value.__defaults__),
+            _with_numbers(value.__kwdefaults__),
+            used,
         )
-        named = value.__kwdefaults__ and _with_numbers(value.__kwdefaults__)
-        told = (around, defaults, named, used)
         return _source(value), _fixed_content(told, depth - 1)
     return _source(type(value)), _fixed_content(
         getattr(value, "__dict__", {}), depth - 1
     )
 
 
-def _with_numbers(
-    parts: Mapping[Any, Any], without: Container[Any] = ()
-) -> dict[Any, Any]:
-    """The parts with whole numbers as text, for these cannot count calls."""
-    return {
-        name: repr(part) if type(part) is int else part
-        for name, part in parts.items()
-        if name not in without
-    }
+def _with_numbers(given: Any) -> Any:
+    """Whole numbers as text, also inside, for these cannot count calls."""
+    if isinstance(given, Mapping):
+        return {name: _as_text(part) for name, part in given.items()}
+    return given and tuple(map(_as_text, given))
+
+
+def _as_text(part: Any) -> Any:
+    return repr(part) if type(part) is int else part
 
 
 def _source(thing: Any) -> str:

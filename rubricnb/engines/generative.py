@@ -49,7 +49,8 @@ probability.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +65,7 @@ from rubricnb.engines.profiles import Profile
 _CHUNK = 1 << 16  # reads computed at once: bounds the memory, changes no number
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """One read per row, in the arrays of the model; `table`: distinct orderings."""
 
     table: tuple[str, ...]
@@ -85,12 +85,8 @@ class Batch:
 
     def take(self, rows: IntArray) -> Batch:
         """Return these rows."""
-        arrays = {
-            f.name: getattr(self, f.name)[rows]
-            for f in fields(self)
-            if f.name != "table"
-        }
-        return Batch(self.table, **arrays)
+        arrays: Any = self[1:]
+        return Batch(self.table, *(array[rows] for array in arrays))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rubricnb.core.parsing import Label
@@ -60,10 +60,10 @@ def label_probabilities(
     (0.3, 0.3, 0.3)
     """
     seen: dict[str, Probabilities] = {}
-    weights = {"": 1.0}
-    begun = _beginnings(tuple(targets))
+    begun = {target[:n] for target in targets for n in range(len(target))}
+    reached = _reached(seen)
     while open_ends := [
-        p for p, w in weights.items() if p not in seen and (p == "" or w >= _NEGLIGIBLE)
+        p for p, w in reached.items() if p in begun - seen.keys() and w >= _NEGLIGIBLE
     ]:
         prefix = open_ends[0]
         rest = [
@@ -71,42 +71,31 @@ def label_probabilities(
         ]
         for token, alternatives in (yield from ask(prefix, rest)):
             seen[prefix] = alternatives
-            for other, probability in alternatives.items():
-                if other and prefix + other in begun:
-                    longer = prefix + other
-                    weights[longer] = (
-                        weights.get(longer, 0.0) + weights[prefix] * probability
-                    )
             prefix += token
-            if prefix not in weights or prefix in seen:
+            if prefix not in begun or prefix in seen:
                 break
         else:
             if open_ends[0] not in seen:
                 raise ValueError("the endpoint gave no log-probabilities")
-    return tuple(_probability(target, "", seen, targets) for target in targets)
+        reached = _reached(seen)
+    longer = begun.union(targets)
+    goes_on = (
+        sum(p for more, p in seen.get(t, {}).items() if more and t + more in longer)
+        for t in targets
+    )
+    return tuple(
+        reached[target] * (1 - on) for target, on in zip(targets, goes_on, strict=True)
+    )
 
 
-def _probability(
-    target: str, prefix: str, seen: dict[str, Probabilities], targets: Sequence[str]
-) -> float:
-    """Probability that the answer after `prefix` goes on to be exactly `target`."""
-    total = 0.0
-    for token, probability in seen.get(prefix, {}).items():
-        reached = prefix + token
-        if reached == target:
-            longer = _beginnings(tuple(targets)).union(targets)
-            after = seen.get(target, {}).items()
-            goes_on = sum(p for more, p in after if more and target + more in longer)
-            total += probability * (1 - goes_on)
-        elif token and target.startswith(reached):
-            total += probability * _probability(target, reached, seen, targets)
-    return total
-
-
-@lru_cache(maxsize=64)
-def _beginnings(targets: tuple[str, ...]) -> frozenset[str]:
-    """Every part that begins a label and is not all of it."""
-    return frozenset(target[:n] for target in targets for n in range(len(target)))
+def _reached(seen: dict[str, Probabilities]) -> dict[str, float]:
+    """Probability of every text that the tokens seen spell, in all ways together."""
+    reached = defaultdict(float, {"": 1.0})
+    for prefix in sorted(seen, key=len):
+        for token, probability in seen[prefix].items():
+            if token:
+                reached[prefix + token] += reached[prefix] * probability
+    return reached
 
 
 def probabilities_at(
@@ -142,9 +131,9 @@ def probabilities_at(
             continue
         if start > label.start or end < label.end:
             break
-        folded: Probabilities = {}
+        folded: Probabilities = defaultdict(float)
         for token, probability in step.alternatives.items():
             name = token.strip(" :*_\n")
-            folded[name] = folded.get(name, 0.0) + probability
-        return tuple(folded.get(c, 0.0) for c in choices)
+            folded[name] += probability
+        return tuple(folded[choice] for choice in choices)
     return (0.0,) * len(choices)

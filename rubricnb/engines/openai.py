@@ -7,6 +7,7 @@ import json
 import math
 import re
 from codecs import getincrementaldecoder
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
@@ -27,14 +28,13 @@ from rubricnb.core.readout import (
 )
 from rubricnb.core.support.types import Json
 from rubricnb.core.thinking import most_tokens
-from rubricnb.engines.connection import Refused, Unreachable, text_of
+from rubricnb.engines.connection import Refused, Unreachable, part, text_of
 from rubricnb.engines.endpoint import (
-    MAX_SHOWN_CHARS,
     Call,
     Calls,
     Endpoint,
     Unusable,
-    part,
+    shown_part,
 )
 from rubricnb.engines.label_probabilities import (
     Probabilities,
@@ -334,7 +334,7 @@ class _Call(Call):
             chosen = [choices.index(answer[n]) + 1 for n in names]
         except (ValueError, KeyError, TypeError):
             raise ValueError(
-                f"the endpoint did not keep to the schema: {text[:MAX_SHOWN_CHARS]!r}"
+                f"the endpoint did not keep to the schema: {shown_part(text)!r}"
             ) from None
         return self._reply(answer_text(self.request, chosen), "stop")
 
@@ -416,9 +416,7 @@ class _Call(Call):
         self._count_tokens(response, "prompt_tokens", "completion_tokens")
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise ValueError(
-                f"the endpoint sent no answer: {str(response)[:MAX_SHOWN_CHARS]}"
-            )
+            raise ValueError(f"the endpoint sent no answer: {shown_part(response)}")
         if self.judge.server != "llama.cpp":  # which serves one model under any name
             self._check_model(response)
         message = part(choices[0], "message")
@@ -428,15 +426,11 @@ class _Call(Call):
         finish = finish_of(ended)
         # under status 200; a part of the answer may be there
         if problem or finish == "error":
-            raise ValueError(
-                f"the answer broke off: {str(problem or ended)[:MAX_SHOWN_CHARS]}"
-            )
+            raise ValueError(f"the answer broke off: {shown_part(problem or ended)}")
         sent = (message or choices[0]).get("content" if message else "text")
         text = text_of(sent)
         if text is None:
-            raise ValueError(
-                f"the endpoint sent no text but {str(sent)[:MAX_SHOWN_CHARS]}"
-            )
+            raise ValueError(f"the endpoint sent no text but {shown_part(sent)}")
         may_be_empty = self.judge.continues
         if not (text or may_be_empty) and finish in ("stop", "unknown"):
             thoughts = [n for n in ("reasoning", "reasoning_content") if message.get(n)]
@@ -579,11 +573,11 @@ def _own_steps(steps: list[Step], text: str) -> list[Step]:
 
 def _token_probabilities(alternatives: list[Json]) -> Probabilities:
     """Probability by text; a part of a character is shown as another token's text."""
-    chances: Probabilities = {}
+    chances: Probabilities = defaultdict(float)
     for one in alternatives:
         text, spelt = one["token"], one.get("bytes")
         if spelt is None or bytes(spelt) == text.encode():
-            chances[text] = chances.get(text, 0.0) + math.exp(one["logprob"])
+            chances[text] += math.exp(one["logprob"])
     return _checked(chances)
 
 

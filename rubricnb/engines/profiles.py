@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
@@ -103,9 +103,9 @@ class Profile:
         # An integer and a list become what the same judge has elsewhere: its identity,
         # and so the keys of its answers, must not depend on how it was written.
         for parameter in fields(self):
-            given, (kind, read) = getattr(self, parameter.name), _KINDS[parameter.type]
+            given, (kind, form) = getattr(self, parameter.name), _KINDS[parameter.type]
             try:
-                value = read(given)
+                value = _read(form, given)
             except (TypeError, ValueError):
                 raise ValueError(
                     f"profile {self.name!r}: {parameter.name} = {given!r} is not {kind}"
@@ -167,54 +167,35 @@ def open_profile(name: str) -> Profile:
     raise ValueError(f"no simulated profile {name!r}; did you mean: {', '.join(near)}")
 
 
-def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
-    number = float(value)
-    if not low <= number <= high:
+def _read(form: Any, value: Any) -> Any:
+    """Return a value in a form: a type, the range of a number, or a list of forms.
+
+    A list of one form is a list of any length, whose parts all have that form.
+    """
+    if isinstance(form, list):
+        forms = form if len(form) > 1 else form * len(value)
+        return tuple(_read(*one) for one in zip(forms, value, strict=True))
+    if isinstance(form, tuple):
+        low, high = form
+        found = float(value)
+        is_valid = low <= found <= high
+    else:
+        found = form(value)
+        is_valid = found == value
+    if not is_valid:
         raise ValueError
-    return number
+    return found
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _whole(value: Any) -> int:
-    if int(value) != value:
-        raise ValueError
-    return int(value)
-
-
-def _numbers(values: Any) -> Numbers:
-    return tuple(map(_number, values))
-
-
-def _share(value: Any) -> Share:
-    return _number(value, 0, 1)
-
-
-def _pairs(values: Any, read: Callable[[Any], float]) -> Shifts:
-    return tuple((_text(name), read(value)) for name, value in values)
-
-
-_KINDS: Mapping[Any, tuple[str, Callable[[Any], Any]]] = {
-    "str": ("a text", _text),
-    "int": ("a whole number", _whole),
-    "float": ("a number", _number),
-    "Spread": ("a number of 0 or more", lambda value: _number(value, 0)),
-    "Share": ("a number from 0 to 1", _share),
-    "Numbers": ("a list of numbers", _numbers),
-    "Rows": (
-        "a list of lists of numbers",
-        lambda rows: tuple(map(_numbers, rows)),
-    ),
-    "Shifts": (
-        "a list of pairs (labels, number)",
-        lambda pairs: _pairs(pairs, _number),
-    ),
-    "Rates": (
-        "a list of pairs (ordering, number from 0 to 1)",
-        lambda pairs: _pairs(pairs, _share),
-    ),
+_ANY, _SHARE = (-math.inf, math.inf), (0, 1)
+_KINDS: Mapping[Any, tuple[str, Any]] = {
+    "str": ("a text", str),
+    "int": ("a whole number", int),
+    "float": ("a number", _ANY),
+    "Spread": ("a number of 0 or more", (0, math.inf)),
+    "Share": ("a number from 0 to 1", _SHARE),
+    "Numbers": ("a list of numbers", [_ANY]),
+    "Rows": ("a list of lists of numbers", [[_ANY]]),
+    "Shifts": ("a list of pairs (labels, number)", [[str, _ANY]]),
+    "Rates": ("a list of pairs (ordering, number from 0 to 1)", [[str, _SHARE]]),
 }

@@ -11,14 +11,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rubricnb.core.support.types import Json
 
 Kind = Literal["score", "choice"]
 Shape = Literal["systemone", "decisions"]
-KINDS: tuple[Kind, ...] = ("score", "choice")
-SHAPES: tuple[Shape, ...] = ("systemone", "decisions")
+KINDS: tuple[Kind, ...] = get_args(Kind)
+SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 _SHOWN = frozenset(
     {"instruction", "response", "criterion", "definition", "options", "criteria"}

@@ -37,15 +37,13 @@ def same_model(asked: str, answered: str) -> bool:
     if asked == answered:
         return True
     (name, tag), (given, given_tag) = _parts(asked), _parts(answered)
-    if given_tag != tag and (tag, given_tag) not in (("", "latest"), ("latest", "")):
+    if given_tag != tag or not given.startswith(name):
         return False
-    return given.startswith(name) and (
-        given == name or bool(_DATED.fullmatch(given, len(name)))
-    )
+    return given == name or bool(_DATED.fullmatch(given, len(name)))
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """Split a name from its tag, as qwen2.5:7b; OpenRouter's tags say how, not what."""
+    """Split a name from its tag, as qwen2.5:7b; tags that say how, not what, count for none."""
     name, _, tag = name.partition(":")
     return name, "" if tag in (
         "free",
@@ -54,4 +52,5 @@ def _parts(name: str) -> tuple[str, str]:
         "online",
         "extended",
         "exacto",
+        "latest",
     ) else tag

@@ -54,6 +54,12 @@ _ON_CPU: dict[str, Any] = {
     # then turns the random generator back, which is impossible on a processor.
     "enable_chunked_prefill": False,
 }
+_SETTINGS_ON_CPU = {
+    # In this process: a kill leaves nothing behind, and scripts need no guard.
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+}
 _INVARIANT_FROM = 9.0  # compute capability
 COMPANY = (
     "what is computed together changes answers a little, so repeats are asked, and "
@@ -493,13 +499,10 @@ def _checkpoint(model: str, revision: str | None) -> Path:
 
 
 def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    settings = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
+    for name, value in (settings | (_SETTINGS_ON_CPU if on_cpu else {})).items():
+        os.environ.setdefault(name, value)
     if on_cpu:
-        # In this process: a kill leaves nothing behind, and scripts need no guard.
-        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-        os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
         _allow_small_blocks()
     try:
         from vllm import LLM

@@ -133,12 +133,7 @@ def get_weights(name: str) -> Path:
             part.replace(path)
             sha256.cache_clear()
             return path
-        except (
-            OSError,
-            ValueError,
-            RuntimeError,
-            subprocess.CalledProcessError,
-        ) as problem:
+        except (OSError, ValueError, RuntimeError) as problem:
             refuse_unkept(problem, path)
             problems.append(
                 f"{source.__name__.removeprefix('_').replace('_', ' the ')}: {problem}"

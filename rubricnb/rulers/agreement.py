@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
 
 Calibration = Literal["quantile", "isotonic", "none"]
-CALIBRATIONS: tuple[Calibration, ...] = ("quantile", "isotonic", "none")
+CALIBRATIONS: tuple[Calibration, ...] = get_args(Calibration)
 GROUPING = (
     "judge",
     "dataset",
@@ -759,17 +759,17 @@ def _estimate_over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
 
     is_rho = name == "rho"
     scaled_draws = [scaled(draw) for draw in draws]
-    variance_within = float(
-        np.mean([float(infer.jackknife_se(draw[1:])) ** 2 for draw in scaled_draws])
+    variance_within = np.mean(
+        [infer.jackknife_se(draw[1:]) ** 2 for draw in scaled_draws]
     )
     df_by_draw = [
-        float(infer.freedom(draw[1:] - draw[1:].mean()))
+        infer.freedom(draw[1:] - draw[1:].mean())
         for draw in scaled_draws
         if len(draw) > 2
     ]
     # se² = mean over draws of the jackknife's variance + variance between draws
-    values = [float(draw[0]) for draw in scaled_draws]
-    sd_between = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    values = [draw[0] for draw in scaled_draws]
+    sd_between = np.std(values, ddof=1) if len(values) > 1 else 0.0
     se = float(np.sqrt(variance_within + sd_between**2))
     mean_df = infer.mean_of(np.array(df_by_draw))
     estimate = infer.t_estimate(float(scaled(np.array(mean))), se, mean_df)
@@ -814,7 +814,7 @@ def _measured(
     n = np.where(n > 0, n, np.nan)
     # variance = Σx²/n − (Σx/n)², of the labels (x) and of people's (y)
     variances = [np.maximum(ss / n - (s / n) ** 2, 0.0) for s, ss in ((x, xx), (y, yy))]
-    human_varies = variances[1] > 1e-12
+    human_variance = np.where(variances[1] > 1e-12, variances[1], np.nan)
     # W₁ = Σ |F_label − F_human| over the gaps between neighbouring labels
     wasserstein = (
         np.abs(np.cumsum(label_count - human_count, axis=1)[:, :-1])
@@ -827,11 +827,7 @@ def _measured(
         "rho": np.append(
             spearman(label, human), leave_out_spearman(label, human, cluster)
         ),
-        "sd_ratio": np.where(
-            human_varies,
-            np.sqrt(variances[0] / np.where(human_varies, variances[1], 1)),
-            np.nan,
-        ),
+        "sd_ratio": np.sqrt(variances[0] / human_variance),
         "middle_excess": (label_count - human_count)[:, is_central].sum(axis=1) / n,
         "wasserstein": wasserstein,
     }

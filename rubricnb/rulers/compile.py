@@ -206,11 +206,11 @@ class Compilation:
                 f"{self.n_items} checklist items cannot cover {len(self.names)} "
                 f"traits: ask for {3 * len(self.names)} or more (n_items, --n-items)"
             )
-        ids = {f"T{number}": name for number, name in enumerate(self.names, 1)}
-        return {
-            trait_id: Trait(trait_id, name, "", self._levels(name))
-            for trait_id, name in ids.items()
-        }
+        traits = [
+            Trait(f"T{number}", name, "", self._levels(name))
+            for number, name in enumerate(self.names, 1)
+        ]
+        return {trait.id: trait for trait in traits}
 
     @property
     def items(self) -> list[str]:

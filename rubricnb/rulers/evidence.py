@@ -6,23 +6,23 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from rubricnb.core.support.spelling import one_of
 
 Segmentation = Literal["sentences", "naive", "whole"]
 Status = Literal["verified", "wrong unit", "not found", "too short"]
 
-SEGMENTATIONS: tuple[Segmentation, ...] = ("sentences", "naive", "whole")
-STATUSES: tuple[Status, ...] = ("verified", "wrong unit", "not found", "too short")
+SEGMENTATIONS: tuple[Segmentation, ...] = get_args(Segmentation)
+STATUSES: tuple[Status, ...] = get_args(Status)
 MIN_CHARACTERS = 8
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_INVISIBLE = {0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF}
 _PLAIN_FORMS = (
     {ord(c): "'" for c in "‘’‚‛′‹›`´ʼ"}
     | {ord(c): '"' for c in "“”„‟″«»"}
     | {ord(c): "-" for c in "‐‑‒–—―−"}
+    | dict.fromkeys((0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))  # invisible
 )
 
 
@@ -254,8 +254,6 @@ def _fold_cluster(cluster: str) -> str:
     if cluster.isalnum() and cluster.isascii():
         return cluster
     # Marks are mapped before NFKC, which turns ´ into a space and an accent.
-    mapped = "".join(
-        c for c in cluster.translate(_PLAIN_FORMS) if ord(c) not in _INVISIBLE
-    )
+    mapped = cluster.translate(_PLAIN_FORMS)
     plain = unicodedata.normalize("NFKC", mapped).translate(_PLAIN_FORMS)
     return "".join(" " if c.isspace() else c for c in plain)
