@@ -141,7 +141,7 @@ def position_selection(
     ['simulated:first-biased', 'uniform']
     >>> plt.close(ax.figure)
     """
-    ax = _axes_or_new(ax)
+    ax = ax or plt.figure().add_subplot()
     n_positions = len(table.filter(regex=r"^share_\d+$").columns)
     ax.axhline(100 / n_positions, color=QUIET, linestyle=":", linewidth=1.2)
     shares = [
@@ -190,7 +190,7 @@ def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
     """
     from scipy.stats import chi2
 
-    ax = _axes_or_new(None)
+    ax = plt.figure().add_subplot()
     threshold = float(chi2.isf(0.05, df))
     top, line_ends = threshold, []
     styled = styles(table["statistic"])
@@ -267,7 +267,7 @@ def forest(
     ['a', 'b']
     >>> plt.close(ax.figure)
     """
-    ax = _axes_or_new(ax)
+    ax = ax or plt.figure().add_subplot()
     row_of = {name: k for k, name in enumerate(table[label].drop_duplicates())}
     prefix = f"{value}_" if f"{value}_low" in table else ""
     columns = [value, f"{prefix}low", f"{prefix}high"]
@@ -365,15 +365,11 @@ def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
     if "human_1" in table:
         of_people = table[[f"human_{score}" for score in scores]].to_numpy(float)
         shares, names = np.vstack([of_people[:1], shares]), [people, *names]
-    percentages = 100 * shares
-    ax = heat(percentages, _axes_or_new(None), "score", "", lowest=0, number="{:.0f}")
+    ax = plt.figure().add_subplot()
+    heat(100 * shares, ax, "score", "", lowest=0, number="{:.0f}")
     ax.set_xticks(range(1, len(scores) + 1), scores)
     ax.set_yticks(range(1, len(names) + 1), names)
     return ax
-
-
-def _axes_or_new(ax: Axes | None) -> Axes:
-    return plt.figure().add_subplot() if ax is None else ax
 
 
 def sizes(table: pd.DataFrame, ax: Axes) -> Axes:
@@ -402,11 +398,8 @@ def curves(table: pd.DataFrame, ax: Axes) -> list[LineEnd]:
     [(0.3, 'r')]
     >>> plt.close(ax.figure)
     """
-    line_ends = []
-    for name, (colour, marker) in styles(table.columns).items():
-        ax.plot(table.index, table[name], marker=marker, color=colour)
-        line_ends.append((float(table[name].iloc[-1]), display_name(name), colour))
-    return line_ends
+    long = table.rename_axis(index="x", columns="name").melt(ignore_index=False)
+    return interval_lines(long.reset_index(), "x", "value", "name", ax)
 
 
 def reach(table: pd.DataFrame, value: str) -> FloatArray | None:

@@ -8,7 +8,7 @@ read off that interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from rubricnb.book.pages import interval
+from rubricnb.book.summary import read_result
 from rubricnb.core.estimates.intervals import (
     MARGINS,
     benjamini_hochberg,
@@ -23,7 +25,6 @@ from rubricnb.core.estimates.intervals import (
     t_estimate,
 )
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
-from rubricnb.core.results import results_folder
 from rubricnb.core.support.types import Row
 from rubricnb.sets.papers import VERDICTS
 from rubricnb.statistics.criterion import criterion_order
@@ -81,8 +82,8 @@ def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     plain = judgments.query(
         "n_options == 5 and labels == 'numeric' and exemplar == 'none'"
+        " and design in ['balanced', 'fixed', 'placebo']"
     )
-    plain = plain[plain["design"].isin(["balanced", "fixed", "placebo"])]
     rubric = plain[plain["template"] == "rubric"]
     # the papers' own condition, where there are more
     if rubric["reference_score"].nunique() > 1:
@@ -200,10 +201,7 @@ def recorded_replication(*findings: str) -> pd.DataFrame:
     >>> recorded_replication("first").verdict.isin(["replicates", "does not", "cannot say"]).all()
     np.True_
     """
-    path = results_folder() / "replication.csv"
-    table = pd.read_csv(path, keep_default_na=False, na_values=[""]).fillna(
-        {"reason": ""}
-    )
+    table = read_result("replication")
     return table[table["finding"].isin(findings or FINDINGS)].reset_index(drop=True)
 
 
@@ -232,7 +230,7 @@ def _first(balanced: pd.DataFrame) -> Row:
 def _descending(balanced: pd.DataFrame) -> Row:
     row = order_effect(balanced).iloc[0]
     name = "ascending_minus_descending"
-    shift = [row[f"{name}{end}"] for end in _ENDS]
+    shift = interval(row, name)
     n = row[f"{name}_df"] + 1
     equal = equivalence(shift[0], row[f"{name}_se"], n, MARGINS["delta_pos"])
     return _found(row, shift, "score points", row[f"{name}_p"], equal)
@@ -242,7 +240,8 @@ def _agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> Row:
     if "human" not in items:
         raise ValueError("people have not rated these items")
     row = strategy_contrast(judgments, items, "balanced", "fixed").iloc[0]
-    return _found(row, [row.delta_r, row.low, row.high], "r", row.p, row.p_equivalent)
+    ends = interval(row, "delta_r")
+    return _found(row, ends, "r", row.p, row.p_equivalent)
 
 
 def _reversal(judgments: pd.DataFrame) -> Row:
@@ -250,7 +249,7 @@ def _reversal(judgments: pd.DataFrame) -> Row:
     row = effects[
         (effects["measure"] == "flip_strict") & (effects["control"] == "fixed")
     ].iloc[0]
-    points = [100 * row.effect, 100 * row.low, 100 * row.high]
+    points = interval(row, "effect", 100)
     return _found(row, points, "percentage points", row.p, row.p_equivalent)
 
 
@@ -268,7 +267,7 @@ def _criteria(balanced: pd.DataFrame) -> Row:
 
 def _found(
     row: pd.Series,
-    estimate: list[float],
+    estimate: Sequence[float],
     unit: str,
     p: float,
     p_equivalent: float = np.nan,
