@@ -224,7 +224,7 @@ class Chapter:
             | row
             for (source, judge, *rest), row in sorted(
                 cells.items(),
-                key=lambda cell: (cell[0][0] == "paper", places.index(cell[0][1])),
+                key=lambda cell: places.index(cell[0][1]),
             )
         ]
         shown = pd.DataFrame(

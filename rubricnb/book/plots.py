@@ -71,15 +71,15 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     """
     head_of_name = {name: str(name).lower().partition(", ")[0] for name in names}
     n_names = Counter(head_of_name.values())
-    known_styles = {
-        name: (colour, marker) for name, (_, colour, marker) in _known_series().items()
-    }
+    known = _known_series()[["colour", "marker"]]
+    known_styles = known.agg(tuple, axis=1).to_dict()
     style_of_name = {
         name: known_styles.get(head if n_names[head] == 1 else str(name).lower())
         for name, head in head_of_name.items()
     }
     taken = {part for style in style_of_name.values() if style for part in style}
-    all_styles = [(f"C{k % 7}", MARKERS[k % len(MARKERS)]) for k in range(70)]
+    colours = [f"C{k}" for k in range(7)]
+    all_styles = [*zip(colours * 10, MARKERS * 7, strict=True)]
     free = [
         style
         for style in all_styles
@@ -98,14 +98,13 @@ def display_name(name: Any) -> str:
     ('HANNA', 'SummEval, balanced', 'my data')
     """
     head, comma, rest = str(name).partition(", ")
-    return _known_series().get(head.lower(), (head,))[0] + comma + rest
+    return str(_known_series()["name"].get(head.lower(), head)) + comma + rest
 
 
 @cache
-def _known_series() -> dict[str, tuple[str, str, str]]:
+def _known_series() -> pd.DataFrame:
     table = pd.read_csv(Path(__file__).with_name("series.csv"))
-    series_rows = table[["name", "colour", "marker"]].itertuples(index=False, name=None)
-    return {series[0].lower(): series for series in series_rows}
+    return table.set_index(table["name"].str.lower())
 
 
 def position_selection(

@@ -135,12 +135,18 @@ def mean_row(reads: Reads, human: FloatArray) -> Row:
     labelled = ~np.isnan(rated)
     y, f = rated[labelled], score[labelled]
     n, drawn = len(y), _drawn(items, labelled)
-    row: Row = {"n_items": len(score), "n_labels": n}
-    row["n_unscored"] = int((~np.isnan(human)).sum()) - n
-    row["n_clusters"] = items["cluster"][labelled].nunique()
-    row |= {"drawn": drawn, "mean": np.nan, **Estimate().columns(*UNTESTED)}
-    row |= Estimate(mean_of(y)).named("labels_only", *UNTESTED)
-    row |= {"judge_mean": mean_of(score), "gain": np.nan, "r": np.nan, "slope": np.nan}
+    row: Row = {
+        "n_items": len(score),
+        "n_labels": n,
+        "n_unscored": int((~np.isnan(human)).sum()) - n,
+        "n_clusters": items["cluster"][labelled].nunique(),
+        "drawn": drawn,
+        "mean": np.nan,
+        **Estimate().columns(*UNTESTED),
+        **Estimate(mean_of(y)).named("labels_only", *UNTESTED),
+        "judge_mean": mean_of(score),
+        **dict.fromkeys(("gain", "r", "slope"), np.nan),
+    }
     lost = unscored(reads, human)
     if n < 4:
         few = Reason("few_labels", n=n) if n else Reason("no_labels")
