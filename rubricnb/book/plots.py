@@ -356,13 +356,11 @@ def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
     (['50', '50', '25', '75'], ['people', 'none'])
     >>> plt.close(ax.figure)
     """
-    scores = [
-        name.removeprefix("share_") for name in table.filter(regex=r"^share_\d+$")
-    ]
-    shares = table[[f"share_{score}" for score in scores]].to_numpy(float)
-    names = [str(name) for name in table["condition"]]
+    of_judge = table.filter(regex=r"^share_\d+$")
+    scores = of_judge.columns.str.removeprefix("share_")
+    shares, names = of_judge.to_numpy(float), [*table["condition"].astype(str)]
     if "human_1" in table:
-        of_people = table[[f"human_{score}" for score in scores]].to_numpy(float)
+        of_people = table[[*"human_" + scores]].to_numpy(float)
         shares, names = np.vstack([of_people[:1], shares]), [people, *names]
     ax = plt.figure().add_subplot()
     heat(100 * shares, ax, "score", "", lowest=0, number="{:.0f}")
