@@ -214,14 +214,14 @@ def _why_few(
     scores: Sequence[FloatArray],
 ) -> Reasons:
     """Return why an interval is doubtful: few labels, or few units that vary most."""
-    named = "labels" if unit == "labels" else f"labelled {unit}"
     if unit == "clusters":
         cluster = items["cluster"].to_numpy()[labelled]
         return few_clusters(cluster, scores=scores)
     text = _texts(items)
     if unit == "texts" and text is not None:
-        return few_clusters(text[labelled], scores=scores, unit=named)
-    return few_clusters(np.arange(labelled.sum()), scores=scores, times=7, unit=named)
+        return few_clusters(text[labelled], scores=scores, unit="labelled texts")
+    each = np.arange(labelled.sum())
+    return few_clusters(each, scores=scores, times=7, unit="labels")
 
 
 def _scored(

@@ -164,9 +164,8 @@ def _ratings(items: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
         rated = items.dropna(subset=column)
         for criterion, part in rated.groupby("criterion", observed=True, sort=False):
             value = part[column].astype("float64")
-            yield str(criterion), f"{column}_mean", value.mean()
-            yield str(criterion), f"{column}_sd", value.std(ddof=0)
             level = np.floor(value + 0.5).clip(1, top).astype(int)
             counts = level.value_counts().reindex(range(1, int(top) + 1), fill_value=0)
-            for score, count in counts.items():
-                yield str(criterion), f"{column}_{score}", count
+            found = {"mean": value.mean(), "sd": value.std(ddof=0), **counts}
+            for what, number in found.items():
+                yield str(criterion), f"{column}_{what}", number
