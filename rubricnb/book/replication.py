@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from rubricnb.book.pages import interval
 from rubricnb.book.summary import read_result
@@ -25,6 +24,7 @@ from rubricnb.core.estimates.intervals import (
     t_estimate,
 )
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
+from rubricnb.core.support.settings import read_yaml
 from rubricnb.core.support.types import Row
 from rubricnb.sets.papers import VERDICTS
 from rubricnb.statistics.criterion import criterion_order
@@ -62,8 +62,7 @@ class Finding(NamedTuple):
 
 
 _FILE = files("rubricnb.sets") / "published" / "findings.yml"
-_SAID = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-FINDINGS = {name: Finding(**said) for name, said in _SAID.items()}
+FINDINGS = {name: Finding(**said) for name, said in read_yaml(str(_FILE)).items()}
 
 
 def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
