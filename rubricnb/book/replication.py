@@ -8,7 +8,7 @@ read off that interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -35,7 +35,6 @@ from rubricnb.statistics.variation import order_effect
 
 ALPHA = 0.05
 REPLICATES, FAILS, UNCLEAR = VERDICTS
-_ENDS = ("", "_low", "_high")
 COLUMNS = [
     "finding",
     "judge",
@@ -215,13 +214,13 @@ def _only(frame: pd.DataFrame, column: str) -> str:
 
 def _position(balanced: pd.DataFrame) -> Row:
     row = position_bias(balanced).iloc[0]
-    v = [np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0)) for end in _ENDS]
+    v = np.sqrt(np.maximum(interval(row, "v2_unbiased"), 0))
     return _found(row, v, "V", row.p_within, row.p_equivalent)
 
 
 def _first(balanced: pd.DataFrame) -> Row:
     row, even = position_bias(balanced).iloc[0], 1 / int(balanced["n_options"].iloc[0])
-    points = [100 * (row[f"share_1{end}"] - even) for end in _ENDS]
+    points = 100 * (np.array(interval(row, "share_1")) - even)
     beyond = t_estimate(row.share_1 - even, row.share_1_se, row.share_1_df)
     return _found(row, points, "percentage points", beyond.p)
 
@@ -266,7 +265,7 @@ def _criteria(balanced: pd.DataFrame) -> Row:
 
 def _found(
     row: pd.Series,
-    estimate: Sequence[float],
+    estimate: Iterable[float],
     unit: str,
     p: float,
     p_equivalent: float = np.nan,
