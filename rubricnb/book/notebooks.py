@@ -224,8 +224,8 @@ def execute(
     notebook = read(stem, root)
     stem, values = notebook.metadata.rubricnb["stem"], dict(parameters or {})
     check_values(values, _declared_parameters(notebook, stem), stem)
-    target = None if output is None else Path(output).resolve()
-    if target is not None:
+    target = output and Path(output).resolve()
+    if target:
         _check_output(target, root, values)
     start = time.perf_counter()
     with _scratch_folder(first) as folder:
@@ -253,7 +253,7 @@ def execute(
         "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
     _forget_machine(executed)
-    if target is not None:
+    if target:
         nbformat.write(executed, target)
     return executed
 

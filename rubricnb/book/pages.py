@@ -616,9 +616,7 @@ def styled(styler: Any) -> str:
     (True, False)
     """
     shown = copy(styler)
-    escaped = (
-        styler.data.map(_as_text).rename(_as_text).rename(_as_text, axis="columns")
-    )
+    escaped = styler.data.map(_as_text).rename(index=_as_text, columns=_as_text)
     shown.data = escaped.rename_axis(index=_as_text, columns=_as_text)
     shown.index, shown.columns = shown.data.index, shown.data.columns
     return str(shown.to_html())

@@ -150,10 +150,11 @@ def measured(
     rows = []
     for finding, measure in measures.items():
         try:
-            rows.append({"finding": finding, **who, **measure()})
+            found = measure()
         # a design, a setting or a method that this run does not have
         except ValueError as error:
-            rows.append({"finding": finding, **who, "reason": str(error)})
+            found = {"reason": str(error)}
+        rows.append({"finding": finding, **who, **found})
     table = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "p_equivalent"])
     # why a number is unknown; for criteria, which one it is about
     known = table["p"].notna() & (table["finding"] != "criteria")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -428,10 +429,7 @@ def labels_needed(
         raise ValueError(
             f"half_width is {half_width}: give a positive number of points"
         )
-
-    def row(reads: Reads, human: FloatArray) -> Row:
-        return needed_row(reads, human, half_width)
-
+    row = partial(needed_row, half_width=half_width)
     return row_with_people(judgments, labels, by, value, row, "labels")
 
 
