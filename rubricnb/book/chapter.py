@@ -143,8 +143,7 @@ class Chapter:
             As from `rubricnb.data.verdicts`. ``unmeasured`` and ``n-claims`` are glued.
         """
         simulated = judgments is not None and judgments["source"].iloc[0] == "simulated"
-        estimates = {} if simulated else dict(own)
-        found = {**self.recomputed, **estimates}
+        found = {**self.recomputed, **({} if simulated else own)}
         said = self.said.set_index("claim_id", drop=False)
         rows = []
         for claim in said.index.intersection(list(found)):

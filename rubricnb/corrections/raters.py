@@ -104,11 +104,12 @@ def alternative_annotator(
             f"epsilon is {epsilon}: give a share of items, from 0 to below 1"
         )
     arrays.refuse_ambiguous(judgments, items)
-
-    def row(reads: Reads) -> Row:
-        return _alternative(reads, ratings_of(reads, items), epsilon)
-
-    return arrays.row_per_group(judgments, by, value, row)
+    return arrays.row_per_group(
+        judgments,
+        by,
+        value,
+        lambda reads: _alternative(reads, ratings_of(reads, items), epsilon),
+    )
 
 
 def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> Row:
