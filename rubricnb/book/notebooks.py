@@ -157,11 +157,9 @@ def check_given(cells: Sequence[str]) -> None:
     for declaring, injected in pairwise(cells):
         if injected.startswith("# Parameters\n"):
             values = {
-                target.id: ast.literal_eval(node.value)
+                ast.unparse(node.targets[0]): ast.literal_eval(node.value)
                 for node in ast.parse(injected).body
                 if isinstance(node, ast.Assign)
-                for target in node.targets
-                if isinstance(target, ast.Name)
             }
             check_values(values, _parameters_in(declaring, "papermill"), "papermill")
 

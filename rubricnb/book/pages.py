@@ -470,8 +470,7 @@ def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
     >>> unbiased_v(pd.DataFrame([row]))
     ['0.20 [0.00, 0.30]']
     """
-    names = [f"v2_unbiased{end}" for end in ("", "_low", "_high")]
-    roots = table[names].clip(lower=0) ** 0.5
+    roots = table.filter(like="v2_unbiased").clip(lower=0) ** 0.5
     return estimate(roots.assign(reason=table.get("reason", "")), "v2_unbiased", digits)
 
 
@@ -531,7 +530,7 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     >>> says_finds(verdicts(rb.data.claims("03"), found)).iloc[0].tolist()
     ['position bias v2, Table 1: items (hanna)', '= 576', '576', 'the count holds']
     """
-    is_general = (verdicts["judge"] == "") & (verdicts["dataset"] == "")
+    is_general = (verdicts[["judge", "dataset"]] == "").all(axis=1)
     listed = verdicts[verdicts["value"].notna() | is_general | unmeasured]
     rows = [
         (_statement(row), _published(row), _estimated(row), row.verdict)
