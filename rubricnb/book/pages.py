@@ -200,7 +200,7 @@ def show(
 
     if isinstance(what, Axes):
         what = what.figure
-    if isinstance(what, Figure) and size is not None:
+    if size:
         what.set_size_inches(size)
     if isinstance(what, pd.DataFrame):
         # `reason` has the sentences of codes

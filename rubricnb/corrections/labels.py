@@ -588,10 +588,8 @@ def _why_no_systems(names: Any, count: IntArray, n_clusters: int) -> Reason | No
     if len(names) < MIN_SYSTEMS:
         return Reason("few_systems_labelled", n=len(names), least=MIN_SYSTEMS)
     if count.min() < 2:
-        fewest = int(count.argmin())
-        return Reason(
-            "few_labels_of_system", system=names[fewest], n=int(count[fewest])
-        )
+        fewest = names[count.argmin()]
+        return Reason("few_labels_of_system", system=fewest, n=int(count.min()))
     return Reason("one_cluster") if n_clusters < 2 else None
 
 
