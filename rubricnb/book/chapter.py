@@ -143,8 +143,7 @@ class Chapter:
             As from `rubricnb.data.verdicts`. ``unmeasured`` and ``n-claims`` are glued.
         """
         simulated = judgments is not None and judgments["source"].iloc[0] == "simulated"
-        estimates = {} if simulated else dict(own)
-        found = {**self.recomputed, **estimates}
+        found = {**self.recomputed, **({} if simulated else own)}
         said = self.said.set_index("claim_id", drop=False)
         rows = []
         for claim in said.index.intersection(list(found)):
@@ -199,7 +198,7 @@ class Chapter:
         said = self.said.query("basis == 'printed'").set_index("claim_id")
         here = str(self._given.get("dataset", ""))
         spelled = {judge.lower(): judge for judge in paper_judges()}
-        cells: dict[tuple[str, ...], dict[str, str]] = {}
+        rows = []
         ours = "here, our interval" if theirs else "here"
         for source, found in (
             (ours, own),
@@ -209,28 +208,24 @@ class Chapter:
             for claim, value in found.items():
                 *row, end = str(claim).removeprefix(table + "/").split("/")
                 if str(claim).startswith(table + "/") and end in columns:
-                    row = row or [
+                    judge, *rest = row or [
                         said["judge"][claim].lower() if source == "paper" else self.who
                     ]
-                    whose, words = source, " ".join(row).lower().split()
+                    whose, words = source, " ".join([judge, *rest]).lower().split()
                     is_unnamed = set(here.split("+")).isdisjoint(words)
                     if source != "paper" and here and is_unnamed:
                         whose += f", {here.replace('+', ' + ')}"
                     written = _cell(value, printed=source == "paper")
-                    cells.setdefault((whose, *row), {})[columns[end]] = written
-        places = [self.who, *dict.fromkeys(judge for _, judge, *_ in cells)]
-        rows = [
-            {"judge": spelled.get(judge, judge), "": " ".join(rest), "from": source}
-            | row
-            for (source, judge, *rest), row in sorted(
-                cells.items(),
-                key=lambda cell: (cell[0][0] == "paper", places.index(cell[0][1])),
-            )
-        ]
-        shown = pd.DataFrame(
-            rows, columns=["judge", "", "from", *dict.fromkeys(columns.values())]
-        )
-        shown = shown.replace({"": {"": None}}).dropna(axis="columns", how="all")
+                    named = {"judge": judge, "": " ".join(rest), "from": whose}
+                    rows.append(named | {columns[end]: written})
+        keys = ["judge", "", "from"]
+        cells = pd.DataFrame(rows, columns=[*keys, *dict.fromkeys(columns.values())])
+        shown = cells.groupby(keys, sort=False, as_index=False).first()
+        places = [self.who, *shown["judge"]]
+        shown = shown.sort_values(
+            "judge", key=lambda judge: judge.map(places.index), kind="stable"
+        ).replace({"judge": spelled, "": {"": None}})
+        shown = shown.dropna(axis="columns", how="all").reset_index(drop=True)
         pages.show(name, shown.fillna("–"))
 
     def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:

@@ -87,10 +87,9 @@ def close(
             "the size is right and the sign is not.": -expected,
         }.items():
             if _near(value, slip, tolerance):
-                return _with(f"Not yet: {text}", hint)
-    return _with(
-        f"Not yet: your number is too {'large' if value > expected else 'small'}.", hint
-    )
+                return f"Not yet: {text} {hint}".strip()
+    side = "large" if value > expected else "small"
+    return f"Not yet: your number is too {side}. {hint}".strip()
 
 
 def seal(source: str) -> str:
@@ -113,7 +112,7 @@ def unseal(sealed: str) -> str:
     return zlib.decompress(b64decode(sealed)).decode()
 
 
-def _near(value: float, expected: float, tolerance: float = 0.01) -> bool:
+def _near(value: float, expected: float, tolerance: float) -> bool:
     return bool(abs(value - expected) <= (tolerance * abs(expected) or tolerance))
 
 
@@ -134,10 +133,6 @@ def _is_rounded(value: float, expected: float) -> bool:
         and abs(value * step - round(value * step)) < 1e-6
         for step in steps
     )
-
-
-def _with(message: str, hint: str) -> str:
-    return f"{message} {hint}" if hint else message
 
 
 def _number(answer: Any) -> float | str:

@@ -17,9 +17,10 @@ from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import rubricnb
-from rubricnb.core.support.spelling import nearest
+from rubricnb.core.support.spelling import nearest, one_of
 from rubricnb.files.outputs import check_outputs
 
 # parameters that name a file of one's own
@@ -98,9 +99,9 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     name = Path(stem).stem
     number = name.zfill(2) if name.isdigit() else name  # 5 is 05
     stems = [one for one in known if name == one or one.split("_")[0] == number]
-    if len(stems) == 1:
-        return known[stems[0]]
-    raise ValueError(f"unknown notebook {stem!r}{_name_hint(name, known)}")
+    if not stems:
+        one_of("notebook", stem, known)
+    return known[stems[0]]
 
 
 def parameters(stem: str, root: Path | None = None) -> list[Parameter]:
@@ -156,11 +157,9 @@ def check_given(cells: Sequence[str]) -> None:
     for declaring, injected in pairwise(cells):
         if injected.startswith("# Parameters\n"):
             values = {
-                target.id: ast.literal_eval(node.value)
+                ast.unparse(node.targets[0]): ast.literal_eval(node.value)
                 for node in ast.parse(injected).body
                 if isinstance(node, ast.Assign)
-                for target in node.targets
-                if isinstance(target, ast.Name)
             }
             check_values(values, _parameters_in(declaring, "papermill"), "papermill")
 
@@ -223,8 +222,8 @@ def execute(
     notebook = read(stem, root)
     stem, values = notebook.metadata.rubricnb["stem"], dict(parameters or {})
     check_values(values, _declared_parameters(notebook, stem), stem)
-    target = None if output is None else Path(output).resolve()
-    if target is not None:
+    target = output and Path(output).resolve()
+    if target:
         _check_output(target, root, values)
     start = time.perf_counter()
     with _scratch_folder(first) as folder:
@@ -252,7 +251,7 @@ def execute(
         "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
     _forget_machine(executed)
-    if target is not None:
+    if target:
         nbformat.write(executed, target)
     return executed
 
@@ -370,12 +369,9 @@ def known_only(what: str, given: Values, known: Any, where: object) -> None:
     for name in given:
         if name not in known:
             raise ValueError(
-                f"{where}: unknown {what} {name!r}{_name_hint(name, known)}"
+                f"{where}: unknown {what} {name!r}{nearest(name, known)} There are: "
+                f"{', '.join(known) or 'none'}"
             )
-
-
-def _name_hint(name: str, known: Any) -> str:
-    return f"{nearest(name, known)} There are: {', '.join(known) or 'none'}"
 
 
 # Executing
@@ -412,14 +408,8 @@ def _scratch_folder(first: str) -> Iterator[Path]:
         mirror = os.environ.get("RUBRICNB_MIRROR", "")
         if mirror and "://" not in mirror:
             variables["RUBRICNB_MIRROR"] = str(Path(mirror).resolve())
-        before = dict(os.environ)
-        os.environ.update(variables)
-        try:
+        with patch.dict(os.environ, variables):
             yield Path(folder)
-        finally:
-            for name in variables.keys() - before.keys():
-                del os.environ[name]
-            os.environ.update(before)
 
 
 def _forget_machine(notebook: Any) -> None:

@@ -58,7 +58,7 @@ def say(
         # not "np.int64(3)"
         value = value.item() if isinstance(value, np.generic) else value
         shown = unknown_note(needs) if is_unknown(str(value)) else value
-        _glue(name, shown, display=False)
+        _keep(name, shown)
 
 
 def tell(name: str, text: str, needs: str = "") -> None:
@@ -80,11 +80,7 @@ def tell(name: str, text: str, needs: str = "") -> None:
     """
     from IPython.display import Markdown
 
-    _glue(
-        name,
-        Markdown(unknown_note(needs) if is_unknown(text) else text),
-        display=False,
-    )
+    _keep(name, Markdown(unknown_note(needs) if is_unknown(text) else text))
 
 
 def fill(text: str) -> None:
@@ -104,14 +100,14 @@ def fill(text: str) -> None:
     >>> fill("Asked: {glue:text}`n-items` texts.")
     Asked: … texts.
     """
+    from IPython.core.getipython import get_ipython
     from IPython.display import Markdown, display
 
-    run = _current_run()
-    if run is None:
+    if get_ipython() is None:  # type: ignore[no-untyped-call, unused-ignore]
         print(filled(text, {}))
         return
-    handle = display(Markdown(filled(text, run.values)), display_id=True)
-    run.paragraphs.append((text, handle))
+    handle = display(Markdown(filled(text, _SAID)), display_id=True)
+    _PARAGRAPHS.append((text, handle))
 
 
 def filled(text: str, values: Mapping[str, Any]) -> str:
@@ -141,41 +137,24 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
 _VALUE_ROLE = re.compile(r"\{glue:text\}`([^`]+)`")
 
 
-class _Run:
-    """What a notebook's kernel has said, and the paragraphs that show it."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self.paragraphs: list[tuple[str, Any]] = []
-
-    def keep(self, name: str, value: Any) -> None:
-        """Keep a value; show the paragraphs that name it again."""
-        from IPython.display import Markdown
-
-        self.values[name] = value
-        role = re.compile(rf"\{{glue:text\}}`{re.escape(name)}[:`]")
-        for paragraph, handle in self.paragraphs:
-            if role.search(paragraph):
-                handle.update(Markdown(filled(paragraph, self.values)))
+# what this kernel has said, and the paragraphs that show it
+_SAID: dict[str, Any] = {}
+_PARAGRAPHS: list[tuple[str, Any]] = []
 
 
-def _current_run() -> _Run | None:
-    """What this kernel has said; None outside of a notebook."""
-    from IPython.core.getipython import get_ipython
+def _keep(name: str, value: Any) -> None:
+    """Keep a value for the book's pages, and show the paragraphs that name it again."""
+    from IPython.display import Markdown
 
-    shell: Any = get_ipython()  # type: ignore[no-untyped-call, unused-ignore]
-    if shell is None:
-        return None
-    if not hasattr(shell, "rubricnb_run"):
-        shell.rubricnb_run = _Run()
-    run: _Run = shell.rubricnb_run
-    return run
+    _SAID[name] = getattr(value, "data", value)
+    for paragraph, handle in _PARAGRAPHS:
+        if re.search(f"`{re.escape(name)}[:`]", paragraph):
+            handle.update(Markdown(filled(paragraph, _SAID)))
+    _glue(name, value, display=False)
 
 
-def _glue(name: str, value: Any, display: bool = True) -> None:
+def _glue(name: str, value: Any, display: bool) -> None:
     """Keep a value for the book's pages, and show it; without MyST-NB, show it only."""
-    if not display and (run := _current_run()):
-        run.keep(name, getattr(value, "data", value))
     try:
         from myst_nb import glue
     except ModuleNotFoundError:  # a class: nobody builds a page of what runs there
@@ -221,7 +200,7 @@ def show(
 
     if isinstance(what, Axes):
         what = what.figure
-    if isinstance(what, Figure) and size is not None:
+    if size:
         what.set_size_inches(size)
     if isinstance(what, pd.DataFrame):
         # `reason` has the sentences of codes
@@ -230,7 +209,7 @@ def show(
         is_numbered &= frame.index.name is None
         what = frame.style.format(**formats) if is_numbered or formats else frame
         what = what.hide(axis="index") if is_numbered else what
-    _glue(name, what)
+    _glue(name, what, display=True)
     if isinstance(what, Figure):
         pyplot.close(what)
 
@@ -491,8 +470,7 @@ def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
     >>> unbiased_v(pd.DataFrame([row]))
     ['0.20 [0.00, 0.30]']
     """
-    names = [f"v2_unbiased{end}" for end in ("", "_low", "_high")]
-    roots = table[names].clip(lower=0) ** 0.5
+    roots = table.filter(like="v2_unbiased").clip(lower=0) ** 0.5
     return estimate(roots.assign(reason=table.get("reason", "")), "v2_unbiased", digits)
 
 
@@ -552,7 +530,7 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     >>> says_finds(verdicts(rb.data.claims("03"), found)).iloc[0].tolist()
     ['position bias v2, Table 1: items (hanna)', '= 576', '576', 'the count holds']
     """
-    is_general = (verdicts["judge"] == "") & (verdicts["dataset"] == "")
+    is_general = (verdicts[["judge", "dataset"]] == "").all(axis=1)
     listed = verdicts[verdicts["value"].notna() | is_general | unmeasured]
     rows = [
         (_statement(row), _published(row), _estimated(row), row.verdict)
@@ -637,9 +615,7 @@ def styled(styler: Any) -> str:
     (True, False)
     """
     shown = copy(styler)
-    escaped = (
-        styler.data.map(_as_text).rename(_as_text).rename(_as_text, axis="columns")
-    )
+    escaped = styler.data.map(_as_text).rename(index=_as_text, columns=_as_text)
     shown.data = escaped.rename_axis(index=_as_text, columns=_as_text)
     shown.index, shown.columns = shown.data.index, shown.data.columns
     return str(shown.to_html())

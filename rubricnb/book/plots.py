@@ -71,15 +71,15 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     """
     head_of_name = {name: str(name).lower().partition(", ")[0] for name in names}
     n_names = Counter(head_of_name.values())
-    known_styles = {
-        name: (colour, marker) for name, (_, colour, marker) in _known_series().items()
-    }
+    known = _known_series()[["colour", "marker"]]
+    known_styles = known.agg(tuple, axis=1).to_dict()
     style_of_name = {
         name: known_styles.get(head if n_names[head] == 1 else str(name).lower())
         for name, head in head_of_name.items()
     }
     taken = {part for style in style_of_name.values() if style for part in style}
-    all_styles = [(f"C{k % 7}", MARKERS[k % len(MARKERS)]) for k in range(70)]
+    colours = [f"C{k}" for k in range(7)]
+    all_styles = [*zip(colours * 10, MARKERS * 7, strict=True)]
     free = [
         style
         for style in all_styles
@@ -98,14 +98,13 @@ def display_name(name: Any) -> str:
     ('HANNA', 'SummEval, balanced', 'my data')
     """
     head, comma, rest = str(name).partition(", ")
-    return _known_series().get(head.lower(), (head,))[0] + comma + rest
+    return str(_known_series()["name"].get(head.lower(), head)) + comma + rest
 
 
 @cache
-def _known_series() -> dict[str, tuple[str, str, str]]:
+def _known_series() -> pd.DataFrame:
     table = pd.read_csv(Path(__file__).with_name("series.csv"))
-    series_rows = table[["name", "colour", "marker"]].itertuples(index=False, name=None)
-    return {series[0].lower(): series for series in series_rows}
+    return table.set_index(table["name"].str.lower())
 
 
 def position_selection(
@@ -141,7 +140,7 @@ def position_selection(
     ['simulated:first-biased', 'uniform']
     >>> plt.close(ax.figure)
     """
-    ax = _axes_or_new(ax)
+    ax = ax or plt.figure().add_subplot()
     n_positions = len(table.filter(regex=r"^share_\d+$").columns)
     ax.axhline(100 / n_positions, color=QUIET, linestyle=":", linewidth=1.2)
     shares = [
@@ -190,7 +189,7 @@ def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
     """
     from scipy.stats import chi2
 
-    ax = _axes_or_new(None)
+    ax = plt.figure().add_subplot()
     threshold = float(chi2.isf(0.05, df))
     top, line_ends = threshold, []
     styled = styles(table["statistic"])
@@ -267,7 +266,7 @@ def forest(
     ['a', 'b']
     >>> plt.close(ax.figure)
     """
-    ax = _axes_or_new(ax)
+    ax = ax or plt.figure().add_subplot()
     row_of = {name: k for k, name in enumerate(table[label].drop_duplicates())}
     prefix = f"{value}_" if f"{value}_low" in table else ""
     columns = [value, f"{prefix}low", f"{prefix}high"]
@@ -357,23 +356,17 @@ def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
     (['50', '50', '25', '75'], ['people', 'none'])
     >>> plt.close(ax.figure)
     """
-    scores = [
-        name.removeprefix("share_") for name in table.filter(regex=r"^share_\d+$")
-    ]
-    shares = table[[f"share_{score}" for score in scores]].to_numpy(float)
-    names = [str(name) for name in table["condition"]]
+    of_judge = table.filter(regex=r"^share_\d+$")
+    scores = of_judge.columns.str.removeprefix("share_")
+    shares, names = of_judge.to_numpy(float), [*table["condition"].astype(str)]
     if "human_1" in table:
-        of_people = table[[f"human_{score}" for score in scores]].to_numpy(float)
+        of_people = table[[*"human_" + scores]].to_numpy(float)
         shares, names = np.vstack([of_people[:1], shares]), [people, *names]
-    percentages = 100 * shares
-    ax = heat(percentages, _axes_or_new(None), "score", "", lowest=0, number="{:.0f}")
+    ax = plt.figure().add_subplot()
+    heat(100 * shares, ax, "score", "", lowest=0, number="{:.0f}")
     ax.set_xticks(range(1, len(scores) + 1), scores)
     ax.set_yticks(range(1, len(names) + 1), names)
     return ax
-
-
-def _axes_or_new(ax: Axes | None) -> Axes:
-    return plt.figure().add_subplot() if ax is None else ax
 
 
 def sizes(table: pd.DataFrame, ax: Axes) -> Axes:
@@ -402,11 +395,8 @@ def curves(table: pd.DataFrame, ax: Axes) -> list[LineEnd]:
     [(0.3, 'r')]
     >>> plt.close(ax.figure)
     """
-    line_ends = []
-    for name, (colour, marker) in styles(table.columns).items():
-        ax.plot(table.index, table[name], marker=marker, color=colour)
-        line_ends.append((float(table[name].iloc[-1]), display_name(name), colour))
-    return line_ends
+    long = table.rename_axis(index="x", columns="name").melt(ignore_index=False)
+    return interval_lines(long.reset_index(), "x", "value", "name", ax)
 
 
 def reach(table: pd.DataFrame, value: str) -> FloatArray | None:

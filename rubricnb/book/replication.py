@@ -8,14 +8,15 @@ read off that interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import yaml
 
+from rubricnb.book.pages import interval
+from rubricnb.book.summary import read_result
 from rubricnb.core.estimates.intervals import (
     MARGINS,
     benjamini_hochberg,
@@ -23,7 +24,7 @@ from rubricnb.core.estimates.intervals import (
     t_estimate,
 )
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
-from rubricnb.core.results import results_folder
+from rubricnb.core.support.settings import read_yaml
 from rubricnb.core.support.types import Row
 from rubricnb.sets.papers import VERDICTS
 from rubricnb.statistics.criterion import criterion_order
@@ -34,7 +35,6 @@ from rubricnb.statistics.variation import order_effect
 
 ALPHA = 0.05
 REPLICATES, FAILS, UNCLEAR = VERDICTS
-_ENDS = ("", "_low", "_high")
 COLUMNS = [
     "finding",
     "judge",
@@ -61,8 +61,7 @@ class Finding(NamedTuple):
 
 
 _FILE = files("rubricnb.sets") / "published" / "findings.yml"
-_SAID = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-FINDINGS = {name: Finding(**said) for name, said in _SAID.items()}
+FINDINGS = {name: Finding(**said) for name, said in read_yaml(str(_FILE)).items()}
 
 
 def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -81,8 +80,8 @@ def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     plain = judgments.query(
         "n_options == 5 and labels == 'numeric' and exemplar == 'none'"
+        " and design in ['balanced', 'fixed', 'placebo']"
     )
-    plain = plain[plain["design"].isin(["balanced", "fixed", "placebo"])]
     rubric = plain[plain["template"] == "rubric"]
     # the papers' own condition, where there are more
     if rubric["reference_score"].nunique() > 1:
@@ -151,10 +150,11 @@ def measured(
     rows = []
     for finding, measure in measures.items():
         try:
-            rows.append({"finding": finding, **who, **measure()})
+            found = measure()
         # a design, a setting or a method that this run does not have
         except ValueError as error:
-            rows.append({"finding": finding, **who, "reason": str(error)})
+            found = {"reason": str(error)}
+        rows.append({"finding": finding, **who, **found})
     table = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "p_equivalent"])
     # why a number is unknown; for criteria, which one it is about
     known = table["p"].notna() & (table["finding"] != "criteria")
@@ -200,10 +200,7 @@ def recorded_replication(*findings: str) -> pd.DataFrame:
     >>> recorded_replication("first").verdict.isin(["replicates", "does not", "cannot say"]).all()
     np.True_
     """
-    path = results_folder() / "replication.csv"
-    table = pd.read_csv(path, keep_default_na=False, na_values=[""]).fillna(
-        {"reason": ""}
-    )
+    table = read_result("replication")
     return table[table["finding"].isin(findings or FINDINGS)].reset_index(drop=True)
 
 
@@ -218,13 +215,13 @@ def _only(frame: pd.DataFrame, column: str) -> str:
 
 def _position(balanced: pd.DataFrame) -> Row:
     row = position_bias(balanced).iloc[0]
-    v = [np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0)) for end in _ENDS]
+    v = np.sqrt(np.maximum(interval(row, "v2_unbiased"), 0))
     return _found(row, v, "V", row.p_within, row.p_equivalent)
 
 
 def _first(balanced: pd.DataFrame) -> Row:
     row, even = position_bias(balanced).iloc[0], 1 / int(balanced["n_options"].iloc[0])
-    points = [100 * (row[f"share_1{end}"] - even) for end in _ENDS]
+    points = 100 * (np.array(interval(row, "share_1")) - even)
     beyond = t_estimate(row.share_1 - even, row.share_1_se, row.share_1_df)
     return _found(row, points, "percentage points", beyond.p)
 
@@ -232,7 +229,7 @@ def _first(balanced: pd.DataFrame) -> Row:
 def _descending(balanced: pd.DataFrame) -> Row:
     row = order_effect(balanced).iloc[0]
     name = "ascending_minus_descending"
-    shift = [row[f"{name}{end}"] for end in _ENDS]
+    shift = interval(row, name)
     n = row[f"{name}_df"] + 1
     equal = equivalence(shift[0], row[f"{name}_se"], n, MARGINS["delta_pos"])
     return _found(row, shift, "score points", row[f"{name}_p"], equal)
@@ -242,7 +239,8 @@ def _agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> Row:
     if "human" not in items:
         raise ValueError("people have not rated these items")
     row = strategy_contrast(judgments, items, "balanced", "fixed").iloc[0]
-    return _found(row, [row.delta_r, row.low, row.high], "r", row.p, row.p_equivalent)
+    ends = interval(row, "delta_r")
+    return _found(row, ends, "r", row.p, row.p_equivalent)
 
 
 def _reversal(judgments: pd.DataFrame) -> Row:
@@ -250,7 +248,7 @@ def _reversal(judgments: pd.DataFrame) -> Row:
     row = effects[
         (effects["measure"] == "flip_strict") & (effects["control"] == "fixed")
     ].iloc[0]
-    points = [100 * row.effect, 100 * row.low, 100 * row.high]
+    points = interval(row, "effect", 100)
     return _found(row, points, "percentage points", row.p, row.p_equivalent)
 
 
@@ -268,7 +266,7 @@ def _criteria(balanced: pd.DataFrame) -> Row:
 
 def _found(
     row: pd.Series,
-    estimate: list[float],
+    estimate: Iterable[float],
     unit: str,
     p: float,
     p_equivalent: float = np.nan,

@@ -45,8 +45,13 @@ def recorded_summary(name: str) -> pd.DataFrame:
     ['judge', 'dataset', 'a', 'b']
     """
     one_of("table", name, SUMMARIES)
+    return read_result(name)
+
+
+def read_result(name: str) -> pd.DataFrame:
+    """Read a table of ``results/``; the reason of what is known is empty."""
     path = results_folder() / f"{name}.csv"
     table = pd.read_csv(
         path, dtype={"reason": object}, keep_default_na=False, na_values=[""]
     )
-    return table.fillna({"reason": ""}) if "reason" in table else table
+    return table.fillna({"reason": ""})

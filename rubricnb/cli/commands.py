@@ -146,8 +146,8 @@ def data(
             return
         items = rb.load(name)
         columns = ["item_id", "text_id", "group_id", "cluster_id", "criterion"]
-        counts = {c: items[c].nunique() for c in columns if c in items}
-        typer.echo(f"{name}: " + ", ".join(f"{n:,} {c}" for c, n in counts.items()))
+        counts = items.filter(columns).nunique().items()
+        typer.echo(f"{name}: " + ", ".join(f"{n:,} {c}" for c, n in counts))
 
 
 @command()

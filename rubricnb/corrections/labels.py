@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,12 +136,18 @@ def mean_row(reads: Reads, human: FloatArray) -> Row:
     labelled = ~np.isnan(rated)
     y, f = rated[labelled], score[labelled]
     n, drawn = len(y), _drawn(items, labelled)
-    row: Row = {"n_items": len(score), "n_labels": n}
-    row["n_unscored"] = int((~np.isnan(human)).sum()) - n
-    row["n_clusters"] = items["cluster"][labelled].nunique()
-    row |= {"drawn": drawn, "mean": np.nan, **Estimate().columns(*UNTESTED)}
-    row |= Estimate(mean_of(y)).named("labels_only", *UNTESTED)
-    row |= {"judge_mean": mean_of(score), "gain": np.nan, "r": np.nan, "slope": np.nan}
+    row: Row = {
+        "n_items": len(score),
+        "n_labels": n,
+        "n_unscored": int((~np.isnan(human)).sum()) - n,
+        "n_clusters": items["cluster"][labelled].nunique(),
+        "drawn": drawn,
+        "mean": np.nan,
+        **Estimate().columns(*UNTESTED),
+        **Estimate(mean_of(y)).named("labels_only", *UNTESTED),
+        "judge_mean": mean_of(score),
+        **dict.fromkeys(("gain", "r", "slope"), np.nan),
+    }
     lost = unscored(reads, human)
     if n < 4:
         few = Reason("few_labels", n=n) if n else Reason("no_labels")
@@ -208,14 +215,14 @@ def _why_few(
     scores: Sequence[FloatArray],
 ) -> Reasons:
     """Return why an interval is doubtful: few labels, or few units that vary most."""
-    named = "labels" if unit == "labels" else f"labelled {unit}"
     if unit == "clusters":
         cluster = items["cluster"].to_numpy()[labelled]
         return few_clusters(cluster, scores=scores)
     text = _texts(items)
     if unit == "texts" and text is not None:
-        return few_clusters(text[labelled], scores=scores, unit=named)
-    return few_clusters(np.arange(labelled.sum()), scores=scores, times=7, unit=named)
+        return few_clusters(text[labelled], scores=scores, unit="labelled texts")
+    each = np.arange(labelled.sum())
+    return few_clusters(each, scores=scores, times=7, unit="labels")
 
 
 def _scored(
@@ -422,10 +429,7 @@ def labels_needed(
         raise ValueError(
             f"half_width is {half_width}: give a positive number of points"
         )
-
-    def row(reads: Reads, human: FloatArray) -> Row:
-        return needed_row(reads, human, half_width)
-
+    row = partial(needed_row, half_width=half_width)
     return row_with_people(judgments, labels, by, value, row, "labels")
 
 
@@ -584,10 +588,8 @@ def _why_no_systems(names: Any, count: IntArray, n_clusters: int) -> Reason | No
     if len(names) < MIN_SYSTEMS:
         return Reason("few_systems_labelled", n=len(names), least=MIN_SYSTEMS)
     if count.min() < 2:
-        fewest = int(count.argmin())
-        return Reason(
-            "few_labels_of_system", system=names[fewest], n=int(count[fewest])
-        )
+        fewest = names[count.argmin()]
+        return Reason("few_labels_of_system", system=fewest, n=int(count.min()))
     return Reason("one_cluster") if n_clusters < 2 else None
 
 

@@ -104,11 +104,12 @@ def alternative_annotator(
             f"epsilon is {epsilon}: give a share of items, from 0 to below 1"
         )
     arrays.refuse_ambiguous(judgments, items)
-
-    def row(reads: Reads) -> Row:
-        return _alternative(reads, ratings_of(reads, items), epsilon)
-
-    return arrays.row_per_group(judgments, by, value, row)
+    return arrays.row_per_group(
+        judgments,
+        by,
+        value,
+        lambda reads: _alternative(reads, ratings_of(reads, items), epsilon),
+    )
 
 
 def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> Row:
@@ -121,11 +122,8 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> Row:
     judge, annotator = judge[:, tested], annotator[:, tested]
     row: Row = infer.counted(used, reads.cluster) | {"n_annotators": int(tested.sum())}
     for suffix, of in (("", None), ("_clusters", cluster)):
-        leads = [
-            (lead[~np.isnan(lead)], None if of is None else of[~np.isnan(lead)])
-            for lead in (annotator - judge).T
-        ]
-        p = np.array([p_below_epsilon(*lead, epsilon) for lead in leads])
+        leads = (annotator - judge).T
+        p = np.array([p_below_epsilon(lead, of, epsilon) for lead in leads])
         worse_by_less = (
             stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
         )
@@ -156,12 +154,14 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
 def p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> float:
     """One-sided p of "the mean is epsilon or more", by t over clusters or items.
 
+    Unknown values are left out.
     Where all clusters are alike: the largest probability of that if the mean is
     epsilon.
     """
-    of = np.arange(len(d)) if cluster is None else cluster
-    found, n = infer.mean_t(d, of), len(np.unique(of))
-    mean = found.value
+    known = ~np.isnan(d)
+    own = (np.arange(len(d)) if cluster is None else cluster)[known]
+    found = infer.mean_t(d[known], own)
+    mean, n = found.value, len(np.unique(own))
     if n < 2:
         return 1.0
     # the mean may be epsilon, if few clusters differ and none was drawn

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.core.rendering import rubric_texts
 from rubricnb.core.support.folders import results_folder
 
 _COUNTED = {
@@ -108,11 +109,8 @@ def _counts(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
     rubrics = getattr(items, "rubrics", None)
     n_rubrics = 0
     if rubrics is not None:
-        standard = rubrics[rubrics["variant"] == "standard"].sort_values("score")
-        texts = standard["definition"].astype("str") + "\n" + standard["description"]
-        n_rubrics = (
-            texts.groupby(standard["rubric_id"].astype("str")).agg(tuple).nunique()
-        )
+        standard = rubrics[rubrics["variant"] == "standard"]
+        n_rubrics = len({*map(repr, rubric_texts(standard).values())})
     yield "rubrics", n_rubrics
     yield from known[[*_FILLED]].count().add_prefix("with_").items()
     yield "raters", _raters(items)
@@ -151,10 +149,10 @@ def _cluster_share(items: pd.DataFrame) -> float:
     k, total = len(size), len(value)
     if k < 2 or total == k:
         return float("nan")
-    squares = ((value - of_cluster.transform("mean")) ** 2).sum()
-    within = squares / (total - k)
-    between = (((value - value.mean()) ** 2).sum() - squares) / (k - 1)
     typical = (total - (size**2).sum() / total) / (k - 1)
+    within = ((value - of_cluster.transform("mean")) ** 2).sum() / (total - k)
+    # the mean of all is 0, as that of each criterion
+    between = (size * of_cluster.mean() ** 2).sum() / (k - 1)
     variance = max((between - within) / typical, 0.0)
     return float(variance / (variance + within)) if variance + within else float("nan")
 
@@ -166,9 +164,8 @@ def _ratings(items: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
         rated = items.dropna(subset=column)
         for criterion, part in rated.groupby("criterion", observed=True, sort=False):
             value = part[column].astype("float64")
-            yield str(criterion), f"{column}_mean", value.mean()
-            yield str(criterion), f"{column}_sd", value.std(ddof=0)
             level = np.floor(value + 0.5).clip(1, top).astype(int)
             counts = level.value_counts().reindex(range(1, int(top) + 1), fill_value=0)
-            for score, count in counts.items():
-                yield str(criterion), f"{column}_{score}", count
+            found = {"mean": value.mean(), "sd": value.std(ddof=0), **counts}
+            for what, number in found.items():
+                yield str(criterion), f"{column}_{what}", number

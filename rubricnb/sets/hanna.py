@@ -9,22 +9,18 @@ from pathlib import Path
 import pandas as pd
 
 from rubricnb.core.support.types import Records
+from rubricnb.sets.sets import sets
 
 
 def read(files: Sequence[Path]) -> Records:
     """Join the 96 stories of one file and the ratings of the other, in their order."""
     stories = pd.read_csv(files[0]).drop_duplicates("Prompt")
     scores = pd.read_csv(files[1]).set_index("Model").loc["Human"]
-    criteria = (
-        "Relevance",
-        "Coherence",
-        "Empathy",
-        "Surprise",
-        "Engagement",
-        "Complexity",
-    )
     ratings = pd.DataFrame(
-        {name.lower(): ast.literal_eval(scores[name]) for name in criteria}
+        {
+            criterion: ast.literal_eval(scores[criterion.capitalize()])
+            for criterion in sets()["hanna"]["criteria"]
+        }
     )
     return pd.DataFrame(
         {

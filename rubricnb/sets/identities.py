@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from scipy.stats import chi, chi2, false_discovery_control, norm, spearmanr
 
 from rubricnb.core.permutation import balanced
+from rubricnb.core.support.settings import read_yaml
 from rubricnb.core.support.spelling import nearest
 from rubricnb.sets.papers import claims as _claims
 from rubricnb.sets.papers import published
@@ -98,7 +98,7 @@ def _evaluated(name: str, judge: str, dataset: str) -> Any:
 
 @cache
 def _expressions() -> dict[str, str]:
-    groups = yaml.safe_load(_FILE.read_text(encoding="utf-8")).values()
+    groups = read_yaml(_FILE).values()
     return {name: text for group in groups for name, text in group.items()}
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
+from rubricnb.core.support.settings import read_yaml
 from rubricnb.core.support.types import Records
 
 _FILE = Path(__file__).parent / "bundled" / "minibench.yml"
@@ -14,7 +13,7 @@ _FILE = Path(__file__).parent / "bundled" / "minibench.yml"
 
 def read(_: Sequence[Path]) -> Records:
     """List the answers to each prompt, with all of its answers and the examples'."""
-    prompts = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["prompts"]
+    prompts = read_yaml(_FILE)["prompts"]
     return [
         {**prompt, **response, "level": level, "example": prompts[prompt is prompts[0]]}
         for prompt in prompts

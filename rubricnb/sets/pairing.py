@@ -83,7 +83,7 @@ def pairs(items: Items) -> Items:
         "candidate_1": first,
         "candidate_2": second,
         "response": [_QUESTION.format(criterion=c) for c in couples["criterion"]],
-        **{column: couples[column] for column in _KEPT if column in couples},
+        **couples.filter(_KEPT),
     }
     for rating in couples.columns.intersection(["human", "gold"]):
         one, two = couples[rating], couples[f"{rating}_2"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.core.support.spelling import nearest
+from rubricnb.core.support.spelling import nearest, one_of
 
 _FOLDER = Path(__file__).parent / "published"
 ERRATA = _FOLDER / "errata.csv"
@@ -203,10 +203,7 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
     stems = rows["chapter"].unique()
     is_mine = (rows["chapter"] + "_").str.startswith(f"{chapter}_")
     if not is_mine.any():
-        raise ValueError(
-            f"no claim belongs to chapter {chapter!r}{nearest(chapter, stems)} "
-            f"There are: {', '.join(stems)}"
-        )
+        one_of("chapter with claims", chapter, stems)
     return rows[is_mine].reset_index(drop=True)
 
 

@@ -11,22 +11,20 @@ import re
 
 from rubricnb.core.support.types import Records
 
-_HEADINGS = (
-    "###Task Description:",
-    "###The instruction to evaluate:",
-    "###Response to evaluate:",
-    "###Reference Answer (Score 5):",
-    "###Score Rubrics:",
-    "###Feedback:",
-)
-_PARTS = ("{task}", "{instruction}", "{response}", "{reference}", "[{definition}]")
 PROMPT = (
-    "\n\n".join(
-        f"{heading}\n{part}" for heading, part in zip(_HEADINGS, _PARTS, strict=False)
-    )
-    + "".join(f"\nScore {k}: {{level_{k}}}" for k in range(1, 6))
-    + f"\n\n{_HEADINGS[-1]} "
+    "###Task Description:\n{task}\n\n"
+    "###The instruction to evaluate:\n{instruction}\n\n"
+    "###Response to evaluate:\n{response}\n\n"
+    "###Reference Answer (Score 5):\n{reference}\n\n"
+    "###Score Rubrics:\n[{definition}]\n"
+    "Score 1: {level_1}\n"
+    "Score 2: {level_2}\n"
+    "Score 3: {level_3}\n"
+    "Score 4: {level_4}\n"
+    "Score 5: {level_5}\n\n"
+    "###Feedback: "
 )
+_HEADINGS = re.findall("###.+?:", PROMPT)
 _PATTERN = re.compile(
     re.sub(r"\\{(\w+)\\}", r"(?P<\1>.*)", re.escape(PROMPT)), re.DOTALL
 )

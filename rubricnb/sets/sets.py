@@ -10,10 +10,10 @@ from statistics import mean, median
 from typing import Any
 
 import pandas as pd
-import yaml
 from jinja2 import ChainableUndefined, Environment
 
 from rubricnb.core.frames import Items
+from rubricnb.core.support.settings import read_yaml
 from rubricnb.core.support.types import Records, Row
 from rubricnb.core.validate import check_items, ids
 from rubricnb.files.fetch import fetch
@@ -89,8 +89,7 @@ def load(
 @cache
 def sets() -> dict[str, Row]:
     """Read ``sets.yml``."""
-    text = Path(__file__).with_name("sets.yml").read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text))
+    return read_yaml(Path(__file__).with_name("sets.yml"))
 
 
 def rows(name: str, path: str | Path | None = None) -> Records:

@@ -104,7 +104,7 @@ def test_rewardbench_scores_stand_under_their_keys(mirror, load):
     ],
 )
 def test_each_prompt_form_has_its_parser(form, text, score):
-    assert summeval._PARSERS[form](text) == score
+    assert summeval.scores_in(text, form) == score
 
 
 def test_pairs_are_asked_in_both_orders(mirror, load):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import mean
 from typing import Any
 
@@ -22,6 +22,7 @@ FOLDER = "github/DAMO-NLP-SG/LLM_summeval/bd7dde15817a88940c17574973ff03e750356d
 SIX = "github/nitaytech/AltTest/18428b1f4f34ac61c4978bc180263b90111e7337/data/summeval"
 _DATASET = "summeval-all"
 _WORDS = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
+_OPTIONS = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0, "e": 5.0}
 _N = r"(?<![\w.,/-])([1-5](?:\.\d+)?|one|two|three|four|five)(?![\w%]|[.,]\d|-)"
 _NAMED = (
     r"\b(?:scor(?:e|es|ing)|rating|give|gets)\b"
@@ -32,27 +33,22 @@ _OF_FIVE = rf"{_N}\s*(?:/|out of)\s*(?:5|five)\b"
 _BARE = rf"(?:^|[.!?;:]\s+|\(){_N}\W*$"
 
 
-def _of(*patterns: str) -> Callable[[str], set[float]]:
-    """All scores that a text names in these ways."""
-    found = [re.compile(p, re.IGNORECASE) for p in patterns]
-
-    def scores(text: str) -> set[float]:
-        names = (m[1].lower() for p in found for m in p.finditer(text))
-        return {_WORDS[n] if n in _WORDS else float(n) for n in names}
-
-    return scores
-
-
-_final = _of(_FINAL)
-_sentence = _of(_NAMED, _OF_FIVE, _BARE)
-_stars = _of(rf"{_N}[\s-]*(?:out of (?:5|five) )?stars?\b", _OF_FIVE)
-_PARSERS: dict[str, Callable[[str], set[float]]] = {
-    "rts": lambda text: _final(text) or _sentence(text),
-    "stareval": _stars,
-    "mcq": lambda text: {"ABCDE".index(text) + 1.0} if text in [*"ABCDE"] else set(),
+# by prompt form: the ways in which an answer names its score, the clearest first
+_WAYS = {
+    "rts": [[_FINAL], [_NAMED, _OF_FIVE, _BARE]],
+    "stareval": [[rf"{_N}[\s-]*(?:out of (?:5|five) )?stars?\b", _OF_FIVE]],
+    "mcq": [[r"\A((?-i:[A-E]))\Z"]],  # altmcq too ran with A = 1 … E = 5
 }
-_PARSERS["altrts"] = _PARSERS["rts"]
-_PARSERS["altmcq"] = _PARSERS["mcq"]  # both ran with A = 1 … E = 5
+
+
+def scores_in(text: str, form: str) -> set[float]:
+    """All scores that an answer names in the clearest way that it uses."""
+    known = _WORDS | _OPTIONS
+    for ways in _WAYS[form.removeprefix("alt")]:
+        names = [m[1].lower() for w in ways for m in re.finditer(w, text, re.I)]
+        if names:
+            return {known[n] if n in known else float(n) for n in names}
+    return set()
 
 
 def load_gpt() -> Judgments:
@@ -60,7 +56,7 @@ def load_gpt() -> Judgments:
     form = r"eval_model_generations/(.+)/eval_(M\d+)_generations/([a-z]+)_([a-z]+)\.txt"
     rows = []
     for (judge, system, criterion, kind), answer in _answers(".txt", form):
-        scores = _PARSERS[kind](answer["resp"].strip())
+        scores = scores_in(answer["resp"].strip(), kind)
         reason = "several scores named" if scores else "no score named"
         score, reason = (scores.pop(), "") if len(scores) == 1 else (None, reason)
         rows.append(
