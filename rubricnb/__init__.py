@@ -130,14 +130,14 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'rubricnb' has no attribute {name!r}")
 
 
-def _styled(styler: Any) -> str:
-    return str(import_module("rubricnb.book.pages").styled(styler))
-
-
 # What a text under judgment says is shown as text, in every notebook.
 if _shell := getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)():
     _formatter = _shell.display_formatter.formatters["text/html"]
-    _formatter.for_type_by_name("pandas.io.formats.style", "Styler", _styled)
+    _formatter.for_type_by_name(
+        "pandas.io.formats.style",
+        "Styler",
+        lambda styler: import_module("rubricnb.book.pages").styled(styler),
+    )
 
 
 def __dir__() -> list[str]:

@@ -201,10 +201,9 @@ def _as_text(part: Any) -> Any:
 
 def _source(thing: Any) -> str:
     code = getattr(thing, "__code__", None)
-    # From Python 3.13 on, every text that is executed has the source of ``python -c``.
-    is_text = code is not None and code.co_filename == "<string>"
     with suppress(OSError, TypeError):  # typed into a shell, or built in
-        if not is_text:
+        # From Python 3.13 on, an executed text has the source of ``python -c``.
+        if getattr(code, "co_filename", "") != "<string>":
             return inspect.getsource(thing)
     if code is None:
         return ""

@@ -557,7 +557,7 @@ def effective_reads(a: Reads, b: Reads, reasons: list[Reason]) -> dict[str, floa
     themselves, by w; what they have in common, σ²₁ − w, no averaging removes: K_eff =
     σ²₁ / (σ²₁ − w + w / K).
     """
-    found = [(_shows_orderings(side), *_noise(side)) for side in (a, b)]
+    found = _noise(a), _noise(b)
     single = max((within for shows, within, _ in found if shows), default=np.nan)
     out = {}
     for name, (shows, within, k) in zip(
@@ -573,15 +573,19 @@ def effective_reads(a: Reads, b: Reads, reasons: list[Reason]) -> dict[str, floa
     return out
 
 
-def _shows_orderings(side: Reads) -> bool:
+def _noise(side: Reads) -> tuple[bool, float, float]:
+    """Describe what varies within an item.
+
+    Whether it is shown in several orderings; the mean variance (ddof 1) and the mean
+    number of its distinct reads.
+    """
     order = side.arrangement
     order = np.where(order < 0, order.max(axis=1, keepdims=True), order)
-    return bool((order != order[:, :1]).any())
-
-
-def _noise(side: Reads) -> tuple[float, float]:
-    """Mean variance (ddof 1) of an item's distinct reads, and their mean number."""
     own = np.where(arrays.copies(side), np.nan, side.value)
     count = (~np.isnan(own)).sum(axis=1)
     within = infer.mean_known(arrays.item_variance(own))
-    return float(np.nan_to_num(within)), infer.mean_of(count[count > 0])
+    return (
+        bool((order != order[:, :1]).any()),
+        float(np.nan_to_num(within)),
+        infer.mean_of(count[count > 0]),
+    )

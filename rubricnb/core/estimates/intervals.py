@@ -483,27 +483,16 @@ def permuted_spread(
     else:  # many draws at once
         wide = np.stack([sums[:, block] for block in blocks])
         steps = np.linspace(0, draws, min(draws, draws * wide.size // _AT_ONCE + 1) + 1)
-        totals = [_permuted(rng, wide, n) for n in np.diff(steps.astype(int))]
+        totals = [
+            rng.permuted(np.broadcast_to(wide, (n, *wide.shape)), axis=-1).sum(axis=2)
+            for n in np.diff(steps.astype(int))
+        ]
     spreads = np.ptp(np.concatenate(totals).reshape(draws, -1), axis=1) / len(x)
     return {
         name: observed,
         f"{name}_null": float(spreads.mean()),
         f"{name}_p": float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws)),
     }
-
-
-def _permuted(rng: np.random.Generator, wide: FloatArray, draws: int) -> FloatArray:
-    """Sum (blocks, units, columns) over units, the columns of each unit permuted."""
-    if wide.shape[2] != 2:
-        return np.asarray(
-            rng.permuted(np.broadcast_to(wide, (draws, *wide.shape)), axis=-1).sum(
-                axis=2
-            )
-        )
-    # Two columns stay, or change places, by the bit that `permuted` would draw.
-    stays = rng.integers(0, 2**32, (draws, *wide.shape[:2]), np.uint32) & 1
-    gain = np.einsum("dbu,bu->db", stays, -np.diff(wide)[..., 0])
-    return gain[..., None] * [1, -1] + wide[..., ::-1].sum(axis=1)
 
 
 def percentile_interval(draws: FloatArray) -> Ends:
