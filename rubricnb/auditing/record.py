@@ -384,8 +384,14 @@ def _numbers(content: Json) -> Iterator[tuple[str, Any]]:
 
 _TEXTS = {
     *("measure", "section", "question", "criterion", "unit", "verdict", "sentence"),
-    *("advice", "reason", "varied", "codes"),
-    *("dataset", "item_id", "cluster_id", "candidate"),
+    "advice",
+    "reason",
+    "varied",
+    "codes",
+    "dataset",
+    "item_id",
+    "cluster_id",
+    "candidate",
 }
 _COUNTS = ("n_items", "n_rated", "n_clusters", "effective_clusters", "span", "step")
 

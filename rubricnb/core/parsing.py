@@ -270,7 +270,8 @@ def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
         if all(re.fullmatch("[A-Z]|[ivx]+", choice) for choice in choices):
             label += "|[A-Z]|[ivx]+"
         of, because, goes_on = (
-            *("", ""),
+            "",
+            "",
             rf"(?!因为|因為|由于|由於|理由|なぜなら|왜냐하면)\w|{_BLANKS}(?:{label})\b",
         )
     ends = "|".join(

@@ -24,8 +24,13 @@ from rubricnb.statistics.preference import Preference, log_preferences
 
 _ENDS = ("", "_low", "_high")
 _PAPERS = (
-    *("chi2", "chi2_low", "chi2_high", "p_chi2"),
-    *("cramers_v", "cramers_v_low", "cramers_v_high"),
+    "chi2",
+    "chi2_low",
+    "chi2_high",
+    "p_chi2",
+    "cramers_v",
+    "cramers_v_low",
+    "cramers_v_high",
 )
 
 

@@ -207,11 +207,8 @@ def alike(row: Mapping[str, Any]) -> Reasons:
     """Return a row's estimates that have no interval despite several clusters."""
     if row["n_clusters"] < 2:
         return ()
-    names = [
-        name
-        for name in (low.removesuffix("_low") for low in row if low.endswith("_low"))
-        if np.isnan(row[f"{name}_low"]) and not np.isnan(row.get(name, np.nan))
-    ]
+    ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
+    names = [name[:-4] for name in ends if not np.isnan(row.get(name[:-4], np.nan))]
     return (Reason("no_interval.alike", names=", ".join(names)),) if names else ()
 
 
@@ -292,7 +289,8 @@ def t_estimate(value: float, se: float, df: float, level: float = LEVEL) -> Esti
     """Estimate with its t interval and p (against 0); without where nothing varies."""
     if not se > _NONE:
         return Estimate(value, se=se, df=df)
-    half, p = t_quantile(df, level) * se, float(2 * special.stdtr(df, -abs(value / se)))
+    half = t_quantile(df, level) * se
+    p = float(2 * special.stdtr(df, -abs(value / se)))
     return Estimate(value, value - half, value + half, p, se, df)
 
 
@@ -433,23 +431,15 @@ def resampled(
     statistic: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
     """The statistic of bootstrap samples of the rows of `sums` (units, …), added up."""
-    return np.concatenate(
-        [
-            statistic(np.tensordot(weights, sums, axes=1))
-            for weights in bootstrap_weights(
-                len(sums), resamples, np.random.default_rng(seed)
-            )
-        ]
-    )
+    weights = bootstrap_weights(len(sums), resamples, np.random.default_rng(seed))
+    return np.concatenate([statistic(np.tensordot(w, sums, axes=1)) for w in weights])
 
 
 def content_order(sums: FloatArray) -> IntArray:
     """Sort units by content, so that draws do not depend on the order of rows."""
-    return (
-        np.lexsort(sums.reshape(len(sums), -1).round(9).T)
-        if sums.size
-        else np.arange(len(sums))
-    )
+    if not sums.size:
+        return np.arange(len(sums))
+    return np.lexsort(sums.reshape(len(sums), -1).round(9).T)
 
 
 def permuted_spread(
@@ -488,11 +478,8 @@ def permuted_spread(
             for n in np.diff(steps.astype(int))
         ]
     spreads = np.ptp(np.concatenate(totals).reshape(draws, -1), axis=1) / len(x)
-    return {
-        name: observed,
-        f"{name}_null": float(spreads.mean()),
-        f"{name}_p": float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws)),
-    }
+    p = float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws))
+    return {name: observed, f"{name}_null": float(spreads.mean()), f"{name}_p": p}
 
 
 def percentile_interval(draws: FloatArray) -> Ends:

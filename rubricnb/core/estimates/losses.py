@@ -29,8 +29,12 @@ from rubricnb.core.support.types import Ends, FloatArray, IntArray, Mask
 MOST_LOST = 0.05
 """Share of the items asked on both sides beyond which no equivalence is claimed."""
 _SHARES = (
-    *("lost", "lost_reads", "left_out", "left_out_reads"),
-    *("lost_by_order", "lost_in_all_orders"),
+    "lost",
+    "lost_reads",
+    "left_out",
+    "left_out_reads",
+    "lost_by_order",
+    "lost_in_all_orders",
 )
 _CODES = (
     *_SHARES,

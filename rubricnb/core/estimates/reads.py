@@ -168,11 +168,8 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
     ]
     if not numbered or "item_id" not in judgments:
         return
-    first = [
-        name
-        for name in ("item_id", *numbered, "criterion", "ordering", "judge")
-        if name in judgments
-    ]
+    names = ("item_id", *numbered, "criterion", "ordering", "judge")
+    first = [c for c in names if c in judgments]
     rest = [c for c in judgments if c not in first and not _ANSWER.fullmatch(str(c))]
     code = np.zeros(len(judgments), dtype=np.int64)
     for name in [*first, *rest]:
@@ -375,11 +372,8 @@ def codes_of(column: pd.Series) -> tuple[IntArray, NDArray[Any] | pd.Index]:
 
 def floats(column: pd.Series) -> FloatArray:
     """Return a numeric column as float64, NaN where missing; refuse True and False."""
-    if pd.api.types.infer_dtype(column, skipna=True) in (
-        "boolean",
-        "mixed-integer",
-        "mixed",
-    ):
+    kinds = ("boolean", "mixed-integer", "mixed")
+    if pd.api.types.infer_dtype(column, skipna=True) in kinds:
         truth = [isinstance(v, bool | np.bool_) for v in column]
         if any(truth):
             raise ValueError(
