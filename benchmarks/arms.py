@@ -97,7 +97,7 @@ def measured(
             start, own, engine = (
                 time.perf_counter(),
                 time.process_time(),
-                _engine_seconds(),
+                children_seconds(),
             )
             facts[way] = calls[way]()
             if turn:
@@ -105,7 +105,7 @@ def measured(
                     (
                         time.perf_counter() - start,
                         time.process_time() - own,
-                        _engine_seconds() - engine,
+                        children_seconds() - engine,
                     )
                 )
     return [
@@ -140,7 +140,7 @@ def _seconds(turns: Sequence[tuple[float, float, float]]) -> dict[str, Any]:
     }
 
 
-def _engine_seconds() -> float:
+def children_seconds() -> float:
     """Processor seconds of this process's children: vLLM's engine is one of them."""
     total = 0.0
     for child in psutil.Process().children(recursive=True):

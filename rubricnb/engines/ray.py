@@ -200,6 +200,8 @@ class _Actor:
     """A judge that is opened on first use; its errors are sent as text."""
 
     def __init__(self, spec: str, options: dict[str, Any]) -> None:
+        # vLLM's engine needs no process of its own in an actor, which has one.
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         self.open = cache(partial(open_judge, spec, **options))
         self.is_stopped = False
 

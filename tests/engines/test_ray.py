@@ -373,3 +373,14 @@ def test_a_signal_ends_what_the_actors_send(number, tmp_path):
         assert stored == sent  # all that was sent was waited for and kept
     assert sent - stored <= 2 * in_flight
     assert max(asked.values()) == 1
+
+
+def test_an_engine_of_vllm_has_its_actors_process_unless_told_otherwise(monkeypatch):
+    name = "VLLM_ENABLE_V1_MULTIPROCESSING"
+    for given, found in (("", "0"), ("1", "1")):
+        monkeypatch.setenv(name, given)
+        if not given:
+            monkeypatch.delenv(name)
+        _Actor("simulated:unbiased", {})
+        assert os.environ[name] == found
+    monkeypatch.delenv(name)

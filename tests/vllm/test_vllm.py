@@ -6,6 +6,7 @@ import copy
 import json
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -393,3 +394,29 @@ def alone(judge, ask):
 def judge_in_order(judge, asked):
     replies = {r.request_id: r for r in judge.answer(asked)}
     return [replies[a.request_id] for a in asked]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="two engines need a card each")
+def test_two_engines_behind_ray_answer_as_one_does_each_in_its_actors_process(
+    judge, smollm2
+):
+    pytest.importorskip("ray", reason="Ray is not installed: make env-vllm")
+    plan = rb.plan(rb.load("minibench", n_items=4), rb.balanced(5), readout="logprobs")
+    asked = list(rendered(plan, judge, walked=True))
+    one = {reply.request_id: reply for reply in judge.answer(asked)}
+    two = rb.open_judge(f"ray:vllm:{smollm2}", num_actors=2, block=5, **ENGINE)
+    try:
+        replies = list(two.answer(asked))
+        names = [" ".join(p.cmdline()) for p in psutil.Process().children(True)]
+    finally:
+        two.close()
+    assert (two.slug, two.identity) == (judge.slug, judge.identity)
+    assert sorted(r.request_id for r in replies) == sorted(one)
+    assert not any(reply.error for reply in replies)
+    for (
+        reply
+    ) in replies:  # in bfloat16 what is computed together moves a share a little
+        theirs, ours = reply.probabilities[0], one[reply.request_id].probabilities[0]
+        assert np.allclose(theirs, ours, atol=0.03)
+    assert sum("ray::_Actor" in name for name in names) == 2
+    assert not any("EngineCore" in name for name in names)
