@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rubricnb.core.contract import Message, Reply, Request
 from rubricnb.core.parsing import JsonParser, parser_of
-from rubricnb.core.readout import read
+from rubricnb.core.scoring import read
 
 FIVE, TEN, ZERO = range(1, 6), range(1, 11), range(5)
 GAPS, HUNDRED, HALVES = (1, 3, 5, 7), (0, 25, 50, 75, 100), (0, 0.5, 1)

@@ -20,7 +20,7 @@ import rubricnb as rb
 from rubricnb.core.contract import JudgeError, Message, Reply, Request
 from rubricnb.core.estimates.losses import unread
 from rubricnb.core.judge import describe
-from rubricnb.core.readout import read
+from rubricnb.core.scoring import read
 from rubricnb.core.rendering import askable, rendered
 from rubricnb.engines.decision import DecisionJudge
 

@@ -12,7 +12,7 @@ import rubricnb as rb
 from rubricnb.core.contract import Message, Request
 from rubricnb.core.prompts import inert, render
 from rubricnb.core.prompts.labels import labels_of
-from rubricnb.core.readout import read
+from rubricnb.core.scoring import read
 from rubricnb.core.rendering import rendered
 from rubricnb.core.sharing import Limit
 from rubricnb.engines import embedded

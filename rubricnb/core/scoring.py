@@ -1,4 +1,4 @@
-"""Reading a reply: which option did the judge choose, if any?
+"""A judge's answer becomes a score: which option did it choose, if any?
 
 `parsing` finds a label in a text; `judgments.Rows` looks up the score that stood at
 the position which is found here.
