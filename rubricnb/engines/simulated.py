@@ -22,8 +22,8 @@ from rubricnb.core.judgments import typed
 from rubricnb.core.permutation import decode, levels_above
 from rubricnb.core.plan import with_readout
 from rubricnb.core.prompts.labels import LABELS
-from rubricnb.core.scoring import answer_text
 from rubricnb.core.rendering import WORDING, option_quality
+from rubricnb.core.scoring import answer_text
 from rubricnb.core.support.counting import repeated
 from rubricnb.core.support.hashing import UInt64Array, hash64, mix64
 from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row

@@ -12,8 +12,8 @@ import rubricnb as rb
 from rubricnb.core.contract import Message, Request
 from rubricnb.core.prompts import inert, render
 from rubricnb.core.prompts.labels import labels_of
-from rubricnb.core.scoring import read
 from rubricnb.core.rendering import rendered
+from rubricnb.core.scoring import read
 from rubricnb.core.sharing import Limit
 from rubricnb.engines import embedded
 from rubricnb.engines.embedded import EmbeddedJudge, default_weights
