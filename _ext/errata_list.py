@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import rubricnb
-from rubricnb.book.pages import says_finds
+from rubricnb.book.tables import says_finds
 from rubricnb.sets.identities import recompute
 from rubricnb.sets.papers import ERRATA, claims, paper_items, verdicts
 

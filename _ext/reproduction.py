@@ -24,8 +24,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import rubricnb
-from rubricnb.book.pages import says_finds
 from rubricnb.book.plots import display_name
+from rubricnb.book.tables import says_finds
 from rubricnb.core.support.folders import results_folder
 from rubricnb.sets.identities import recompute
 from rubricnb.sets.papers import claims, paper_items, paper_judges, verdicts

@@ -1,6 +1,6 @@
 /* Explorables: small experiments inside a page, on the data that the page carries with it.
 
-   `rubricnb.book.pages.explorable` writes <div class="explorable" data-name="…"> with the data as JSON
+   `rubricnb.book.tables.explorable` writes <div class="explorable" data-name="…"> with the data as JSON
    and a sentence for readers without scripts; the function of that name below takes its place.
    Every control is a native one, so the keyboard works; what changed is said in an <output>. */
 (() => {

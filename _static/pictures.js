@@ -1,6 +1,6 @@
 /* Pictures that a reader can change, each in the place of a static figure.
 
-   `rubricnb.book.pages.playable` writes <div class="picture" data-name="…" data-figure="…"> with the
+   `rubricnb.book.tables.playable` writes <div class="picture" data-name="…" data-figure="…"> with the
    recorded numbers as JSON; the function of that name draws them. The static figure stays in the
    page for paper and for readers without scripts. Controls are native buttons; arrow keys work
    within a group of them, and each change is said in an <output>. */

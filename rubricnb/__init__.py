@@ -88,7 +88,7 @@ PUBLIC = {
         "position_prior",
         "remove_prior",
     ],
-    "book.pages": [
+    "book.tables": [
         "say",
         "tell",
         "show",
@@ -109,7 +109,7 @@ MODULES = {
     "checks": "book.checks",
     "data": "data",
     "judging": "judging",
-    "pages": "book.pages",
+    "pages": "book.tables",
     "permutation": "core.permutation",
     "plots": "book.plots",
     "prompts": "core.prompts",
@@ -136,7 +136,7 @@ if _shell := getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)():
     _formatter.for_type_by_name(
         "pandas.io.formats.style",
         "Styler",
-        lambda styler: import_module("rubricnb.book.pages").styled(styler),
+        lambda styler: import_module("rubricnb.book.tables").styled(styler),
     )
 
 

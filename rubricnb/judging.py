@@ -12,7 +12,7 @@ _HOMES = {
     "rubricnb.core.cost": "estimate_cost",
     "rubricnb.core.judge": "configured open_judge",
     "rubricnb.core.plan": "plan",
-    "rubricnb.core.scoring": "read",
+    "rubricnb.core.parsing": "read",
     "rubricnb.core.results": "judges recorded results_folder",
     "rubricnb.core.run": "RunInterrupted rendered run",
     "rubricnb.engines.batch": "export_batch import_batch",

@@ -21,8 +21,8 @@ from pyarrow import ArrowException, Schema
 from pyarrow.parquet import ParquetFile
 from pyarrow.types import is_large_string, is_string
 
-from rubricnb.book.pages import replicated
 from rubricnb.book.replication import replication, settings
+from rubricnb.book.tables import replicated
 from rubricnb.core.frames import JUDGMENTS, REQUESTS, STATUSES, Items, Requests, conform
 from rubricnb.core.judge import Judge, describe, judges
 from rubricnb.core.permutation import decode
@@ -127,7 +127,7 @@ def shows(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     Returns
     -------
     DataFrame, list of str
-        As of `rubricnb.book.pages.replicated`; the files that `studies.replication` writes
+        As of `rubricnb.book.tables.replicated`; the files that `studies.replication` writes
         with it.
     """
     found, tables = [], ["replication.csv"]

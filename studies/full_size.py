@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pandas as pd
 
 import rubricnb as rb
-from rubricnb.book.pages import estimate, p_value, unbiased_v
 from rubricnb.book.replication import replication, settings
+from rubricnb.book.tables import estimate, p_value, unbiased_v
 from studies.intervals import mean_row
 from studies.recording import write_tables
 from studies.replication import TABLES

@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from rubricnb.book import notebooks as book
-from rubricnb.book import pages
+from rubricnb.book import tables
 from rubricnb.core.results import judges
 from tools import building
 
@@ -93,7 +93,7 @@ def test_a_text_in_a_table_does_not_act_on_the_page(attack, journal):
     for html in shows(frame):
         assert acts(journal(html)) == []
     for style in (frame.style, frame.style.format(precision=2)):
-        shown = BeautifulSoup(journal(pages.styled(style)), "html.parser")
+        shown = BeautifulSoup(journal(tables.styled(style)), "html.parser")
         assert shown.select("tbody td")[-2].get_text().split() == attack.split()
 
 

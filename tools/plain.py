@@ -2,7 +2,7 @@
 
 Jupyter shows neither roles nor directives. References become names and links, captions
 a line below their figure, boxes quotations. A paragraph with numbers of the run becomes
-a cell that fills them in (`rubricnb.book.pages.fill`).
+a cell that fills them in (`rubricnb.book.tables.fill`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from rubricnb.book.pages import filled
+from rubricnb.book.tables import filled
 
 _FENCE = re.compile(r"^(`{3,}|:{3,})(?:\{([\w:-]+)\} *(.*))?(\S*)$")
 _OPTION = re.compile(r":([\w-]+):(?: +(.*))?$")

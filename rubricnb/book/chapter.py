@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.book import pages
+from rubricnb.book import tables
 from rubricnb.book.replication import recorded_replication
 from rubricnb.core.estimates.intervals import jackknife_t
 from rubricnb.core.frames import Items
@@ -135,7 +135,7 @@ class Chapter:
         judgments
             What they were computed from: a simulated judge replicates nothing.
         unmeasured
-            As of `rubricnb.book.pages.says_finds`.
+            As of `rubricnb.book.tables.says_finds`.
 
         Returns
         -------
@@ -155,9 +155,9 @@ class Chapter:
             rows.append((claim, *_with_ends(value)))
         table = pd.DataFrame(rows, columns=["claim_id", "value", "low", "high"])
         judged = verdicts(said.reset_index(drop=True), table)
-        pages.show("tab-verdicts", pages.says_finds(judged, unmeasured))
+        tables.show("tab-verdicts", tables.says_finds(judged, unmeasured))
         missing = judged["value"].isna() & (judged["judge"] != "")
-        pages.say(unmeasured=int(missing.sum()), n_claims=len(judged))
+        tables.say(unmeasured=int(missing.sum()), n_claims=len(judged))
         return judged
 
     def beside_paper(
@@ -226,14 +226,14 @@ class Chapter:
             "judge", key=lambda judge: judge.map(places.index), kind="stable"
         ).replace({"judge": spelled, "": {"": None}})
         shown = shown.dropna(axis="columns", how="all").reset_index(drop=True)
-        pages.show(name, shown.fillna("–"))
+        tables.show(name, shown.fillna("–"))
 
     def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
         """Show whether the papers' findings replicate with recorded judges."""
         held = recorded_replication(*findings).dropna(subset="estimate")
-        pages.show(name, pages.replicated(held))
+        tables.show(name, tables.replicated(held))
         verdict = held["verdict"]
-        pages.say(
+        tables.say(
             n_real=len(held),
             n_holds=int((verdict == "replicates").sum()),
             n_fails=int((verdict == "does not").sum()),

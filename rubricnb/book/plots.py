@@ -58,7 +58,7 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     Returns
     -------
     dict
-        Name → colour and marker. Judges (by `rubricnb.book.pages.short_names`) and datasets
+        Name → colour and marker. Judges (by `rubricnb.book.tables.short_names`) and datasets
         of ``series.csv`` have their own whatever else is drawn; others get what these
         leave.
 

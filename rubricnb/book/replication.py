@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rubricnb.book.pages import interval
 from rubricnb.book.summary import read_result
+from rubricnb.book.tables import interval
 from rubricnb.core.estimates.intervals import (
     MARGINS,
     benjamini_hochberg,

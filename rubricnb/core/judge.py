@@ -21,7 +21,7 @@ import pandas as pd
 
 from rubricnb.core.address import OPENAI, checked
 from rubricnb.core.contract import Engine, Readout
-from rubricnb.core.parsing import Parser, parser_of
+from rubricnb.core.labels_in_text import Parser, parser_of
 from rubricnb.core.prompts.render import RESULT
 from rubricnb.core.support.folders import results_folder
 from rubricnb.core.support.spelling import nearest

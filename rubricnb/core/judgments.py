@@ -10,7 +10,7 @@ import pandas as pd
 
 from rubricnb.core.contract import Engine, Reply, Request
 from rubricnb.core.frames import JUDGMENTS, STATUSES, Requests, score_dtype
-from rubricnb.core.scoring import read
+from rubricnb.core.parsing import read
 from rubricnb.core.support.types import Row
 
 EXAMPLE = 200  # characters of an answer's end, where a score would be

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
-from rubricnb.core.parsing import Label
+from rubricnb.core.labels_in_text import Label
 
 Probabilities = dict[str, float]
 """Probabilities by token, or by label."""
@@ -108,7 +108,7 @@ def probabilities_at(
     steps
         The generated tokens with their alternatives.
     label
-        The label in their text (`rubricnb.core.parsing.last_label`).
+        The label in their text (`rubricnb.core.labels_in_text.last_label`).
     choices
         The labels. One that begins another is told apart only by the token's own text.
 

@@ -20,7 +20,7 @@ import pandas as pd
 from rubricnb.core.address import OPENAI
 from rubricnb.core.contract import Finish, JudgeError, Readout, Request
 from rubricnb.core.frames import Items
-from rubricnb.core.scoring import (
+from rubricnb.core.parsing import (
     answer_text,
     most_probable,
     plain_prompt,

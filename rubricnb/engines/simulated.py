@@ -19,11 +19,11 @@ import pandas as pd
 from rubricnb.core.contract import Readout, Reply, Request
 from rubricnb.core.frames import STATUSES, Items, scale_with, scales_of
 from rubricnb.core.judgments import typed
+from rubricnb.core.parsing import answer_text
 from rubricnb.core.permutation import decode, levels_above
 from rubricnb.core.plan import with_readout
 from rubricnb.core.prompts.labels import LABELS
 from rubricnb.core.rendering import WORDING, option_quality
-from rubricnb.core.scoring import answer_text
 from rubricnb.core.support.counting import repeated
 from rubricnb.core.support.hashing import UInt64Array, hash64, mix64
 from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row

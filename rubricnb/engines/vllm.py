@@ -33,8 +33,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rubricnb.core.contract import Finish, JudgeError, Readout, Reply, Request
+from rubricnb.core.parsing import most_probable, plain_prompt
 from rubricnb.core.prompts.control_tokens import unknown
-from rubricnb.core.scoring import most_probable, plain_prompt
 from rubricnb.core.support.types import Records, Row
 from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts

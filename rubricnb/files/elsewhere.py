@@ -22,7 +22,7 @@ from rubricnb.core.frames import (
     refuse,
     score_dtype,
 )
-from rubricnb.core.parsing import labels_found, parser_of
+from rubricnb.core.labels_in_text import labels_found, parser_of
 from rubricnb.core.permutation import balanced, decode, fixed, ranks, williams
 from rubricnb.core.support.hashing import hash64, mix64
 from rubricnb.core.support.types import Ends as Scale

@@ -10,7 +10,7 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.book import notebooks as book
-from rubricnb.book import pages
+from rubricnb.book import tables
 from rubricnb.sets.papers import check_paper_judge, paper_judges
 from tools import building
 
@@ -22,7 +22,7 @@ def rows_of(monkeypatch):
     """The rows of the last shown table, their cells joined by bars."""
     kept = SimpleNamespace(frame=None)
     monkeypatch.setattr(
-        pages, "show", lambda name, what, **_: setattr(kept, "frame", what)
+        tables, "show", lambda name, what, **_: setattr(kept, "frame", what)
     )
     return lambda: ["|".join(row) for row in kept.frame.astype(str).to_numpy()]
 
@@ -187,7 +187,7 @@ def test_what_is_said_of_all_datasets_is_held_against_the_worst_named(
 def test_a_column_that_nobody_fills_is_left_out(rows_of, monkeypatch):
     shown = {}
     monkeypatch.setattr(
-        pages, "show", lambda name, what, **_: shown.update({name: what})
+        tables, "show", lambda name, what, **_: shown.update({name: what})
     )
     chapter = rb.Chapter("A_bias_cost", {})
     heads = {"r": "r", "cost-lowest": "lowest cost"}

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import rubricnb as rb
 from rubricnb.core.contract import Message, Reply, Request
+from rubricnb.core.parsing import read
 from rubricnb.core.prompts import inert, render
 from rubricnb.core.prompts.render import PLACEBO_EDITS, render_writing
 from rubricnb.core.rendering import rendered
-from rubricnb.core.scoring import read
 from rubricnb.engines import embedded
 from rubricnb.engines.embedded import EmbeddedJudge, default_weights
 

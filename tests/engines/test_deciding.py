@@ -7,8 +7,8 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.core.contract import Reply
+from rubricnb.core.parsing import answer_text
 from rubricnb.core.run import RunInterrupted
-from rubricnb.core.scoring import answer_text
 from rubricnb.core.support.hashing import hash64, mix64, uniform
 from rubricnb.engines.simulated import SimulatedJudge
 

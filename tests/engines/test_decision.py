@@ -20,8 +20,8 @@ import rubricnb as rb
 from rubricnb.core.contract import JudgeError, Message, Reply, Request
 from rubricnb.core.estimates.losses import unread
 from rubricnb.core.judge import describe
+from rubricnb.core.parsing import read
 from rubricnb.core.rendering import askable, rendered
-from rubricnb.core.scoring import read
 from rubricnb.engines.decision import DecisionJudge
 
 SPARROW = "sparrow-nano-general-v1.1"

@@ -10,10 +10,10 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.core.contract import Message, Request
+from rubricnb.core.parsing import read
 from rubricnb.core.prompts import inert, render
 from rubricnb.core.prompts.labels import labels_of
 from rubricnb.core.rendering import rendered
-from rubricnb.core.scoring import read
 from rubricnb.core.sharing import Limit
 from rubricnb.engines import embedded
 from rubricnb.engines.embedded import EmbeddedJudge, default_weights

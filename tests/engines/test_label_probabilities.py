@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubricnb.core.parsing import Label
+from rubricnb.core.labels_in_text import Label
 from rubricnb.engines.label_probabilities import (
     Step,
     label_probabilities,

@@ -10,7 +10,7 @@ from endpoint import completion, endpoint
 import rubricnb as rb
 from rubricnb.core.address import headers_for
 from rubricnb.core.contract import Message, Request
-from rubricnb.core.scoring import read
+from rubricnb.core.parsing import read
 from rubricnb.engines.batch import export_batch, import_batch
 from rubricnb.engines.client import OpenAIPosts
 from rubricnb.engines.openai import JudgeError, OpenAIJudge, _steps

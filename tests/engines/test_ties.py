@@ -14,7 +14,7 @@ import pytest
 from endpoint import completion, decided, endpoint, levels
 
 import rubricnb as rb
-from rubricnb.core.scoring import answer_text, read
+from rubricnb.core.parsing import answer_text, read
 from rubricnb.engines.vllm import Asked, VLLMJudge
 
 TIED = {" 1": 0.1, " 2": 0.3, " 3": 0.2, " 4": 0.3, " 5": 0.1}

@@ -12,7 +12,7 @@ from test_notebooks import SMALL
 
 import rubricnb as rb
 from rubricnb.book import notebooks as book
-from rubricnb.book import pages
+from rubricnb.book import tables
 from tools import building
 
 ROOT = book.find_root()
@@ -32,9 +32,9 @@ def checks(monkeypatch):
         return CLOSE(answer, expected, hint, **options)
 
     monkeypatch.setattr(rb.checks, "close", noted)
-    monkeypatch.setattr(pages, "say", lambda *_, **__: None)
-    monkeypatch.setattr(pages, "tell", lambda *_, **__: None)
-    monkeypatch.setattr(pages, "show", lambda *_, **__: plt.close("all"))
+    monkeypatch.setattr(tables, "say", lambda *_, **__: None)
+    monkeypatch.setattr(tables, "tell", lambda *_, **__: None)
+    monkeypatch.setattr(tables, "show", lambda *_, **__: plt.close("all"))
 
     def run(stem):
         scope = {"display": lambda *_: None}

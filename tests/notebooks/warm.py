@@ -42,7 +42,7 @@ IMPORTED = (
     "rubricnb.rulers",
     "rubricnb.book.summary",
     "rubricnb.statistics",
-    "rubricnb.book.pages",
+    "rubricnb.book.tables",
     "rubricnb.book.plots",
     "rubricnb.engines.embedded",
     "rubricnb.engines.fitting",

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from rubricnb.book import notebooks as book
-from rubricnb.book import pages
+from rubricnb.book import tables
 
 HIT = "window.hit = true"
 IMAGE = f"<img src=x onerror='{HIT}'>"
@@ -65,8 +65,8 @@ def test_no_browser_runs_what_a_table_says(attack, browser, journal):
         "this test would see nothing"
     )
     shown = [frame.to_html(), attack, f"<style>{attack}</style><table></table>"]
-    shown += [html for s in stylers for html in (s.to_html(), pages.styled(s))]
+    shown += [html for s in stylers for html in (s.to_html(), tables.styled(s))]
     assert not runs(browser, "".join(map(journal, shown)))
     # In JupyterLab nothing else stands between.
-    styled = "".join(map(pages.styled, stylers))
+    styled = "".join(map(tables.styled, stylers))
     assert not runs(browser, styled, "img,script,svg,iframe")

@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import rubricnb as rb
 from rubricnb.core.contract import Message, Request
+from rubricnb.core.parsing import read
 from rubricnb.core.prompts import render
 from rubricnb.core.rendering import rendered
-from rubricnb.core.scoring import read
 from rubricnb.core.sharing import Limit
 from rubricnb.engines.openai import JudgeError
 from rubricnb.engines.tokens import Tokens

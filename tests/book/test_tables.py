@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.book import pages
+from rubricnb.book import tables
 from rubricnb.sets.papers import verdicts
 
 
@@ -17,15 +17,15 @@ def test_an_estimate_that_is_not_known_says_why():
     items = rb.load("minibench")
     judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")
     known = rb.agreement(judgments, items).iloc[0]
-    assert pages.estimate(known, "r", ".3f") == (
+    assert tables.estimate(known, "r", ".3f") == (
         f"{known.r:.3f} [{known.r_low:.3f}, {known.r_high:.3f}]"
     )
     one_text = judgments[judgments["cluster_id"] == judgments["cluster_id"].iloc[0]]
     row = rb.agreement(one_text, items).iloc[0]
-    assert pages.estimate(row, "r") == f"{row.r:.2f} (one cluster: intervals need two)"
+    assert tables.estimate(row, "r") == f"{row.r:.2f} (one cluster: intervals need two)"
     row = rb.agreement(judgments, items.assign(human=3.0)).iloc[0]
-    assert pages.estimate(row, "r") == f"({row.reason})"
-    assert "nan" not in pages.estimate(row, "rho", scale=100, unit=" %")
+    assert tables.estimate(row, "r") == f"({row.reason})"
+    assert "nan" not in tables.estimate(row, "rho", scale=100, unit=" %")
 
 
 def test_a_number_of_numpy_is_said_as_a_number(monkeypatch):
@@ -50,12 +50,12 @@ def test_line_lists_every_judge_and_source():
             "score": [None, 2],
         }
     )
-    line = pages.numbers_of(judgments)
+    line = tables.numbers_of(judgments)
     assert "recorded and live" in line
     assert "a and b" in line
     assert "designed quality" not in line
     assert "NaN" not in line
-    assert "All texts belong to one cluster" in pages.numbers_of(
+    assert "All texts belong to one cluster" in tables.numbers_of(
         judgments.assign(cluster_id="1")
     )
 
@@ -65,8 +65,8 @@ def test_table_leaves_out_judges_that_were_not_measured_unless_asked():
         rb.data.claims("04"), pd.DataFrame({"claim_id": ["v2/4.2/sizes"], "value": [2]})
     )
     rows.loc[rows.index[:3], "judge"] = "Gemma-3-27B"
-    assert len(pages.says_finds(rows)) == len(rows) - 3
-    everything = pages.says_finds(rows, unmeasured=True)
+    assert len(tables.says_finds(rows)) == len(rows) - 3
+    everything = tables.says_finds(rows, unmeasured=True)
     assert len(everything) == len(rows)
     finds = everything["we find"]
     assert (
@@ -82,7 +82,7 @@ def test_table_prints_interval_and_tolerance():
     found = pd.DataFrame(
         {"claim_id": said["claim_id"], "value": [29.0], "low": [28.0], "high": [30.0]}
     )
-    row = pages.says_finds(verdicts(said, found)).iloc[0]
+    row = tables.says_finds(verdicts(said, found)).iloc[0]
     assert row["paper says"] == "= 29.3 ± 2"
     assert row["we find"] == "29 [28, 30]"
 
@@ -102,8 +102,8 @@ def test_whatever_stands_in_a_styler_is_shown_as_text():
         frame.style.hide(axis="index"),
     ):
         assert "<img" in styler.to_html()
-        assert "<img" not in pages.styled(styler)
-        assert "<b>" not in pages.styled(styler)
+        assert "<img" not in tables.styled(styler)
+        assert "<b>" not in tables.styled(styler)
         assert styler.data.equals(frame)
 
 
@@ -117,7 +117,7 @@ def test_a_styler_without_markup_looks_as_it_would():
         frame.style.format("{:.0%}", subset=["r"]).format(precision=1, subset=["n"]),
     ):
         styler.set_uuid("same")
-        assert pages.styled(styler) == styler.to_html()
+        assert tables.styled(styler) == styler.to_html()
 
 
 @pytest.mark.in_turn
@@ -140,7 +140,7 @@ def test_a_name_is_no_markup_in_the_line_about_numbers():
     items = rb.load("minibench", n_items=5)
     judgments = rb.simulate(rb.plan(items, rb.fixed(5, 1)), items, "unbiased")
     hostile = judgments.assign(dataset=f"{HOSTILE} [a](b) `c` {{{{d}}}} $e$")
-    line = pages.numbers_of(hostile)
+    line = tables.numbers_of(hostile)
     assert r"\<img src=x onerror=alert(1)> \& \<b> \[a](b) \`c\` \{\{d}} \$e\$" in line
 
 
@@ -192,11 +192,13 @@ def test_judgments_without_a_score_are_refused_with_all_judges_that_gave_none():
         pd.DataFrame({"judge": [name], "score": [np.nan], "status": ["error"]})
         for name in ("one", "two")
     ]
-    with pytest.raises(pages.CannotShow, match="one and two gave no score in any of 2"):
-        pages.check_answered(*frames)
+    with pytest.raises(
+        tables.CannotShow, match="one and two gave no score in any of 2"
+    ):
+        tables.check_answered(*frames)
 
 
 def test_a_rounded_zero_has_no_minus_but_an_end_shows_its_side():
     row = {"r": -0.0001, "r_low": -0.0002, "r_high": 0.1}
-    assert pages.estimate(row, "r", "+.3f") == "+0.000 [−0.000, 0.100]"
-    assert pages.signed(-0.0001) == "+0.00"
+    assert tables.estimate(row, "r", "+.3f") == "+0.000 [−0.000, 0.100]"
+    assert tables.signed(-0.0001) == "+0.00"
