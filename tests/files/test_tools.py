@@ -210,6 +210,23 @@ def decision_name_echoed(folder, capsys):
     assert set(mine.judge) == {"nobody"}
 
 
+def deepeval_tens(folder, capsys):
+    cases = [
+        {
+            "name": f"case {number}",
+            "input": "Explain it.",
+            "actualOutput": f"Explanation {number}.",
+            "metricsData": [
+                {"name": "clarity [GEval]", "score": score, "evaluationModel": "local"}
+            ],
+        }
+        for number, score in enumerate((0.5, 1.0))
+    ]
+    path = folder / "test_run.json"
+    path.write_text(json.dumps({"testCases": cases}))
+    assert scores(rb.judgments(path)) == [0.5, 1.0]
+
+
 def trulens_smallest(folder, capsys):
     replies = [
         "It meets 2 of 3 points. Score: 8",
@@ -329,6 +346,7 @@ READS = {
         harness_lowest_score,
         decision_uniform,
         decision_name_echoed,
+        deepeval_tens,
         trulens_smallest,
         pydantic_evals_names,
         langfuse_average,
