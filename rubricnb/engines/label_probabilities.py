@@ -110,13 +110,14 @@ def probabilities_at(
     label
         The label in their text (`rubricnb.core.labels_in_text.last_label`).
     choices
-        The labels. One that begins another is told apart only by the token's own text.
+        The labels.
 
     Returns
     -------
     tuple of float
         One per label; zeros where no label on the scale was written, or one of several
-        tokens.
+        tokens; and where a label such as 1 is probable, and may be the beginning of
+        one such as 10 that is no token here.
 
     Examples
     --------
@@ -135,5 +136,14 @@ def probabilities_at(
         for token, probability in step.alternatives.items():
             name = token.strip(" :*_\n")
             folded[name] += probability
+        unsure = sum(
+            folded[choice]
+            for choice in folded.keys() & set(choices)
+            if any(
+                longer.startswith(choice) and longer not in folded for longer in choices
+            )
+        )
+        if unsure >= _NEGLIGIBLE:
+            break
         return tuple(folded[choice] for choice in choices)
     return (0.0,) * len(choices)

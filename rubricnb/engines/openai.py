@@ -493,7 +493,7 @@ _WAYS_OUT = {  # by the parameter that an endpoint complains of
 }
 _NO_PROBABILITIES = (
     "elsewhere the endpoint gave none of the token that is the score, or of other tokens "
-    "than the answer's own"
+    "than the answer's own, or a token such as 1 may begin another label, such as 10"
 )
 _OTHER_READOUTS = (
     "choose readout 'score' or 'feedback', or a model that has log-probabilities"

@@ -88,3 +88,28 @@ def test_probabilities_are_those_of_the_token_that_is_the_label():
     assert probabilities_at(steps, Label(2, 23, 24), ["1", "2"]) == (0.2, 0.6)
     for nothing in (None, Label(None, 23, 24), Label(2, 23, 25)):  # 20 is two tokens
         assert probabilities_at(steps, nothing, ["1", "2"]) == (0.0, 0.0)
+
+
+TEN = [*map(str, range(1, 11))]
+
+
+@pytest.mark.parametrize(
+    ("choices", "alternatives", "is_known"),
+    [
+        (TEN, {"9": 0.5, "1": 0.5}, False),  # a token a digit: 1 may begin 10
+        (TEN, {"9": 0.5, "1": 0.3, "10": 0.2}, True),
+        (TEN, {"9": 0.9, "1": 5e-5}, True),
+        (TEN[:9], {"9": 0.5, "1": 0.5}, True),
+        (["i", "ii", "iii"], {"ii": 0.6, "i": 0.3}, False),
+        (["i", "ii", "iii"], {"iii": 0.6, "ii": 0.2, "i": 0.1}, True),
+        (["good", "good enough"], {"good": 0.6, "bad": 0.1}, False),
+    ],
+)
+def test_a_label_that_may_begin_another_is_known_where_both_are_tokens(
+    choices, alternatives, is_known
+):
+    written = max(alternatives, key=alternatives.get)
+    label = Label(choices.index(written) + 1, 9, 9 + len(written))
+    steps = [Step("[RESULT] ", {}), Step(written, alternatives)]
+    expected = tuple(alternatives.get(c, 0.0) if is_known else 0.0 for c in choices)
+    assert probabilities_at(steps, label, choices) == expected
