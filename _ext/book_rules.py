@@ -390,7 +390,8 @@ class Unaccented(SearchEnglish):
     js_splitter_code = """
 function splitQuery(query) {
   return query.normalize("NFD").replace(/[\\u0300-\\u036f]/g, "").normalize("NFC")
-    .split(/[^\\p{Letter}\\p{Number}_\\p{Emoji_Presentation}]+/gu).filter((term) => term);
+    .split(/[^\\p{Letter}\\p{Number}_\\p{Emoji_Presentation}]+/gu)
+    .filter((term) => term);
 }
 """
 

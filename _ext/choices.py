@@ -1,4 +1,4 @@
-"""``errata-choices``: our choices that change numbers, each with what another would give.
+"""``errata-choices``: our choices that change numbers, and what another would give.
 
 Computed while the page is rendered: from recorded judgments of Qwen 1.5B on minibench,
 and from recorded gradings of essays by Qwen 0.5B, which gives the middle scores too.

@@ -62,8 +62,8 @@ def errata() -> pd.DataFrame:
 
     Examples
     --------
-    >>> table = errata().set_index("claim_id")
-    >>> table.verdict["v2/strongest-bias/cells"], table.consequence["v2/strongest-bias/cells"]
+    >>> row = errata().set_index("claim_id").loc["v2/strongest-bias/cells"]
+    >>> row.verdict, row.consequence
     ('the arithmetic fails', 'contradicted')
     """
     said = claims().query("kind == 'identity'")

@@ -64,8 +64,11 @@ def public(module: str) -> Iterator[tuple[str, str]]:
     """Yield what ``public-names`` documents of a module:
     full name, first line of its docstring.
 
-    >>> dict(public("testing"))
-    {'rubricnb.testing.assert_judge': 'Stop with an AssertionError that names every threshold...'}
+    >>> [(name, summary)] = public("testing")
+    >>> name
+    'rubricnb.testing.assert_judge'
+    >>> summary
+    'Assert that an audit meets thresholds, and that the judge has not changed since.'
     """
     home = import_module(f"rubricnb.{module}")
     top = rubricnb.PUBLIC.get(module, [])

@@ -129,11 +129,12 @@ def records(table: Tag) -> list[list[str]]:
     and no separators of thousands. A text that a spreadsheet would run as a formula is
     led by an apostrophe.
 
-    >>> html = "<table><thead><tr><th></th><th>r</th></tr></thead><tr><td>a</td><td>−.5</td></tr>"
+    >>> head = "<thead><tr><th></th><th>r</th></tr></thead>"
+    >>> html = f"<table>{head}<tr><td>a</td><td>−.5</td></tr></table>"
     >>> records(BeautifulSoup(html, "html.parser").table)
     [['row', 'r'], ['a', '-.5']]
-    >>> html = "<table><tr><td>=cmd|' /C calc'!A0</td><td>+0.1 [−0.2, 0.4]</td></tr></table>"
-    >>> records(BeautifulSoup(html, "html.parser").table)[-1]
+    >>> row = "<tr><td>=cmd|' /C calc'!A0</td><td>+0.1 [−0.2, 0.4]</td></tr>"
+    >>> records(BeautifulSoup(f"<table>{row}</table>", "html.parser").table)[-1]
     ["'=cmd|' /C calc'!A0", '+0.1 [−0.2, 0.4]']
     """
     rows = _grid(table)

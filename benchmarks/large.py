@@ -73,7 +73,7 @@ def of_many_levels() -> Iterator[dict[str, Any]]:
 
 
 def of_an_audit() -> Iterator[dict[str, Any]]:
-    """Audit a file of 1,000,000 scores against what pandas needs to read and group it."""
+    """Audit a file of 1,000,000 scores, against pandas that reads and groups it."""
     (plain, _), (whole, held) = (alone(call, 100_000) for call in (grouped, audited))
     yield row("audit over pandas, 1,000,000", whole / plain, "times", "<= 25")
     yield row("audit, 1,000,000 rows, peak", held, "MB", "<= 1000")

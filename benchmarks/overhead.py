@@ -155,8 +155,9 @@ BODY = json.dumps({
                  "message": {"role": "assistant", "content": "Fine. [RESULT] 3"}}],
     "usage": {"prompt_tokens": 900, "completion_tokens": 5, "total_tokens": 905},
 }).encode()
-ANSWER = (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-          % len(BODY)) + BODY
+HEAD = (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n")
+ANSWER = HEAD % len(BODY) + BODY
 
 async def serve(reader, writer):
     try:

@@ -36,10 +36,12 @@ def assert_judge(
     --------
     >>> import rubricnb as rb
     >>> from rubricnb.testing import assert_judge
-    >>> log = {"item_id": list("abcdefgh"), "score": 3, "human": [1, 2, 3, 4, 5, 4, 3, 2]}
+    >>> human = [1, 2, 3, 4, 5, 4, 3, 2]
+    >>> log = {"item_id": list("abcdefgh"), "score": 3, "human": human}
     >>> import pandas as pd
     >>> found = rb.audit(judgments=pd.DataFrame(log), scale=(1, 5))
-    >>> assert_judge(found, "agreement>0.5")  # doctest: +ELLIPSIS, +IGNORE_EXCEPTION_DETAIL
+    >>> assert_judge(found, "agreement>0.5")
+    ... # doctest: +ELLIPSIS, +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     ...
     AssertionError: the judge: every text gets the same score (3)

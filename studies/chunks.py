@@ -54,7 +54,8 @@ def halo(scores: pd.DataFrame) -> float:
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"a": [1, 2, 3], "b": [2, 4, 6], "c": [3, 2, 1], "d": [1, 1, 1]})
+    >>> scores = pd.DataFrame({
+    ...     "a": [1, 2, 3], "b": [2, 4, 6], "c": [3, 2, 1], "d": [1, 1, 1]})
     >>> round(halo(scores), 3)
     -0.333
     """

@@ -127,8 +127,8 @@ def shows(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     Returns
     -------
     DataFrame, list of str
-        As of `rubricnb.book.tables.replicated`; the files that `studies.replication` writes
-        with it.
+        As of `rubricnb.book.tables.replicated`; the files that `studies.replication`
+        writes with it.
     """
     found, tables = [], ["replication.csv"]
     for path in sorted(folder.resolve().glob("*.parquet")):

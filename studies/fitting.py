@@ -70,7 +70,8 @@ def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatA
     Examples
     --------
     >>> shares = target_shares(0.25, 0.194, 98.7, 5760)
-    >>> shares.round(3).tolist(), round(float(5760 * 5 * ((shares - 0.2) ** 2).sum()), 1)
+    >>> chi2 = 5760 * 5 * ((shares - 0.2) ** 2).sum()
+    >>> shares.round(3).tolist(), round(float(chi2), 1)
     ([0.25, 0.198, 0.179, 0.179, 0.194], 98.7)
     """
     # χ² / 5n = Σ (share − 0.2)²; steps of +2, −1, −1 add 6 step² to it.
@@ -108,8 +109,10 @@ def fit_profiles(
 
     Examples
     --------
-    >>> one = fit_profiles(stand_in, only="v2/gemma-3-27b/vicuna")["v2/gemma-3-27b/vicuna"]
-    >>> one["target"]["chi2"], abs(one["achieved"]["stand_in"]["chi2"] / 83.7 - 1) < 0.15
+    >>> name = "v2/gemma-3-27b/vicuna"
+    >>> one = fit_profiles(stand_in, only=name)[name]
+    >>> achieved = one["achieved"]["stand_in"]["chi2"]
+    >>> one["target"]["chi2"], abs(achieved / 83.7 - 1) < 0.15
     (83.7, True)
     """
     sets = {name: (_asked(load(name)), _asked(stand_in(name))) for name in STAND_INS}
@@ -148,9 +151,9 @@ def position_figures(shares: FloatArray, n_reads: int) -> dict[str, float]:
 
 _DEFAULT = Profile("")
 _HEADER = """\
-# Written by studies.fitting.fit_profiles, not by hand: simulated judges fitted to shares
-# that two papers print. They replicate nothing. `target` is published, `achieved` is what the
-# profile gives at seed 0 on the dataset and on its stand-in.
+# Written by studies.fitting.fit_profiles, not by hand: simulated judges fitted to
+# shares that two papers print. They replicate nothing. `target` is published,
+# `achieved` is what the profile gives at seed 0 on the dataset and on its stand-in.
 """
 
 

@@ -39,7 +39,8 @@ def attacked(items: Items, attack: str) -> Items:
     Examples
     --------
     >>> import rubricnb as rb
-    >>> bool(attacked(rb.load("minibench", n_items=5), "plea").response.str.endswith("5.").all())
+    >>> items = attacked(rb.load("minibench", n_items=5), "plea")
+    >>> bool(items.response.str.endswith("5.").all())
     True
     """
     out = items.copy()

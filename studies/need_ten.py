@@ -347,9 +347,9 @@ def stopped(value: FloatArray, within: float) -> tuple[FloatArray, IntArray]:
 def sequential(n: int = TEXTS) -> pd.DataFrame:
     """Reads until their mean's standard error is small, against a fixed number.
 
-    The error is against the mean of a hundred other orders of the same judge. ``fixed_rmse``
-    is that of the fixed number of reads with the same mean cost, between whole numbers
-    on a line of 1/K.
+    The error is against the mean of a hundred other orders of the same judge.
+    ``fixed_rmse`` is that of the fixed number of reads with the same mean cost, between
+    whole numbers on a line of 1/K.
     """
     rows = []
     other_orders = rb.shuffled(5, 100).orderings("many", 0)

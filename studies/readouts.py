@@ -206,7 +206,8 @@ def cochran_q(answers: FloatArray) -> float:
 
     Examples
     --------
-    >>> cochran_q(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])).__round__(3)  # McNemar: 1 / 3
+    >>> answers = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> round(cochran_q(answers), 3)  # McNemar: 1 / 3
     0.333
     """
     k, of_order, of_text = answers.shape[1], answers.sum(axis=0), answers.sum(axis=1)

@@ -197,9 +197,11 @@ def named(
 
     Examples
     --------
-    >>> named("openai:m@http://localhost:8000/v1", {"temperature": 1.0, "concurrency": 4})
+    >>> given = {"temperature": 1.0, "concurrency": 4}
+    >>> named("openai:m@http://localhost:8000/v1", given)
     ... # doctest: +NORMALIZE_WHITESPACE
-    {'spec': 'openai:m@http://localhost:8000/v1', 'model': 'm', 'licence': "its provider's terms",
+    {'spec': 'openai:m@http://localhost:8000/v1', 'model': 'm',
+     'licence': "its provider's terms",
      'conditions': {'temperature': 1.0}, 'options': {'concurrency': 4}}
     """
     if not spec:

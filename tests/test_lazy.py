@@ -65,7 +65,10 @@ import sys
 sys.modules |= dict.fromkeys({absent}) if {blocked} else {{}}
 import rubricnb as rb
 rows = [
-    {{"item_id": f"t{{i}}", "read": r, "score": 1 + (i + r % 2) % 5, "human": 1 + i % 5}}
+    {{
+        "item_id": f"t{{i}}", "read": r,
+        "score": 1 + (i + r % 2) % 5, "human": 1 + i % 5,
+    }}
     for i in range(20) for r in (1, 2)
 ]
 table = rb.data.judgments(__import__("pandas").DataFrame(rows), scale=(1, 5))

@@ -1,7 +1,7 @@
 """The files that run Python in a browser, for the page "Audit here" of the built book.
 
-`browser.csv` lists them with their sizes and SHA-256. They are copied or downloaded into
-``_build/html/browser``, compared with that table, and never become part of the
+`browser.csv` lists them with their sizes and SHA-256. They are copied or downloaded
+into ``_build/html/browser``, compared with that table, and never become part of the
 repository. What a browser loads beside them is packed here: this package, and the
 Python files of a few libraries as they are installed.
 """

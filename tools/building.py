@@ -102,7 +102,8 @@ def notebooks(root: Path | None = None) -> list[str]:
     --------
     >>> from tempfile import mkdtemp
     >>> root = Path(mkdtemp())
-    >>> _ = (root / "_toc.yml").write_text("root: book/index\\nchapters: [file: notebooks/05_x]")
+    >>> toc = "root: book/index\\nchapters: [file: notebooks/05_x]"
+    >>> _ = (root / "_toc.yml").write_text(toc)
     >>> notebooks(root)
     ['05_x']
     """
@@ -116,7 +117,8 @@ def pages(root: Path | None = None) -> list[str]:
     --------
     >>> from tempfile import mkdtemp
     >>> root = Path(mkdtemp())
-    >>> _ = (root / "_toc.yml").write_text("root: book/index\\nchapters: [file: notebooks/05_x]")
+    >>> toc = "root: book/index\\nchapters: [file: notebooks/05_x]"
+    >>> _ = (root / "_toc.yml").write_text(toc)
     >>> pages(root)
     ['book/index', 'notebooks/05_x']
     """

@@ -106,8 +106,10 @@ def unused_dependencies(
 
     Examples
     --------
-    >>> declared = {"dependencies": ["PyYAML>=6", "pandas>=2"], "parquet": ["pyarrow>=17"]}
-    >>> [*unused_dependencies(declared, ["import yaml", "extra('pyarrow.csv', 'parquet')"])]
+    >>> declared = {
+    ...     "dependencies": ["PyYAML>=6", "pandas>=2"], "parquet": ["pyarrow>=17"]}
+    >>> texts = ["import yaml", "extra('pyarrow.csv', 'parquet')"]
+    >>> [*unused_dependencies(declared, texts)]
     [('dependencies', 'pandas')]
     """
     imported = {name.split(".")[0] for text in texts for name in _imported(text)}

@@ -364,12 +364,13 @@ NEEDS_NO_ENTRY = {
 # Words that textbooks on measurement and papers on judging explain,
 # and readers may not know.
 FIELD = """
-alternative annotator test · argmax · bootstrap · calibration · cluster · Cramér's V · degrees of
-freedom · design effect · endpoint · entropy · equivalence · expected score · flip rate · gold ·
-greedy · intraclass correlation · jackknife · Kendall · minimum detectable effect · null ·
-permutation test · placebo · position bias · primacy · pseudoreplication · pull · recency ·
-reliability · shrinkage · standard deviation · system · temperature · tie · token · variance
-components · Wasserstein distance · Williams square
+alternative annotator test · argmax · bootstrap · calibration · cluster · Cramér's V ·
+degrees of freedom · design effect · endpoint · entropy · equivalence · expected score ·
+flip rate · gold · greedy · intraclass correlation · jackknife · Kendall · minimum
+detectable effect · null · permutation test · placebo · position bias · primacy ·
+pseudoreplication · pull · recency · reliability · shrinkage · standard deviation ·
+system · temperature · tie · token · variance components · Wasserstein distance ·
+Williams square
 """
 SYNONYMS = {
     "shares": "share",

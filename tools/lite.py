@@ -77,7 +77,8 @@ def lite_parts() -> list[Part]:
 
     Examples
     --------
-    >>> {part.source for part in lite_parts()} == {"npm", "pyodide", "pypi", "kernel", "installed"}
+    >>> sources = {part.source for part in lite_parts()}
+    >>> sources == {"npm", "pyodide", "pypi", "kernel", "installed"}
     True
     """
     return [*browser_parts(), *browser_parts(_TABLE)]

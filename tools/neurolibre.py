@@ -1,8 +1,8 @@
 """The repository in the layout of a NeuroLibre preprint, into ``_build/neurolibre``.
 
-https://docs.neurolibre.org, "Structure your NRP repository": ``content/`` has the book with
-its ``_toc.yml`` and ``_config.yml``, ``binder/`` the runtime, and ``paper.bib`` the
-bibliography, which ``content/_config.yml`` names. Notebooks are executed there.
+https://docs.neurolibre.org, "Structure your NRP repository": ``content/`` has the book
+with its ``_toc.yml`` and ``_config.yml``, ``binder/`` the runtime, and ``paper.bib``
+the bibliography, which ``content/_config.yml`` names. Notebooks are executed there.
 """
 
 from __future__ import annotations

@@ -44,10 +44,10 @@ _HEADED = {
 def one_page(notebook: Any) -> str:
     """Return an executed notebook as one HTML document that loads and runs nothing.
 
-    Whatever executed it: papermill, Jupyter, `rubricnb.book.notebooks`. Glued numbers are
-    in the sentences, glued figures and tables above their captions. A paragraph with a
-    number that is not known is one line that says so. Formulas are shown as they are
-    typed.
+    Whatever executed it: papermill, Jupyter, `rubricnb.book.notebooks`. Glued numbers
+    are in the sentences, glued figures and tables above their captions. A paragraph
+    with a number that is not known is one line that says so. Formulas are shown as
+    they are typed.
 
     Examples
     --------

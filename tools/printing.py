@@ -25,9 +25,12 @@ body { background: #fff; }
 main.print { max-width: 46rem; margin: 0 auto; }
 article.bd-article { break-after: page; }
 .bd-article :is(figure, table, pre, .admonition, .explorable) { break-inside: avoid; }
-.bd-article :is(details.hide, .table-file), .headerlink, button.copybtn { display: none; }
+.bd-article :is(details.hide, .table-file), .headerlink, button.copybtn {
+  display: none;
+}
 """
-_FOOTER = """<div style="width: 100%; font-size: 8px; text-align: center; color: #58616b;">
+_FOOTER = """\
+<div style="width: 100%; font-size: 8px; text-align: center; color: #58616b;">
 <span class="pageNumber"></span></div>"""
 
 

@@ -104,7 +104,8 @@ def n_nodes(code: ast.AST) -> int:
 def n_statements(code: ast.AST) -> int:
     """Count statements, without imports and docstrings.
 
-    >>> n_statements(ast.parse("import os\\ndef f(x):\\n  'Doc.'\\n  if x:\\n    return 1"))
+    >>> code = "import os\\ndef f(x):\\n  'Doc.'\\n  if x:\\n    return 1"
+    >>> n_statements(ast.parse(code))
     3
     """
     uncounted = (ast.Import, ast.ImportFrom)

@@ -79,8 +79,10 @@ def alike(kept: str, now: str) -> bool:
 
     Examples
     --------
-    >>> alike("39 % [31, 47]", "39 % [31, 48]"), alike("0.39", "0.41"), alike("3 of 5", "4 of 5")
-    (True, False, True)
+    >>> alike("39 % [31, 47]", "39 % [31, 48]")
+    True
+    >>> alike("0.39", "0.41"), alike("3 of 5", "4 of 5")
+    (False, True)
     >>> alike("found", "inconclusive")
     False
     """

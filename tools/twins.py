@@ -66,8 +66,8 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     """Write every notebook without its solutions, for a class.
 
     Their texts are plain Markdown (`tools.plain`). The exercises keep their cells and
-    the hints of `rubricnb.book.checks`. The solutions are nowhere in the files, and the code
-    of a check, which holds the answer, is packed by `rubricnb.book.checks.seal`.
+    the hints of `rubricnb.book.checks`. The solutions are nowhere in the files, and the
+    code of a check, which holds the answer, is packed by `rubricnb.book.checks.seal`.
 
     Parameters
     ----------
@@ -202,7 +202,8 @@ _EXERCISE_END = re.compile(r"^```\{exercise-end\}\n```\n", re.M)
 
 
 _SETUP = """\
-# Opened elsewhere than in a clone (on Colab, say)? This fetches one. In a clone it does nothing.
+# Opened elsewhere than in a clone (on Colab, say)? This fetches one.
+# In a clone it does nothing.
 import importlib.util
 import sys
 
@@ -214,7 +215,8 @@ if importlib.util.find_spec("rubricnb") is None:
 
 
 _AS_HERE = """\
-# The style of the book's figures; and a parameter that is misspelled or does not fit stops here.
+# The style of the book's figures; and a parameter that is misspelled or does not fit
+# stops here.
 import matplotlib as mpl
 
 import rubricnb as rb

@@ -1,7 +1,7 @@
 """An audit from a form: a folder of files and the fields of a page, without a server.
 
-The page "Audit here" of the book runs this in the reader's browser. The fields are named
-as the options of ``python -m rubricnb audit``, and the audit is the command's.
+The page "Audit here" of the book runs this in the reader's browser. The fields are
+named as the options of ``python -m rubricnb audit``, and the audit is the command's.
 """
 
 from __future__ import annotations

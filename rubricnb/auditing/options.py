@@ -106,8 +106,8 @@ def in_options(message: str) -> str:
 
     Examples
     --------
-    >>> in_options("name it: columns={'value': 'score'}; or give scale=(0, 1), failed=99")
-    'name it: --columns value=score; or give --scale 0 1, --failed 99'
+    >>> in_options("name columns={'value': 'score'}, or give scale=(0, 1), failed=99")
+    'name --columns value=score, or give --scale 0 1, --failed 99'
     """
     for pattern, option in _OPTIONS_FOR.items():
         message = re.sub(pattern, option, message)

@@ -187,7 +187,9 @@ _RESULTS = {
         "{measured}."
     ),
     SMALL: "{claim}, but too little to matter: {measured}.",
-    ABSENT: "Not found: “{claim}”. The effect is {measured}, too small to matter.{note}",
+    ABSENT: (
+        "Not found: “{claim}”. The effect is {measured}, too small to matter.{note}"
+    ),
     UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
 }
 """What is said of a verdict, and of one on a kind of measure."""

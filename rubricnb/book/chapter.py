@@ -59,7 +59,8 @@ class Chapter:
     Examples
     --------
     >>> import rubricnb as rb
-    >>> dataset, n_items, judge, readout = "minibench", 30, "simulated:first-biased", "score"
+    >>> dataset, n_items = "minibench", 30
+    >>> judge, readout = "simulated:first-biased", "score"
     >>> chapter = Chapter("05", globals())
     >>> items = chapter.load()
     >>> judgments = chapter.run(rb.plan(items, rb.balanced(5), **chapter.asking))

@@ -66,7 +66,8 @@ def close(
     ('Right.', 'Not yet: your number is too small.', 'Right.')
     >>> close(25, 0.25)
     'Not yet: your number is 100 times too large. A share, or a percentage?'
-    >>> close(4, 8, slips={"this is the root of what is asked for.": 8**0.5, "squared?": 4})
+    >>> slips = {"this is the root of what is asked for.": 8**0.5, "squared?": 4}
+    >>> close(4, 8, slips=slips)
     'Not yet: squared?'
     """
     if not 0 < tolerance < 0.5:

@@ -152,7 +152,8 @@ def check_given(cells: Sequence[str]) -> None:
     --------
     >>> check_given(["n_items: int = 0  # 0 takes all", "# Parameters\\nn_item = 4"])
     Traceback (most recent call last):
-    ValueError: papermill: unknown parameter 'n_item'; did you mean 'n_items'? There are: n_items
+    ValueError: papermill: unknown parameter 'n_item'; did you mean 'n_items'? \
+There are: n_items
     """
     for declaring, injected in pairwise(cells):
         if injected.startswith("# Parameters\n"):
@@ -328,8 +329,10 @@ def check_values(values: Values, declared: Sequence[Parameter], where: str) -> N
 def _fits(value: Any, annotation: str) -> bool:
     """Whether a value fits an annotation, judged by its outermost types only.
 
-    >>> _fits(4, "float"), _fits(None, "int | None"), _fits("four", "int"), _fits(True, "int")
-    (True, True, False, False)
+    >>> _fits(4, "float"), _fits(None, "int | None")
+    (True, True)
+    >>> _fits("four", "int"), _fits(True, "int")
+    (False, False)
     """
     type_names = {*re.sub(r"\[.*\]", "", annotation).replace(" ", "").split("|")}
     type_name = type(value).__name__.replace("NoneType", "None")

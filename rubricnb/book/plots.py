@@ -1,8 +1,8 @@
 """Figures: one function each, a tidy frame and ``ax=None`` in, the Axes out.
 
-The style is a file of matplotlib's, ``matplotlib.rc_file(rubricnb.book.plots.STYLE)``. What
-tells things apart is never colour alone: lines carry markers and labels, cells carry
-numbers. A judge and a dataset have one colour and one marker throughout the book
+The style is a file of matplotlib's, ``matplotlib.rc_file(rubricnb.book.plots.STYLE)``.
+What tells things apart is never colour alone: lines carry markers and labels, cells
+carry numbers. A judge and a dataset have one colour and one marker throughout the book
 (`styles`).
 """
 
@@ -58,9 +58,9 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     Returns
     -------
     dict
-        Name → colour and marker. Judges (by `rubricnb.book.tables.short_names`) and datasets
-        of ``series.csv`` have their own whatever else is drawn; others get what these
-        leave.
+        Name → colour and marker. Judges (by `rubricnb.book.tables.short_names`) and
+        datasets of ``series.csv`` have their own whatever else is drawn; others get
+        what these leave.
 
     Examples
     --------
@@ -94,8 +94,8 @@ def display_name(name: Any) -> str:
 
     Examples
     --------
-    >>> display_name("hanna"), display_name("summeval, balanced"), display_name("my data")
-    ('HANNA', 'SummEval, balanced', 'my data')
+    >>> [display_name(name) for name in ("hanna", "summeval, balanced", "my data")]
+    ['HANNA', 'SummEval, balanced', 'my data']
     """
     head, comma, rest = str(name).partition(", ")
     return str(_known_series()["name"].get(head.lower(), head)) + comma + rest
@@ -313,8 +313,8 @@ def legend_above(ax: Axes) -> None:
     Examples
     --------
     >>> ax = plt.figure().add_subplot()
-    >>> for name in ("hanna, balanced", "hanna, williams", "hanna, shuffled", "hanna, fixed"):
-    ...     _ = ax.plot([1, 2], label=name)
+    >>> for design in ("balanced", "williams", "shuffled", "fixed"):
+    ...     _ = ax.plot([1, 2], label=f"hanna, {design}")
     >>> legend_above(ax)
     >>> ax.get_legend()._ncols
     3
@@ -349,8 +349,9 @@ def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
 
     Examples
     --------
-    >>> table = pd.DataFrame({"condition": ["none"], "share_1": [0.25], "share_2": [0.75],
-    ...                       "human_1": [0.5], "human_2": [0.5]})
+    >>> table = pd.DataFrame({
+    ...     "condition": ["none"], "share_1": [0.25], "share_2": [0.75],
+    ...     "human_1": [0.5], "human_2": [0.5]})
     >>> ax = score_tendency(table)
     >>> [t.get_text() for t in ax.texts], [t.get_text() for t in ax.get_yticklabels()]
     (['50', '50', '25', '75'], ['people', 'none'])

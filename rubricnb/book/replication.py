@@ -167,7 +167,8 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> one = {"finding": "first", "estimate": 2.0, "p": 0.01, "p_equivalent": 0.9}
-    >>> judged(pd.DataFrame([one, one | {"estimate": -2.0}, one | {"p": 0.3}])).verdict.tolist()
+    >>> table = pd.DataFrame([one, one | {"estimate": -2.0}, one | {"p": 0.3}])
+    >>> judged(table).verdict.tolist()
     ['replicates', 'does not', 'cannot say']
     """
     adjusted = table.groupby("finding")["p"].transform(
@@ -197,7 +198,8 @@ def recorded_replication(*findings: str) -> pd.DataFrame:
 
     Examples
     --------
-    >>> recorded_replication("first").verdict.isin(["replicates", "does not", "cannot say"]).all()
+    >>> table = recorded_replication("first")
+    >>> table.verdict.isin(["replicates", "does not", "cannot say"]).all()
     np.True_
     """
     table = read_result("replication")

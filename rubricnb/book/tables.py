@@ -76,7 +76,8 @@ def tell(name: str, text: str, needs: str = "") -> None:
     Examples
     --------
     >>> low = 0.2
-    >>> tell("gain", "Ten orders pick better texts." if low > 0 else "That is inconclusive.")
+    >>> found = "Ten orders pick better texts." if low > 0 else "That is inconclusive."
+    >>> tell("gain", found)
     """
     from IPython.display import Markdown
 
@@ -238,8 +239,8 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
     >>> items = rb.load("minibench", n_items=30)
     >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")
     >>> print(numbers_of(judgments))
-    Numbers on this page: simulated, judge simulated:unbiased, minibench (designed quality), \
-300 judgments, readout logprobs, 0 without a score
+    Numbers on this page: simulated, judge simulated:unbiased, minibench (designed \
+quality), 300 judgments, readout logprobs, 0 without a score
     """
     datasets = [
         f"{name} (designed quality)" if name.startswith("minibench") else name
@@ -290,13 +291,15 @@ def check_drawn(
     Examples
     --------
     >>> table = pd.DataFrame({"judge": "SmolLM2", "dataset": ["hanna", "vicuna"]})
-    >>> check_drawn("fig-places", table, 2, judge="SmolLM2", dataset=["hanna", "vicuna"])
+    >>> check_drawn(
+    ...     "fig-places", table, 2, judge="SmolLM2", dataset=["hanna", "vicuna"]
+    ... )
     >>> check_drawn("fig-places", table, 1, dataset="hanna")
     Traceback (most recent call last):
     ...
-    ValueError: figure fig-places describes other data than its frame has: 2 rows (described: 1); \
-dataset = hanna, vicuna (described: hanna). Look at the figure, then change its caption, its alt \
-text and this check together
+    ValueError: figure fig-places describes other data than its frame has: 2 rows \
+(described: 1); dataset = hanna, vicuna (described: hanna). Look at the figure, then \
+change its caption, its alt text and this check together
     """
     differences = (
         [] if len(frame) == n_rows else [f"{len(frame):,} rows (described: {n_rows:,})"]
@@ -420,9 +423,11 @@ def estimate(
 
     Examples
     --------
-    >>> estimate(pd.Series({"r": 0.93, "r_low": 0.72, "r_high": 0.98, "reason": ""}), "r")
+    >>> row = pd.Series({"r": 0.93, "r_low": 0.72, "r_high": 0.98, "reason": ""})
+    >>> estimate(row, "r")
     '0.93 [0.72, 0.98]'
-    >>> row = {"delta_r": -0.1, "low": None, "reason": "one cluster: intervals need two"}
+    >>> row = {"delta_r": -0.1, "low": None,
+    ...        "reason": "one cluster: intervals need two"}
     >>> estimate(row, "delta_r", "+.3f")
     '−0.100 (one cluster: intervals need two)'
     """
@@ -490,7 +495,8 @@ def short_names(judges: pd.Series) -> pd.Series:
 
     Examples
     --------
-    >>> names = short_names(pd.Series(["simulated:unbiased", "smollm2-135m-instruct-vllm"]))
+    >>> judges = pd.Series(["simulated:unbiased", "smollm2-135m-instruct-vllm"])
+    >>> names = short_names(judges)
     >>> names.tolist(), names.sort_values().tolist()
     (['simulated:unbiased', 'SmolLM2'], ['SmolLM2', 'simulated:unbiased'])
     """
@@ -557,8 +563,9 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> row = {"finding": "first", "judge": "m", "dataset": "hanna", "estimate": 12.3, "low": 4.56,
-    ...        "high": 20.0, "unit": "percentage points", "p_adjusted": 0.002, "n_items": 576,
+    >>> row = {"finding": "first", "judge": "m", "dataset": "hanna",
+    ...        "estimate": 12.3, "low": 4.56, "high": 20.0,
+    ...        "unit": "percentage points", "p_adjusted": 0.002, "n_items": 576,
     ...        "n_clusters": 96, "verdict": "replicates", "reason": ""}
     >>> replicated(pd.DataFrame([row])).iloc[0].tolist()[2:]
     ['replicates', '12.30 [4.56, 20.00] pp', '0.0020', '576 (96)']
@@ -643,8 +650,8 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
 
     Examples
     --------
-    >>> html = explorable("winner", {"note": "<b>"}, "In the built book this moves.").data
-    >>> "<b>" in html, "In the built book" in html
+    >>> shown = explorable("winner", {"note": "<b>"}, "In the built book this moves.")
+    >>> "<b>" in shown.data, "In the built book" in shown.data
     (False, True)
     """
     fallback_html = f'<p class="fallback">{escape(fallback)}</p>'

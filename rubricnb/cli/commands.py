@@ -401,7 +401,8 @@ def _parameters(arguments: list[str], texts: Collection[str] = ()) -> dict[str, 
     {'n_items': 4, 'judge': 'openai:gpt-4.1'}
     >>> _parameters(["-p", "criterion", ""])
     {'criterion': ''}
-    >>> _parameters(["-p", "temperatures", "0.3", "-p", "thinkings", "on"], {"temperatures"})
+    >>> given = ["-p", "temperatures", "0.3", "-p", "thinkings", "on"]
+    >>> _parameters(given, {"temperatures"})
     {'temperatures': '0.3', 'thinkings': True}
     """
     triples = [arguments[start : start + 3] for start in range(0, len(arguments), 3)]

@@ -167,14 +167,14 @@ class Engine(Protocol):
     -----
     A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what
     it sends. ``control_tokens`` are those of its vocabulary that
-    `rubricnb.core.prompts.inert` does not know: they are made inert too. One that stops a
-    run when its first answer is a refusal has ``answered_before``: a run sets it where
-    stored answers show that the judge works. One whose engine cannot hold the strings
-    of a ``json`` answer to their `maxLength` has ``holds_lengths`` False, and the
-    prompt states them. ``own_prompt`` is the user's own template, and ``parser`` what
-    reads its answers (`rubricnb.open_judge`). ``host`` and ``model`` say where texts
-    are sent. ``spec`` is what its specs begin with, and ``is_free`` True says that its
-    answers cost nothing: without it a limit in dollars needs a price.
+    `rubricnb.core.prompts.inert` does not know: they are made inert too. One that stops
+    a run when its first answer is a refusal has ``answered_before``: a run sets it
+    where stored answers show that the judge works. One whose engine cannot hold the
+    strings of a ``json`` answer to their `maxLength` has ``holds_lengths`` False, and
+    the prompt states them. ``own_prompt`` is the user's own template, and ``parser``
+    what reads its answers (`rubricnb.open_judge`). ``host`` and ``model`` say where
+    texts are sent. ``spec`` is what its specs begin with, and ``is_free`` True says
+    that its answers cost nothing: without it a limit in dollars needs a price.
 
     For an engine that is opened by its spec, `source`, `readouts`, `deterministic`,
     ``spec`` and ``is_free`` are read from the class, before anything is opened.

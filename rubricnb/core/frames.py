@@ -109,7 +109,8 @@ def conform(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     >>> conform(pd.DataFrame({"rubric_id": ["r"]}), "rubrics")
     Traceback (most recent call last):
     ...
-    ValueError: rubrics lack the column 'variant' (standard or paraphrased); they have: rubric_id
+    ValueError: rubrics lack the column 'variant' (standard or paraphrased); they \
+have: rubric_id
     """
     contract = FRAMES[name]
     columns = list(frame.columns)
@@ -155,7 +156,8 @@ def refuse(frame: str, values: pd.Series, bad: ArrayLike, why: str) -> None:
 
     Examples
     --------
-    >>> refuse("items", pd.Series([3, 9], name="human"), [False, True], "is off the scale")
+    >>> ratings = pd.Series([3, 9], name="human")
+    >>> refuse("items", ratings, [False, True], "is off the scale")
     Traceback (most recent call last):
     ...
     ValueError: items: row 1, column 'human': 9 is off the scale
@@ -239,8 +241,8 @@ def require_items(
     --------
     >>> require_items("my_data.csv")
     Traceback (most recent call last):
-    TypeError: items are a table, as rb.load gives one, with a column item_id: not this \
-str 'my_data.csv'
+    TypeError: items are a table, as rb.load gives one, with a column item_id: not \
+this str 'my_data.csv'
     """
     if column not in getattr(items, "columns", ()):
         raise TypeError(

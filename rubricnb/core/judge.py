@@ -348,7 +348,8 @@ def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
     --------
     >>> configured("openai:m", {"effort": "low"})
     ('openai:m', {'effort': 'low'})
-    >>> judge, settings = configured("simulated:unbiased", {"seed": 1, "max_tokens": 99})
+    >>> options = {"seed": 1, "max_tokens": 99}
+    >>> judge, settings = configured("simulated:unbiased", options)
     >>> judge.slug, settings
     ('simulated:unbiased', {'max_tokens': 99})
     """

@@ -190,7 +190,8 @@ def label_of(value: Any, choices: tuple[str, ...]) -> Label | None:
 
     Examples
     --------
-    >>> [label_of(value, ("5", "4")) is None for value in ("4 out of 5", 4.0, True, "4 or 5")]
+    >>> found = ("4 out of 5", 4.0, True, "4 or 5")
+    >>> [label_of(value, ("5", "4")) is None for value in found]
     [False, False, True, True]
     """
     if isinstance(value, bool) or not isinstance(value, str | Number):

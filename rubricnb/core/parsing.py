@@ -61,7 +61,8 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
     reply
         What came back.
     parser
-        Instead of the rule above; `rubricnb.core.labels_in_text.parser_of` makes it from text.
+        Instead of the rule above; `rubricnb.core.labels_in_text.parser_of` makes it
+        from text.
 
     Returns
     -------
@@ -71,7 +72,8 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
     Examples
     --------
     >>> from rubricnb.core.contract import Message
-    >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("2", "1", "3"), "feedback")
+    >>> message, choices = Message("user", "…"), ("2", "1", "3")
+    >>> ask = Request(1, "", (message,), ("[RESULT]",), choices, "feedback")
     >>> read(ask, Reply(1, "Feedback: 2 of 3 facts are wrong. [RESULT] 1"))
     [Reading(status='ok', position=2, probabilities=None, label_mass=None)]
     >>> read(ask, Reply(1, "Feedback: excellent. [RESULT] 10"))[0].status

@@ -288,8 +288,8 @@ def placebo(n: int, k: int = 1) -> Design:
     """(1, …, n) under k meaning-free edits: the control for every order effect.
 
     The edits (a blank line, ``Score 1 :``, a header's synonym, a trailing space and
-    their combinations) are `rubricnb.core.prompts.render.PLACEBO_EDITS`; ``ordering_index``
-    j takes the j-th.
+    their combinations) are `rubricnb.core.prompts.render.PLACEBO_EDITS`;
+    ``ordering_index`` j takes the j-th.
 
     Parameters
     ----------

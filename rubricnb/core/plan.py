@@ -111,10 +111,10 @@ def plan(
     Returns
     -------
     Requests
-        The requests frame (`rubricnb.core.frames.REQUESTS`), with the items as ``.source``.
-        No prompt is rendered yet. In Setting 2 ``item_id`` holds the text_id,
-        ``criterion_ordering`` the order of the criteria, and each request gives one
-        judgment per criterion.
+        The requests frame (`rubricnb.core.frames.REQUESTS`), with the items as
+        ``.source``. No prompt is rendered yet. In Setting 2 ``item_id`` holds the
+        text_id, ``criterion_ordering`` the order of the criteria, and each request
+        gives one judgment per criterion.
 
     Raises
     ------
@@ -128,20 +128,21 @@ def plan(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=15), [rb.balanced(5), rb.fixed(5, 2)])
+    >>> items = rb.load("minibench", n_items=15)
+    >>> requests = rb.plan(items, [rb.balanced(5), rb.fixed(5, 2)])
     >>> requests.groupby("design", observed=True).size().to_dict()
     {'balanced': 150, 'fixed': 30}
 
     The label conditions of arXiv:2506.22316 crossed with its rubric orders:
 
     >>> orders = [rb.fixed(5, 1), rb.Design("descending", 5), rb.shuffled(5, 1)]
-    >>> grid = rb.plan(rb.load("minibench", n_items=15), orders, labels=["numeric", "letter"])
+    >>> grid = rb.plan(items, orders, labels=["numeric", "letter"])
     >>> grid.groupby(["design", "labels"], observed=True).size().tolist()
     [15, 15, 15, 15, 15, 15]
 
     Setting 2, two criteria to a call:
 
-    >>> pieces = rb.plan(grid.source, rb.balanced(3), template="criteria", per_call=2)
+    >>> pieces = rb.plan(items, rb.balanced(3), template="criteria", per_call=2)
     >>> len(pieces), pieces.criterion_ordering[2], pieces.criterion_ordering[3]
     (60, '2-3', '1')
     """

@@ -141,7 +141,8 @@ class Budget:
     >>> from rubricnb.core.contract import Message
     >>> from rubricnb.core.judge import describe
     >>> judge = describe("openai:m", price=(2, 0.5, 8))
-    >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback")
+    >>> message = Message("user", "…")
+    >>> ask = Request(1, "", (message,), ("[RESULT]",), ("1", "2"), "feedback")
     >>> budget = Budget(max_cost=0.02)  # an answer may cost $0.0084
     >>> [budget.allows(ask, judge) for _ in range(3)], budget.exhausted
     ([True, True, False], '')

@@ -69,7 +69,8 @@ def rendered(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 2), readout="score")
+    >>> items = rb.load("minibench", n_items=5)
+    >>> requests = rb.plan(items, rb.fixed(5, 2), readout="score")
     >>> first, again, *_ = rendered(requests, rb.open_judge("simulated:unbiased"))
     >>> first.key == again.key, first.choices
     (True, ('1', '2', '3', '4', '5'))

@@ -17,8 +17,9 @@ def in_wording(rubrics: pd.DataFrame, variant: str) -> pd.DataFrame:
 
     Examples
     --------
-    >>> levels = pd.DataFrame({"rubric_id": "r", "variant": "standard", "score": [1, 2, 3],
-    ...                        "description": ["Wrong.", "Partly right.", "Right."]})
+    >>> levels = pd.DataFrame({
+    ...     "rubric_id": "r", "variant": "standard", "score": [1, 2, 3],
+    ...     "description": ["Wrong.", "Partly right.", "Right."]})
     >>> in_wording(levels, "identical")["description"].tolist()
     ['Partly right.', 'Partly right.', 'Partly right.']
     """
@@ -78,10 +79,12 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     Examples
     --------
     >>> from rubricnb.sets.sets import bundled_rubrics
-    >>> rubrics = bundled_rubrics("minibench")
-    >>> five = rubrics[(rubrics.criterion == "clarity") & (rubrics.variant == "standard")]
-    >>> resample(five, 3).description.tolist()[1:]
-    ['Partly clear; some of the answer confuses.', 'Clear and definite from start to finish.']
+    >>> rubrics = bundled_rubrics("minibench").query("variant == 'standard'")
+    >>> five = rubrics[rubrics.criterion == "clarity"]
+    >>> for description in resample(five, 3).description[1:]:
+    ...     print(description)
+    Partly clear; some of the answer confuses.
+    Clear and definite from start to finish.
     >>> resample(five, 9).description.iloc[1]
     'Between score 1 and score 3: better than score 1, not as good as score 3.'
     """

@@ -91,7 +91,8 @@ def run(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
+    >>> items = rb.load("minibench", n_items=5)
+    >>> requests = rb.plan(items, rb.balanced(5), readout="feedback")
     >>> judgments = rb.run(requests, "simulated:first-biased", store=":memory:")
     ... # doctest: +ELLIPSIS
     simulated:first-biased: 50 of 50 in ...

@@ -72,8 +72,8 @@ _SCHEMA = """
 CREATE TABLE replies (
     key TEXT PRIMARY KEY, judge TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
     probabilities TEXT, prompt_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
-    completion_tokens INTEGER NOT NULL, seconds REAL NOT NULL, error TEXT, time REAL NOT NULL,
-    checksum INTEGER, model TEXT, run INTEGER
+    completion_tokens INTEGER NOT NULL, seconds REAL NOT NULL, error TEXT,
+    time REAL NOT NULL, checksum INTEGER, model TEXT, run INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
 PRAGMA user_version=3

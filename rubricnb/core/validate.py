@@ -44,8 +44,8 @@ def check_items(
     >>> check_items(items.assign(human=[1.0, 6.0, 2.0]), items.rubrics)
     Traceback (most recent call last):
     ...
-    ValueError: items: row 1, column 'human': 6.0 is outside 1..5, the levels of rubric \
-'minibench-helpfulness'
+    ValueError: items: row 1, column 'human': 6.0 is outside 1..5, the levels of \
+rubric 'minibench-helpfulness'
     """
     out = conform(items, "items")
     rubrics = check_rubrics(rubrics)
@@ -105,12 +105,13 @@ def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> levels = pd.DataFrame({"score": [1, 2, 2, 5], "description": list("abde")})
-    >>> check_rubrics(levels.assign(rubric_id="coherence", variant="standard",
-    ...                             criterion="coherence", definition="Does it hang together?"))
+    >>> check_rubrics(levels.assign(
+    ...     rubric_id="coherence", variant="standard", criterion="coherence",
+    ...     definition="Does it hang together?"))
     Traceback (most recent call last):
     ...
-    ValueError: rubric 'coherence' has the levels 1, 2, 2, 5: give at least two levels, each once \
-and with a finite score
+    ValueError: rubric 'coherence' has the levels 1, 2, 2, 5: give at least two \
+levels, each once and with a finite score
     """
     out = conform(rubrics, "rubrics")
     for column in ("criterion", "definition", "description"):

@@ -84,10 +84,11 @@ def error_budget(
     --------
     >>> import pandas as pd
     >>> judgments = pd.DataFrame({
-    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "design": "balanced",
-    ...     "ordering_index": [1, 2] * 3, "ordering": ["1-2-3", "3-2-1"] * 3,
-    ...     "score": [1, 2, 2, 3, 2, 3]})
-    >>> error_budget(judgments)[["source", "variance", "n_levels"]].iloc[[0, 2, 3]].round(3)
+    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"),
+    ...     "design": "balanced", "ordering_index": [1, 2] * 3,
+    ...     "ordering": ["1-2-3", "3-2-1"] * 3, "score": [1, 2, 2, 3, 2, 3]})
+    >>> table = error_budget(judgments)[["source", "variance", "n_levels"]]
+    >>> table.iloc[[0, 2, 3]].round(3)
              source  variance  n_levels
     0          item     0.333         3
     2         order     0.500         2

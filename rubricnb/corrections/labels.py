@@ -115,8 +115,9 @@ def mean_with_labels(
     >>> import pandas as pd
     >>> names = [f"t{i}" for i in range(12)]
     >>> judgments = pd.DataFrame({
-    ...     "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
-    ...     "ordering": "1-2-3-4-5", "score": [5, 5, 4, 4, 3, 5, 2, 3, 4, 5, 2, 3]})
+    ...     "item_id": names, "cluster_id": names, "design": "fixed",
+    ...     "ordering_index": 1, "ordering": "1-2-3-4-5",
+    ...     "score": [5, 5, 4, 4, 3, 5, 2, 3, 4, 5, 2, 3]})
     >>> labels = pd.DataFrame({"item_id": names[:6], "human": [4, 4, 3, 3, 2, 3.0]})
     >>> found = mean_with_labels(judgments, labels)
     >>> found[["n_labels", "mean", "labels_only", "judge_mean"]].round(2)
@@ -418,9 +419,11 @@ def labels_needed(
     >>> import pandas as pd
     >>> names = [f"t{i}" for i in range(300)]
     >>> judgments = pd.DataFrame({
-    ...     "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
-    ...     "ordering": "1-2-3-4-5", "score": [1, 2, 3, 4, 5] * 60})
-    >>> labels = pd.DataFrame({"item_id": names[:20], "human": [1, 2, 3, 3, 5, 2, 2, 2, 4, 4] * 2})
+    ...     "item_id": names, "cluster_id": names, "design": "fixed",
+    ...     "ordering_index": 1, "ordering": "1-2-3-4-5",
+    ...     "score": [1, 2, 3, 4, 5] * 60})
+    >>> ratings = [1, 2, 3, 3, 5, 2, 2, 2, 4, 4] * 2
+    >>> labels = pd.DataFrame({"item_id": names[:20], "human": ratings})
     >>> labels_needed(judgments, labels, half_width=0.2)[["needed", "needed_alone"]]
        needed  needed_alone
     0      27            96
@@ -536,13 +539,17 @@ def systems_with_labels(
     >>> names = [f"{s}{i}" for s in "abcdef" for i in range(4)]
     >>> judgments = pd.DataFrame({
     ...     "item_id": names, "cluster_id": [n[1] for n in names], "design": "fixed",
-    ...     "candidate": [n[0] for n in names], "ordering_index": 1, "ordering": "1-2-3-4-5",
-    ...     "score": [1, 2, 2, 3, 2, 3, 2, 2, 3, 3, 4, 2, 4, 3, 4, 4, 4, 5, 4, 4, 5, 5, 4, 5]})
+    ...     "candidate": [n[0] for n in names],
+    ...     "ordering_index": 1, "ordering": "1-2-3-4-5",
+    ...     "score": [1, 2, 2, 3, 2, 3, 2, 2, 3, 3, 4, 2,
+    ...               4, 3, 4, 4, 4, 5, 4, 4, 5, 5, 4, 5]})
     >>> rated = [name for name in names if name[1] < "3"]
     >>> labels = pd.DataFrame({
-    ...     "item_id": rated, "human": [2, 1, 2, 1, 2, 3, 2, 3, 3, 3, 4, 2, 4, 4, 3, 5, 4, 5.0]})
+    ...     "item_id": rated,
+    ...     "human": [2, 1, 2, 1, 2, 3, 2, 3, 3, 3, 4, 2, 4, 4, 3, 5, 4, 5.0]})
     >>> found = systems_with_labels(judgments, labels)
-    >>> found[["candidate", "estimate", "labels_only", "judge_mean", "shrinkage"]].round(2).head(2)
+    >>> columns = ["candidate", "estimate", "labels_only", "judge_mean", "shrinkage"]
+    >>> found[columns].round(2).head(2)
       candidate  estimate  labels_only  judge_mean  shrinkage
     0         a      1.62         1.67        2.00       0.65
     1         b      1.93         2.00        2.25       0.65

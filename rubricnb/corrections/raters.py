@@ -90,11 +90,13 @@ def alternative_annotator(
     >>> truth = rng.integers(1, 6, 60)
     >>> names = [f"t{i}" for i in range(60)]
     >>> judgments = pd.DataFrame({
-    ...     "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
-    ...     "ordering": "1-2-3-4-5", "score": truth})
+    ...     "item_id": names, "cluster_id": names, "design": "fixed",
+    ...     "ordering_index": 1, "ordering": "1-2-3-4-5", "score": truth})
     >>> ratings = truth[:, None] + rng.integers(-1, 2, (60, 3))
-    >>> items = pd.DataFrame({"item_id": names, "human_ratings": [tuple(r) for r in ratings]})
-    >>> alternative_annotator(judgments, items)[["n_annotators", "winning_rate", "passes"]]
+    >>> items = pd.DataFrame({
+    ...     "item_id": names, "human_ratings": [tuple(row) for row in ratings]})
+    >>> found = alternative_annotator(judgments, items)
+    >>> found[["n_annotators", "winning_rate", "passes"]]
        n_annotators  winning_rate  passes
     0             3           1.0    True
     """
@@ -218,8 +220,8 @@ def judge_bias(
     >>> import pandas as pd
     >>> names = list("abcdef")
     >>> judgments = pd.DataFrame({
-    ...     "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
-    ...     "ordering": "1-2-3-4-5", "score": [2, 3, 3, 5, 5, 5]})
+    ...     "item_id": names, "cluster_id": names, "design": "fixed",
+    ...     "ordering_index": 1, "ordering": "1-2-3-4-5", "score": [2, 3, 3, 5, 5, 5]})
     >>> items = pd.DataFrame({"item_id": names, "human": [1, 2, 3, 4, 4, 5]})
     >>> judge_bias(judgments, items)[["bias", "low", "high", "slope"]].round(2)
        bias   low  high  slope
@@ -312,8 +314,8 @@ def system_agreement(
     >>> names = [f"{s}{p}" for p in "123" for s in "abc"]
     >>> judgments = pd.DataFrame({
     ...     "item_id": names, "cluster_id": [n[1] for n in names], "design": "fixed",
-    ...     "candidate": [n[0] for n in names], "ordering_index": 1, "ordering": "1-2-3-4-5",
-    ...     "score": [1, 2, 4, 2, 1, 5, 1, 3, 4]})
+    ...     "candidate": [n[0] for n in names], "ordering_index": 1,
+    ...     "ordering": "1-2-3-4-5", "score": [1, 2, 4, 2, 1, 5, 1, 3, 4]})
     >>> items = pd.DataFrame({"item_id": names, "human": [1, 2, 3, 1, 3, 5, 2, 2, 4]})
     >>> system_agreement(judgments, items)[["n_systems", "tau"]]
        n_systems  tau

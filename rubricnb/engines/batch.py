@@ -73,8 +73,10 @@ def export_batch(
     >>> import rubricnb as rb
     >>> folder = tempfile.TemporaryDirectory()
     >>> tmp = Path(folder.name)
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
-    >>> [file] = export_batch(requests, "openai:gpt-4.1", tmp / "batch.jsonl", tmp / "s.sqlite")
+    >>> batch, store = tmp / "batch.jsonl", tmp / "s.sqlite"
+    >>> items = rb.load("minibench", n_items=5)
+    >>> requests = rb.plan(items, rb.balanced(5), readout="feedback")
+    >>> [file] = export_batch(requests, "openai:gpt-4.1", batch, store)
     >>> line = json.loads(file.read_text().splitlines()[0])
     >>> sorted(line), line["url"], line["body"]["model"]
     (['body', 'custom_id', 'method', 'url'], '/v1/chat/completions', 'gpt-4.1')
@@ -167,17 +169,22 @@ def import_batch(
     >>> import rubricnb as rb
     >>> folder = tempfile.TemporaryDirectory()
     >>> tmp = Path(folder.name)
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
-    >>> [file] = export_batch(requests, "openai:gpt-4.1", tmp / "batch.jsonl", tmp / "s.sqlite")
+    >>> batch, store = tmp / "batch.jsonl", tmp / "s.sqlite"
+    >>> items = rb.load("minibench", n_items=5)
+    >>> requests = rb.plan(items, rb.fixed(5, 1), readout="feedback")
+    >>> [file] = export_batch(requests, "openai:gpt-4.1", batch, store)
     >>> line = json.loads(file.read_text().splitlines()[0])
     >>> message = {"role": "assistant", "content": "Clear. [RESULT] 4"}
     >>> choice = {"index": 0, "finish_reason": "stop", "message": message}
-    >>> body = {"id": "1", "object": "chat.completion", "created": 0, "model": "gpt-4.1"}
-    >>> response = {"status_code": 200, "body": {**body, "choices": [choice]}}
+    >>> body = {
+    ...     "id": "1", "object": "chat.completion", "created": 0, "model": "gpt-4.1",
+    ...     "choices": [choice]}
+    >>> response = {"status_code": 200, "body": body}
     >>> output = tmp / "output.jsonl"
-    >>> _ = output.write_text(json.dumps({"custom_id": line["custom_id"], "response": response}))
-    >>> import_batch(requests, "openai:gpt-4.1", output, tmp / "s.sqlite")  # doctest: +ELLIPSIS
-    gpt-4.1: 4 requests have no answer yet and stay with their batch. Once it has ended, ...
+    >>> answer = {"custom_id": line["custom_id"], "response": response}
+    >>> _ = output.write_text(json.dumps(answer))
+    >>> import_batch(requests, "openai:gpt-4.1", output, store)  # doctest: +ELLIPSIS
+    gpt-4.1: 4 requests have no answer yet and stay with their batch. ...
     {'answered': 1, 'failed': 0, 'unfinished': 0, 'known': 0, 'missing': 4}
     >>> folder.cleanup()
     """

@@ -87,7 +87,8 @@ def is_filtered(error: Any) -> bool:
 
     Examples
     --------
-    >>> is_filtered({"code": "BadRequest", "innererror": {"code": "ResponsibleAIPolicyViolation"}})
+    >>> inner = {"code": "ResponsibleAIPolicyViolation"}
+    >>> is_filtered({"code": "BadRequest", "innererror": inner})
     True
     """
     if not isinstance(error, dict):

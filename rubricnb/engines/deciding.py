@@ -89,7 +89,8 @@ def decide(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=20), rb.balanced(5), readout="score")
+    >>> items = rb.load("minibench", n_items=20)
+    >>> requests = rb.plan(items, rb.balanced(5), readout="score")
     >>> found = decide(requests, "simulated:first-biased", cut=4, store=":memory:")
     ... # doctest: +ELLIPSIS
     simulated:first-biased: 40 of 40 in ...

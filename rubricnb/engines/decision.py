@@ -93,8 +93,10 @@ class DecisionJudge(Endpoint):
     Examples
     --------
     >>> judge = DecisionJudge("jev-1.13.0", "https://api.typesafe.ai/v1", kind="choice")
-    >>> judge.slug, judge.shape, judge.identity
-    ('jev-1.13.0-choice', 'systemone', 'https://api.typesafe.ai/v1 jev-1.13.0 systemone choice')
+    >>> judge.slug, judge.shape
+    ('jev-1.13.0-choice', 'systemone')
+    >>> judge.identity
+    'https://api.typesafe.ai/v1 jev-1.13.0 systemone choice'
     """
 
     _: KW_ONLY
@@ -121,8 +123,8 @@ class DecisionJudge(Endpoint):
                 )
         if self.check_model and _MOVES.fullmatch(self.model.lower()):
             raise ValueError(
-                f"model = {self.model!r} may be another model tomorrow: give the name of a "
-                "version, such as jev-1.13.0, or pass check_model=False"
+                f"model = {self.model!r} may be another model tomorrow: give the name "
+                "of a version, such as jev-1.13.0, or pass check_model=False"
             )
         self.through_openai = self.shape != "systemone"
         self.own_prompt = TypedQuestion(self.kind, self.shape)
@@ -371,9 +373,9 @@ def _check_order(came: Sequence[str], sent: Sequence[str]) -> None:
     """Stop if a server has sorted the levels: no reordering would reach the model."""
     if came != sent and sorted(came) == sorted(sent):
         raise JudgeError(
-            f"the levels were sent as {shown_part(sent)} and came back as {shown_part(came)}: "
-            "this server sorts them, so another order never reaches the model, and the "
-            "judge would look as if order did not matter"
+            f"the levels were sent as {shown_part(sent)} and came back as "
+            f"{shown_part(came)}: this server sorts them, so another order never "
+            "reaches the model, and the judge would look as if order did not matter"
         )
 
 

@@ -24,7 +24,8 @@ def server_doubts(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
 
     Examples
     --------
-    >>> answers = pd.DataFrame({"item_id": ["a", "b"], "server_note": ["no usable read", None]})
+    >>> answers = pd.DataFrame({
+    ...     "item_id": ["a", "b"], "server_note": ["no usable read", None]})
     >>> [why.sentence for why in server_doubts(answers, answers)]
     ["1 of 2 answers carry the note 'no usable read'"]
     """

@@ -164,7 +164,8 @@ class Endpoint:
         --------
         >>> from rubricnb.core.contract import Message
         >>> from rubricnb.engines.openai import OpenAIJudge
-        >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback")
+        >>> message = Message("user", "…")
+        >>> ask = Request(1, "", (message,), ("[RESULT]",), ("1", "2"), "feedback")
         >>> path, body = OpenAIJudge("gpt-4.1").first_call(ask)
         >>> path, body["max_completion_tokens"]
         ('/chat/completions', 1024)

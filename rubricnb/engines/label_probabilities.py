@@ -121,7 +121,8 @@ def probabilities_at(
 
     Examples
     --------
-    >>> steps = [Step("[RESULT]", {}), Step(" ", {" ": 1.0}), Step("4", {"4": 0.7, "5": 0.2})]
+    >>> score = Step("4", {"4": 0.7, "5": 0.2})
+    >>> steps = [Step("[RESULT]", {}), Step(" ", {" ": 1.0}), score]
     >>> probabilities_at(steps, Label(1, 9, 10), ["4", "5"])
     (0.7, 0.2)
     """

@@ -446,7 +446,8 @@ def finish_of(reason: Any) -> Finish:
 
     Examples
     --------
-    >>> [finish_of(reason) for reason in ("MAX_TOKENS", "content_filter: SPII", None, "gone")]
+    >>> reasons = ("MAX_TOKENS", "content_filter: SPII", None, "gone")
+    >>> [finish_of(reason) for reason in reasons]
     ['length', 'refusal', 'stop', 'unknown']
     """
     if reason is None:
@@ -492,8 +493,9 @@ _WAYS_OUT = {  # by the parameter that an endpoint complains of
     ),
 }
 _NO_PROBABILITIES = (
-    "elsewhere the endpoint gave none of the token that is the score, or of other tokens "
-    "than the answer's own, or a token such as 1 may begin another label, such as 10"
+    "elsewhere the endpoint gave none of the token that is the score, or of other "
+    "tokens than the answer's own, or a token such as 1 may begin another label, such "
+    "as 10"
 )
 _OTHER_READOUTS = (
     "choose readout 'score' or 'feedback', or a model that has log-probabilities"

@@ -40,11 +40,14 @@ class TypedQuestion:
 
     Examples
     --------
-    >>> values = {"instruction": "Add 2 and 2.", "response": "4", "definition": "Is it right?",
-    ...           "options": [("2", "Right."), ("1", "Wrong.")], "criteria": []}
+    >>> values = {
+    ...     "instruction": "Add 2 and 2.", "response": "4",
+    ...     "definition": "Is it right?", "criteria": [],
+    ...     "options": [("2", "Right."), ("1", "Wrong.")]}
     >>> print(TypedQuestion("score", "systemone").fill(values, frozenset())[1])
-    {"state": "Instruction:\\nAdd 2 and 2.\\n\\nResponse:\\n4", "questions": {"rating": \
-{"type": "score", "instructions": "Is it right?", "criteria": ["Right.", "Wrong."]}}}
+    {"state": "Instruction:\\nAdd 2 and 2.\\n\\nResponse:\\n4", \
+"questions": {"rating": {"type": "score", "instructions": "Is it right?", \
+"criteria": ["Right.", "Wrong."]}}}
     """
 
     kind: Kind

@@ -43,7 +43,10 @@ def same_model(asked: str, answered: str) -> bool:
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """Split a name from its tag, as qwen2.5:7b; tags that say how, not what, count for none."""
+    """Split a name from its tag, as qwen2.5:7b.
+
+    Tags that say how, not what, count for none.
+    """
     name, _, tag = name.partition(":")
     return name, "" if tag in (
         "free",

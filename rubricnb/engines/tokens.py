@@ -32,7 +32,8 @@ _PROBES = (
     "  two  blanks,\ttab\n\n\n   indented 2026-11-27 [RESULT] 5 x=1;y=20%\u00a0(end) "
     "...   \n",
     "Crème brûlée, cafe\u0301, naïve Straße; Ελληνικά, русский, हिन्दी, العربية, ไทย.",
-    "評分標準：回答は正しいか。 한국어 👍🏽 👩\u200d👧 \u2014 \u201cquoted\u201d\u2026 '' a_b </s>",
+    "評分標準：回答は正しいか。 한국어 👍🏽 👩\u200d👧 "
+    "\u2014 \u201cquoted\u201d\u2026 '' a_b </s>",
 )
 _BEFORE = (
     "end",

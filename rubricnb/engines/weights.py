@@ -111,7 +111,8 @@ def get_weights(name: str) -> Path:
     >>> get_weights("gpt-5")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: no weights are known by the name 'gpt-5': choose qwen2.5-coder-1.5b-instruct, ...
+    ValueError: no weights are known by the name 'gpt-5': choose \
+qwen2.5-coder-1.5b-instruct, ...
     """
     wanted, path = _known(name), weights_path(name)
     if path.is_file() and sha256.__wrapped__(path) == wanted.sha256:

@@ -137,7 +137,8 @@ def understand(cells: pd.Series, scales: Scales) -> tuple[FloatArray, IntArray]:
 
     Examples
     --------
-    >>> five, cells = Levels(1, 5, {"good": 4}), pd.Series(["2,5", "4/5", "Good", "nan"])
+    >>> five = Levels(1, 5, {"good": 4})
+    >>> cells = pd.Series(["2,5", "4/5", "Good", "nan"])
     >>> reading = Reading("a table")
     >>> reading.separator = ";"
     >>> understand(cells, Scales(np.zeros(4, int), [five], reading))[0].tolist()

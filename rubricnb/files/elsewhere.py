@@ -200,7 +200,8 @@ def judgments(
     >>> table = log.rename(columns={"item_id": "traceId", "score": "value"})
     >>> names = {"traceId": "item_id", "value": "score"}
     >>> rb.judgments(table, scale=(0, 3), columns=names).score.tolist()
-    judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
+    judgments: 2 of 4 scores are out_of_range (off the scale 0..3), \
+the first in row 2: 4
     [0.0, 0.5, nan, nan]
     """
     how: Any = {"items": items, "scale": scale, "columns": columns}
@@ -257,10 +258,13 @@ def reading(
     >>> log = [{"item_id": "a", "score": 1, "error": None},
     ...        {"item_id": "b", "score": 3, "error": "late"}]
     >>> read = rb.reading(log, scale=(1, 5))
-    judgments: 1 rows say in 'error' that they failed: they are errors, and have no score
+    judgments: 1 rows say in 'error' that they failed: they are errors, \
+and have no score
     judgments: 1 scores are removed, as their status is not ok
-    >>> read.questions[0].readings
-    {'failed': 'these rows have no score', 'scored': 'they have the score that is written'}
+    >>> for name, meaning in read.questions[0].readings.items():
+    ...     print(f"{name}: {meaning}")
+    failed: these rows have no score
+    scored: they have the score that is written
     >>> read = rb.reading(log, scale=(1, 5), decide=["error rows: scored"])
     >>> rb.judgments(read).score.tolist()
     [1, 3]

@@ -70,7 +70,10 @@ def fetch(path: str, sha256: str | None = None) -> Path:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from unittest.mock import patch
-    >>> with TemporaryDirectory() as folder, patch.dict("os.environ", RUBRICNB_MIRROR=folder):
+    >>> with (
+    ...     TemporaryDirectory() as folder,
+    ...     patch.dict("os.environ", RUBRICNB_MIRROR=folder),
+    ... ):
     ...     file = Path(folder, "github/me/set/c0ffee/a.txt")
     ...     file.parent.mkdir(parents=True)
     ...     _ = file.write_text("hello")

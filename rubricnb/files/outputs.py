@@ -40,7 +40,8 @@ def check_outputs(
     >>> _ = mine.write_text("[]")
     >>> check_outputs([mine], [mine], "choose another")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: .../scores.json is read by this command and would be overwritten; choose another
+    ValueError: .../scores.json is read by this command and would be overwritten; \
+choose another
     >>> folder.cleanup()
     """
     read = [

@@ -97,7 +97,9 @@ def load_csv(
     ...     _ = rubric.write_text(
     ...         "criterion: tone\ndefinition: Is it kind?\nlevels: {1: Rude., 2: Kind.}"
     ...     )
-    ...     _ = table.write_text("instruction,response,human\nSay no.,No!,1\nSay no.,Sorry.,2\n")
+    ...     _ = table.write_text(
+    ...         "instruction,response,human\nSay no.,No!,1\nSay no.,Sorry.,2\n"
+    ...     )
     ...     load_csv(table, rubric)[["item_id", "response", "human"]]
             item_id response  human
     1  mails/1/tone      No!    1.0
@@ -157,8 +159,8 @@ def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
     )
     refuse(file, table["instruction"], blank, why)
     why = (
-        "is empty; if the texts are in another column (a list of tool calls, say), name "
-        "it: columns={'tool_calls': 'response', 'response': 'other'}"
+        "is empty; if the texts are in another column (a list of tool calls, say), "
+        "name it: columns={'tool_calls': 'response', 'response': 'other'}"
     )
     refuse(file, table["response"], silent & (silent.mean() > 0.5), why)
     if silent.any():
@@ -249,7 +251,8 @@ def _with_references_by_score(items: pd.DataFrame, scales: Scales) -> pd.DataFra
         if set(named) != {column}:
             listed = ", ".join(dict.fromkeys(named))
             print(f"{scales.reading.who}: by scores, {column} = {listed}")
-        # A text under several criteria has as many rows of one index: masks, not labels.
+        # A text under several criteria has as many rows of one index,
+        # so these are masks, not labels.
         names = pd.Series(named).to_numpy()[scales.which]
         for name in sorted(set(names)):
             written = (names == name) & (items[column] != "")
@@ -257,8 +260,8 @@ def _with_references_by_score(items: pd.DataFrame, scales: Scales) -> pd.DataFra
             if (known[written] != "").any():
                 raise ValueError(
                     f"{scales.reading.who}: the column {column!r} and another one both "
-                    f"hold the reference of score {name.removeprefix('reference_')}; leave out "
-                    "one of them"
+                    "hold the reference of score "
+                    f"{name.removeprefix('reference_')}; leave out one of them"
                 )
             out[name] = known.mask(written, items[column])
     return out

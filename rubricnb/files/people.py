@@ -1,8 +1,8 @@
 """Ratings by people: (item, person, value), in whatever form they were written.
 
 Columns, lists, mappings and rows for each person become one mapping a text, of persons
-to cells, before anything is joined. So a person keeps one place in every text, and a gap
-stays one.
+to cells, before anything is joined. So a person keeps one place in every text, and a
+gap stays one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def columns_of_people(
 
     Examples
     --------
-    >>> columns_of_people(pd.DataFrame(columns=["human_1", "human_2", "human"]), ["tone"])
+    >>> table = pd.DataFrame(columns=["human_1", "human_2", "human"])
+    >>> columns_of_people(table, ["tone"])
     {'human_ratings': ['human_1', 'human_2']}
     """
     criterion = [f"human_{c}" for c in criteria]
@@ -109,7 +110,8 @@ def join_rows(
     --------
     >>> table = pd.DataFrame({"human": [4, 3, 5], "rater": ["al", "al", "bo"]})
     >>> join_rows(table, np.array([0, 1, 0]), ["human"], "a table").human.tolist()
-    a table: 3 rows hold 2 texts or scores: the ratings of repeated rows are joined (rater)
+    a table: 3 rows hold 2 texts or scores: the ratings of repeated rows are joined \
+(rater)
     [{'al': 4, 'bo': 5}, {'al': 3}]
     """
     own = [c for c in table if c not in ROLES and c not in ratings]
@@ -125,8 +127,8 @@ def join_rows(
         by_name = table[column].astype("object").set_axis(names)
         out[column] = by_name.groupby(unit).agg(dict).to_list()
     print(
-        f"{what}: {len(table):,} rows hold {len(out):,} texts or scores: the ratings of "
-        f"repeated rows are joined ({', '.join(map(str, differ))})"
+        f"{what}: {len(table):,} rows hold {len(out):,} texts or scores: the ratings "
+        f"of repeated rows are joined ({', '.join(map(str, differ))})"
     )
     return out
 

@@ -54,8 +54,8 @@ def number_reads(
         # A tool gives each record an id, also where it is no read.
         is_copy |= _ask_what_repeats(frame, item_id, cell, twice, reading)
     why = (
-        "is judged twice under the same conditions; drop the copies, or number repeated "
-        "reads in a column 'read'"
+        "is judged twice under the same conditions; drop the copies, or number "
+        "repeated reads in a column 'read'"
     )
     refuse("judgments", item_id, is_copy, why)
     is_whole = (numbers % 1 == 0) & numbers.between(1, 2**15 - 1)

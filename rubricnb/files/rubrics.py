@@ -63,8 +63,9 @@ def read_rubrics(path: Any) -> pd.DataFrame:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder, "my_rubric.yml")
-    ...     text = "criterion: tone\ndefinition: Is it kind?\nlevels: {1: Rude., 2: Kind.}"
-    ...     _ = file.write_text(text)
+    ...     _ = file.write_text(
+    ...         "criterion: tone\ndefinition: Is it kind?\nlevels: {1: Rude., 2: Kind.}"
+    ...     )
     ...     read_rubrics(file)[["rubric_id", "score", "description"]]
       rubric_id  score description
     0      tone      1       Rude.

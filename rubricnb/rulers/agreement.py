@@ -95,7 +95,8 @@ def calibrated(
     >>> from rubricnb.rulers import grade, load_bundle
     >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> items = rb.load("minibench")
-    >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
+    >>> bundle = load_bundle("minibench")
+    >>> grades = grade(items, bundle, SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
     simulated:grader: 60 of 60 in ...
     >>> labels = calibrated(grades.scores, items, n_calibration=30)
@@ -177,10 +178,12 @@ def label_agreement(
     >>> from rubricnb.rulers import grade, load_bundle
     >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> items = rb.load("minibench")
-    >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
+    >>> bundle = load_bundle("minibench")
+    >>> grades = grade(items, bundle, SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
     simulated:grader: 60 of 60 in ...
-    >>> table = label_agreement(grades.scores, items, ["quantile", "none"], n_calibration=30)
+    >>> kinds = ["quantile", "none"]
+    >>> table = label_agreement(grades.scores, items, kinds, n_calibration=30)
     >>> table[["criterion", "calibration", "n_calibration"]].head(2).values.tolist()
     [['accuracy', 'quantile', 30], ['accuracy', 'none', 0]]
     """
@@ -246,10 +249,11 @@ def whole_texts(
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"text_id": "a", "method": "dhs", "criterion": ["x", "y"],
-    ...                        "n_options": 5, "trait_1": 2, "trait_2": 3, "ungated_1": 2,
-    ...                        "ungated_2": 3})
-    >>> items = pd.DataFrame({"text_id": "a", "criterion": ["x", "y"], "human": [2.0, 3.0]})
+    >>> scores = pd.DataFrame({
+    ...     "text_id": "a", "method": "dhs", "criterion": ["x", "y"], "n_options": 5,
+    ...     "trait_1": 2, "trait_2": 3, "ungated_1": 2, "ungated_2": 3})
+    >>> items = pd.DataFrame({
+    ...     "text_id": "a", "criterion": ["x", "y"], "human": [2.0, 3.0]})
     >>> scored, rated = whole_texts(scores, items)
     >>> scored[["item_id", "score"]].values.tolist(), rated["human"].tolist()
     ([['a', 2.5]], [2.5])
@@ -325,7 +329,8 @@ def label_contrast(
     >>> from rubricnb.rulers import grade, load_bundle
     >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> items = rb.load("minibench")
-    >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
+    >>> bundle = load_bundle("minibench")
+    >>> grades = grade(items, bundle, SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
     simulated:grader: 60 of 60 in ...
     >>> same = {"method": "rulers"}
@@ -499,8 +504,9 @@ def verification(evidence: pd.DataFrame, by: By = None) -> pd.DataFrame:
 
     Examples
     --------
-    >>> evidence = pd.DataFrame({"text_id": ["a", "a", "b", "b"], "cluster_id": list("aabb"),
-    ...                          "status": ["verified", "not found", "verified", "verified"]})
+    >>> evidence = pd.DataFrame({
+    ...     "text_id": ["a", "a", "b", "b"], "cluster_id": list("aabb"),
+    ...     "status": ["verified", "not found", "verified", "verified"]})
     >>> verification(evidence, by=[])[["status", "share"]].values.tolist()[0]
     ['verified', 0.75]
     """

@@ -260,7 +260,8 @@ class Bundle:
 
         Examples
         --------
-        >>> [t.name for t in load_bundle("minibench").arranged(criteria=[3, 1, 2]).traits]
+        >>> arranged = load_bundle("minibench").arranged(criteria=[3, 1, 2])
+        >>> [trait.name for trait in arranged.traits]
         ['clarity', 'accuracy', 'helpfulness']
         """
         traits, checklist = self.traits, self.checklist
@@ -482,7 +483,8 @@ def first_problem(content: Any, schema: Json) -> str:
 
     Examples
     --------
-    >>> first_problem({"C01": 3}, record({"C01": {"type": "integer", "enum": [0, 1, 2]}}))
+    >>> schema = record({"C01": {"type": "integer", "enum": [0, 1, 2]}})
+    >>> first_problem({"C01": 3}, schema)
     'C01: 3 is not one of [0, 1, 2]'
     """
     violations = Draft202012Validator(schema).iter_errors(content)

@@ -188,7 +188,8 @@ class IsotonicCalibrator(_LabelMap):
     Examples
     --------
     >>> scores = np.array([[1], [2], [3], [4]] * 5)
-    >>> IsotonicCalibrator().fit(scores, [1, 1, 2, 3] * 5).predict([[1], [4], [9]]).tolist()
+    >>> fitted = IsotonicCalibrator().fit(scores, [1, 1, 2, 3] * 5)
+    >>> fitted.predict([[1], [4], [9]]).tolist()
     [1.0, 3.0, 3.0]
     """
 

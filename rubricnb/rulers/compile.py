@@ -112,8 +112,9 @@ def compile_rubric(
     >>> import rubricnb as rb
     >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> rubric = rb.load("minibench", n_items=3).rubrics
-    >>> bundle = compile_rubric(rubric, SimulatedGrader(), name="mine", n_items=6, store=":memory:")
-    ... # doctest: +ELLIPSIS
+    >>> bundle = compile_rubric(
+    ...     rubric, SimulatedGrader(), name="mine", n_items=6, store=":memory:"
+    ... )  # doctest: +ELLIPSIS
     simulated:grader: 1 of 1 in ...
     >>> [t.name for t in bundle.traits], len(bundle.checklist)
     (['accuracy', 'helpfulness', 'clarity'], 6)
@@ -123,7 +124,8 @@ def compile_rubric(
     >>> whole = rubric[rubric.criterion == "clarity"]
     >>> bundle = compile_rubric(
     ...     whole, SimulatedGrader(), name="four", n_items=8, store=":memory:",
-    ...     traits=["order", "words", "sentences", "grammar"], anchors=[("No idea.", "1: vague")],
+    ...     traits=["order", "words", "sentences", "grammar"],
+    ...     anchors=[("No idea.", "1: vague")],
     ... )  # doctest: +ELLIPSIS
     simulated:grader: 1 of 1 in ...
     >>> [t.name for t in bundle.traits], bundle.anchors
@@ -298,8 +300,10 @@ def criteria_of(
     --------
     >>> import rubricnb as rb
     >>> criteria = criteria_of(rb.load("minibench", n_items=3).rubrics)
-    >>> list(criteria), criteria["clarity"][1][0]
-    (['accuracy', 'helpfulness', 'clarity'], (5, 'Clear and definite from start to finish.'))
+    >>> list(criteria)
+    ['accuracy', 'helpfulness', 'clarity']
+    >>> criteria["clarity"][1][0]
+    (5, 'Clear and definite from start to finish.')
     """
     rubric = check_rubrics(rubric)
     worded = rubric[rubric["variant"] == variant]
@@ -376,8 +380,10 @@ def stating_lengths(requests: Sequence[Request], judge: Judge) -> list[Request]:
     Examples
     --------
     >>> from rubricnb.engines.openai import OpenAIJudge
-    >>> asked = json_request("Why?", record({"reason": {"type": "string", "maxLength": 9}}), 20)
-    >>> stating_lengths([asked], OpenAIJudge("gpt-4.1"))[0].messages[0].content.splitlines()[-1]
+    >>> answer = record({"reason": {"type": "string", "maxLength": 9}})
+    >>> asked = json_request("Why?", answer, 20)
+    >>> [stated] = stating_lengths([asked], OpenAIJudge("gpt-4.1"))
+    >>> stated.messages[0].content.splitlines()[-1]
     'Longest strings, in characters: reason 9.'
     """
     if getattr(judge, "holds_lengths", True):

@@ -121,8 +121,9 @@ def verify_quotes(
     Examples
     --------
     >>> units = ["She said “it is over”.", "He left."]
-    >>> [q.status for q in verify_quotes(
-    ...     [(1, 'said  "it is'), (2, "it is over"), (1, "it was over"), (2, "He left")], units)]
+    >>> quotes = [
+    ...     (1, 'said  "it is'), (2, "it is over"), (1, "it was over"), (2, "He left")]
+    >>> [q.status for q in verify_quotes(quotes, units)]
     ['verified', 'wrong unit', 'not found', 'too short']
     >>> verify_quotes([(1, 'said  "it is')], units)[0].text
     'said “it is'

@@ -100,7 +100,8 @@ def grade(
     >>> from rubricnb.rulers import load_bundle
     >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> items = rb.load("minibench", n_items=30)
-    >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
+    >>> bundle = load_bundle("minibench")
+    >>> grades = grade(items, bundle, SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
     simulated:grader: 10 of 10 in ...
     >>> len(grades.scores), len(grades.decisions), len(grades.evidence)

@@ -30,8 +30,10 @@ def fill(name: str, /, **values: Any) -> str:
 
     Examples
     --------
-    >>> fill("rulers_trait", input_type="essays", instruction="Why?", text="Because.",
-    ...      rubric="…", trait="ideas", definition="Are there any?", scale=(1, 6)).splitlines()[0]
+    >>> prompt = fill(
+    ...     "rulers_trait", input_type="essays", instruction="Why?", text="Because.",
+    ...     rubric="…", trait="ideas", definition="Are there any?", scale=(1, 6))
+    >>> prompt.splitlines()[0]
     'You are a judge scoring one trait of essays.'
     """
     safe = {k: inert(v) if isinstance(v, str) else v for k, v in values.items()}

@@ -70,9 +70,9 @@ def load(
     >>> load("mini-bench")
     Traceback (most recent call last):
     ...
-    ValueError: unknown dataset 'mini-bench'; did you mean 'minibench' or 'minibench-7'? \
-There are: minibench, minibench-7, mt-bench, vicuna, hanna, summeval, summeval-all, asap-2, \
-asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
+    ValueError: unknown dataset 'mini-bench'; did you mean 'minibench' or \
+'minibench-7'? There are: minibench, minibench-7, mt-bench, vicuna, hanna, summeval, \
+summeval-all, asap-2, asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
     """
     facts = _facts().set_index("name")
     names = name.split("+")
@@ -110,7 +110,8 @@ def datasets() -> pd.DataFrame:
 
     Examples
     --------
-    >>> datasets().set_index("name").n_items[["mt-bench", "vicuna", "hanna", "summeval"]].tolist()
+    >>> n_items = datasets().set_index("name").n_items
+    >>> n_items[["mt-bench", "vicuna", "hanna", "summeval"]].tolist()
     [320, 320, 576, 1600]
     """
     return _facts().drop(columns="takes")

@@ -53,7 +53,8 @@ def describe(items: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> import rubricnb as rb
-    >>> about = describe(rb.load("minibench")).query("criterion == ''").set_index("quantity").value
+    >>> overall = describe(rb.load("minibench")).query("criterion == ''")
+    >>> about = overall.set_index("quantity").value
     >>> about[["items", "texts", "clusters", "criteria"]].astype(int).tolist()
     [180, 60, 12, 3]
     """

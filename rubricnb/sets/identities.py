@@ -45,8 +45,10 @@ def recompute(claims: pd.DataFrame | None = None) -> pd.DataFrame:
     >>> from rubricnb.data import claims, verdicts
     >>> identities = claims("05").query("kind == 'identity'")
     >>> checked = verdicts(identities, recompute(identities)).set_index("claim_id")
-    >>> checked.verdict["v2/ends-imply-chi2"], checked.verdict["v2/direction/gemma-3-12b"]
-    ('the arithmetic holds', 'the arithmetic fails')
+    >>> checked.verdict["v2/ends-imply-chi2"]
+    'the arithmetic holds'
+    >>> checked.verdict["v2/direction/gemma-3-12b"]
+    'the arithmetic fails'
     """
     claims = _claims() if claims is None else claims
     rows = claims[claims["kind"] == "identity"]

@@ -47,7 +47,8 @@ def published(table: str | None = None) -> pd.DataFrame:
 
     Examples
     --------
-    >>> gemma = published("position_bias").query("judge == 'Gemma-3-27B' and dataset == 'HANNA'")
+    >>> table = published("position_bias")
+    >>> gemma = table.query("judge == 'Gemma-3-27B' and dataset == 'HANNA'")
     >>> gemma[["chi2", "pos1_pct", "pos5_pct"]].values.tolist()
     [[395.3, 13.9, 29.3]]
     >>> len(published())
@@ -113,8 +114,8 @@ def check_paper_judge(name: str, papers: Iterable[str]) -> str:
     'Qwen3-8B-Think'
     >>> check_paper_judge("qwen3-8b", ["position bias v1"])
     Traceback (most recent call last):
-    ValueError: paper_judge = 'qwen3-8b' is no judge of position bias v1; did you mean 'Qwen3-8B' \
-or 'Qwen3-32B'? ...
+    ValueError: paper_judge = 'qwen3-8b' is no judge of position bias v1; did you mean \
+'Qwen3-8B' or 'Qwen3-32B'? ...
     """
     papers = list(papers)
     known = paper_judges(papers)
@@ -193,7 +194,8 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
     Examples
     --------
     >>> table_2 = claims("05").query("dataset == 'hanna' and judge == 'Gemma-3-27B'")
-    >>> table_2.loc[table_2.quantity.str.startswith("selections of the last"), "published"].item()
+    >>> last = table_2.quantity.str.startswith("selections of the last")
+    >>> table_2.published[last].item()
     29.3
     """
     text = ["judge", "dataset", "source_table"]

@@ -57,7 +57,8 @@ def parse_prompt(prompt: str) -> dict[str, str]:
 
     Examples
     --------
-    >>> parts = dict(task="T", instruction="I", response="R", reference="A", definition="D?")
+    >>> parts = dict(
+    ...     task="T", instruction="I", response="R", reference="A", definition="D?")
     >>> levels = {f"level_{k}": f"L{k}" for k in range(1, 6)}
     >>> parse_prompt(PROMPT.format(**parts, **levels)) == parts | levels
     True

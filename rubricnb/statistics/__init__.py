@@ -1,4 +1,6 @@
-"""Statistics of judgments. ``rubricnb/__init__.py`` lists the names that ``rubricnb`` has too.
+"""Statistics of judgments.
+
+``rubricnb/__init__.py`` lists the names that ``rubricnb`` has too.
 
 Every statistic returns a frame whose columns are named by one rule
 (`rubricnb.core.estimates.intervals.Estimate`). Beside an estimate ``r`` stand the ends

@@ -85,7 +85,8 @@ def budget_curve(
     >>> names = list("abcdef")
     >>> judgments = pd.DataFrame({
     ...     "item_id": names * 2, "cluster_id": names * 2, "design": "balanced",
-    ...     "ordering_index": [1] * 6 + [2] * 6, "ordering": ["1-2-3"] * 6 + ["3-2-1"] * 6,
+    ...     "ordering_index": [1] * 6 + [2] * 6,
+    ...     "ordering": ["1-2-3"] * 6 + ["3-2-1"] * 6,
     ...     "score": [1, 1, 2, 2, 3, 3, 1, 2, 1, 3, 2, 3]})
     >>> items = pd.DataFrame({"item_id": names, "human": [1.0, 1, 2, 2, 3, 4]})
     >>> budget_curve(judgments, items)[["k", "n_subsets", "r_mean"]].round(2)
@@ -291,9 +292,10 @@ def will_permuting_help(
     >>> score = [1, 2, 2, 1, 3, 3, 4, 2, 5, 4, 5, 5]
     >>> pilot = pd.DataFrame({
     ...     "item_id": list("aabbccddeeff"), "cluster_id": list("aabbccddeeff"),
-    ...     "design": "balanced", "ordering_index": [1, 2] * 6, "ordering": ["1-2", "2-1"] * 6,
-    ...     "score": score})
-    >>> will_permuting_help(pilot, k=2)[["phi", "gain", "gain_low", "gain_high"]].round(2)
+    ...     "design": "balanced", "ordering_index": [1, 2] * 6,
+    ...     "ordering": ["1-2", "2-1"] * 6, "score": score})
+    >>> forecast = will_permuting_help(pilot, k=2)
+    >>> forecast[["phi", "gain", "gain_low", "gain_high"]].round(2)
         phi  gain  gain_low  gain_high
     0  0.29  1.06      0.93       1.19
     """

@@ -60,8 +60,10 @@ def repeats(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=10), rb.fixed(5, 1), readout="feedback")
-    >>> repeats(requests, "simulated:unbiased", alone=2)[["way", "identical", "n_items"]]
+    >>> items = rb.load("minibench", n_items=10)
+    >>> requests = rb.plan(items, rb.fixed(5, 1), readout="feedback")
+    >>> table = repeats(requests, "simulated:unbiased", alone=2)
+    >>> table[["way", "identical", "n_items"]]
                way  identical  n_items
     0        again        1.0       10
     1     shuffled        1.0       10

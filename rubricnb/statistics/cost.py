@@ -62,7 +62,8 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
     --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({
-    ...     "score": [1, 1, 2, 2], "position": [1, 2, 1, 2], "share": [0.7, 0.3, 0.5, 0.5]})
+    ...     "score": [1, 1, 2, 2], "position": [1, 2, 1, 2],
+    ...     "share": [0.7, 0.3, 0.5, 0.5]})
     >>> bias_cost(table, [[1, 2], [2, 1]])[["ordering", "cost"]]
       ordering  cost
     0      1-2   0.2

@@ -78,9 +78,9 @@ def criterion_order(
     --------
     >>> import pandas as pd
     >>> judgments = pd.DataFrame({
-    ...     "item_id": list("aabbccdd"), "cluster_id": list("aabbccdd"), "design": "balanced",
-    ...     "criterion": "coherence", "criterion_position": [1, 2] * 4,
-    ...     "score": [3, 2, 4, 2, 3, 3, 5, 4]})
+    ...     "item_id": list("aabbccdd"), "cluster_id": list("aabbccdd"),
+    ...     "design": "balanced", "criterion": "coherence",
+    ...     "criterion_position": [1, 2] * 4, "score": [3, 2, 4, 2, 3, 3, 5, 4]})
     >>> criterion_order(judgments)[["criterion", "delta_pos", "friedman", "kendall_w"]]
        criterion  delta_pos  friedman  kendall_w
     0  coherence        1.0       3.0       0.75
@@ -124,9 +124,9 @@ def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     --------
     >>> import pandas as pd
     >>> judgments = pd.DataFrame({
-    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "design": "balanced",
-    ...     "criterion": "coherence", "criterion_position": [1, 2] * 3, "n_options": 5,
-    ...     "score": [1, 2, 1, 2, 1, 1]})
+    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"),
+    ...     "design": "balanced", "criterion": "coherence", "n_options": 5,
+    ...     "criterion_position": [1, 2] * 3, "score": [1, 2, 1, 2, 1, 1]})
     >>> counting_along(judgments)[["share", "chance", "excess"]].round(2)
        share  chance  excess
     0   0.83     0.5    0.33

@@ -86,8 +86,9 @@ def agreement(
     >>> names = list("abcdefgh")
     >>> items = pd.DataFrame({"item_id": names, "human": [1.0, 1, 2, 2, 3, 3, 4, 5]})
     >>> judgments = pd.DataFrame({
-    ...     "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
-    ...     "ordering": "1-2-3-4-5", "score": [2, 1, 2, 3, 3, 4, 4, 5]})
+    ...     "item_id": names, "cluster_id": names, "design": "fixed",
+    ...     "ordering_index": 1, "ordering": "1-2-3-4-5",
+    ...     "score": [2, 1, 2, 3, 3, 4, 4, 5]})
     >>> agreement(judgments, items)[["n_items", "r", "r_low", "r_high"]].round(2)
        n_items     r  r_low  r_high
     0        8  0.93   0.62    0.99
@@ -437,7 +438,8 @@ def strategy_contrast(
     ...     "design": ["balanced"] * 6 + ["fixed"] * 6, "ordering_index": 1,
     ...     "ordering": "1-2-3", "score": [1, 1, 2, 2, 3, 3, 1, 3, 1, 3, 2, 3]})
     >>> items = pd.DataFrame({"item_id": list("abcdef"), "human": [1.0, 1, 2, 2, 3, 4]})
-    >>> strategy_contrast(judgments, items)[["n_items", "r_a", "r_b", "delta_r"]].round(2)
+    >>> contrast = strategy_contrast(judgments, items)
+    >>> contrast[["n_items", "r_a", "r_b", "delta_r"]].round(2)
        n_items   r_a   r_b  delta_r
     0        6  0.96  0.32     0.64
     """

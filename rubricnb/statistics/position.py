@@ -114,9 +114,9 @@ def position_bias(
     --------
     >>> import pandas as pd
     >>> judgments = pd.DataFrame({
-    ...     "item_id": ["a", "a", "b", "b", "c", "c"], "cluster_id": ["a", "a", "b", "b", "c", "c"],
-    ...     "design": "balanced", "ordering_index": [1, 2] * 3, "ordering": ["1-2", "2-1"] * 3,
-    ...     "score": [1, 2, 1, 1, 1, 2]})
+    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"),
+    ...     "design": "balanced", "ordering_index": [1, 2] * 3,
+    ...     "ordering": ["1-2", "2-1"] * 3, "score": [1, 2, 1, 1, 1, 2]})
     >>> position_bias(judgments)[["n_reads", "share_1", "cramers_v"]].round(3)
        n_reads  share_1  cramers_v
     0        6    0.833      0.667

@@ -211,8 +211,8 @@ def position_prior(
     shape
         ``position``: one number for each position. ``order``: one for each order and
         score, the mean log-probability of the score in this order minus its mean over
-        all orders. It does not assume that a preference goes with the position, but needs
-        texts that were asked in every order.
+        all orders. It does not assume that a preference goes with the position, but
+        needs texts that were asked in every order.
 
     Returns
     -------
@@ -236,8 +236,9 @@ def position_prior(
     >>> import pandas as pd
     >>> judgments = pd.DataFrame({
     ...     "item_id": list("aabb"), "cluster_id": list("aabb"), "design": "balanced",
-    ...     "ordering_index": [1, 2] * 2, "ordering": ["1-2", "2-1"] * 2, "score": [1, 2, 1, 1],
-    ...     "expected_score": [1.2, 1.4, 1.3, 1.4], "probability_1": [0.8, 0.4, 0.7, 0.4],
+    ...     "ordering_index": [1, 2] * 2, "ordering": ["1-2", "2-1"] * 2,
+    ...     "score": [1, 2, 1, 1], "expected_score": [1.2, 1.4, 1.3, 1.4],
+    ...     "probability_1": [0.8, 0.4, 0.7, 0.4],
     ...     "probability_2": [0.2, 0.6, 0.3, 0.6]})
     >>> position_prior(judgments)[["position", "log_preference", "share"]].round(2)
        position  log_preference  share
@@ -385,9 +386,9 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> import pandas as pd
     >>> judgments = pd.DataFrame({
-    ...     "item_id": ["a"], "cluster_id": ["a"], "design": "fixed", "ordering_index": 1,
-    ...     "ordering": "1-2", "score": 1, "position": 1, "expected_score": 1.4,
-    ...     "probability_1": [0.6], "probability_2": [0.4]})
+    ...     "item_id": ["a"], "cluster_id": ["a"], "design": "fixed",
+    ...     "ordering_index": 1, "ordering": "1-2", "score": 1, "position": 1,
+    ...     "expected_score": 1.4, "probability_1": [0.6], "probability_2": [0.4]})
     >>> prior = pd.DataFrame({"position": [1, 2], "log_preference": [0.3, -0.3]})
     >>> remove_prior(judgments, prior)[["score", "expected_score"]].round(2)
        score  expected_score

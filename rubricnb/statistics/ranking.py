@@ -150,7 +150,8 @@ def reversal_effect(
     ...     "item_id": (["a"] * 6 + ["b"] * 6) * 3, "cluster_id": "p", "group_id": "p",
     ...     "candidate": (["x"] * 6 + ["y"] * 6) * 3,
     ...     "design": ["balanced"] * 12 + ["placebo"] * 12 + ["fixed"] * 12,
-    ...     "ordering_index": [1, 2, 3, 4, 5, 6] * 6, "ordering": orders * 2 + ["1-2-3"] * 24,
+    ...     "ordering_index": [1, 2, 3, 4, 5, 6] * 6,
+    ...     "ordering": orders * 2 + ["1-2-3"] * 24,
     ...     "score": [3] * 6 + [2] * 6 + [2] * 6 + [3] * 6 + [2] * 6 + [3] * 6})
     >>> reversal_effect(judgments)[["control", "measure", "effect"]].head(1)
       control      measure  effect
@@ -314,7 +315,8 @@ def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
 
     Examples
     --------
-    >>> measures = prompt_measures(np.array([[1.0, 2.0, 2.0]]), np.array([[1.0, 3.0, 2.0]]))
+    >>> one, other = np.array([[1.0, 2.0, 2.0]]), np.array([[1.0, 3.0, 2.0]])
+    >>> measures = prompt_measures(one, other)
     >>> {name: round(float(value[0]), 3) for name, value in measures.items()}
     ... # doctest: +NORMALIZE_WHITESPACE
     {'kendall_tau': 0.816, 'flip_first': 0.0, 'flip_strict': 0.0, 'flip_expected': 0.5,

@@ -110,7 +110,8 @@ def stability(
     ...     "item_id": list("abcd" "abcd"), "cluster_id": list("ppqq" "ppqq"),
     ...     "labels": ["numeric"] * 4 + ["letter"] * 4, "ordering_index": 1,
     ...     "ordering": "1-2-3-4-5", "score": [1, 2, 3, 4, 1, 1, 3, 2]})
-    >>> stability(judgments, {"labels": "numeric"})[["labels", "flip_rate", "mad", "shift"]]
+    >>> table = stability(judgments, {"labels": "numeric"})
+    >>> table[["labels", "flip_rate", "mad", "shift"]]
        labels  flip_rate   mad  shift
     0  letter        0.5  0.75  -0.75
     """

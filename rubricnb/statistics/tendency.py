@@ -90,7 +90,8 @@ def score_tendency(
     >>> judgments = pd.DataFrame({
     ...     "item_id": list("abcd"), "cluster_id": list("abcd"), "ordering_index": 1,
     ...     "ordering": "1-2-3", "score": [2, 3, 3, 3]})
-    >>> score_tendency(judgments, items)[["share_2", "share_3", "human_2", "wasserstein"]]
+    >>> table = score_tendency(judgments, items)
+    >>> table[["share_2", "share_3", "human_2", "wasserstein"]]
        share_2  share_3  human_2  wasserstein
     0     0.25     0.75      0.5         0.75
     """
@@ -215,7 +216,8 @@ def reference_pull(
     ...     "item_id": list("abcd" "abcd"), "cluster_id": list("abcd" "abcd"),
     ...     "reference_score": ["none"] * 4 + ["2"] * 4, "ordering_index": 1,
     ...     "ordering": "1-2-3-4-5", "score": [1, 2, 4, 5, 2, 2, 2, 4]})
-    >>> reference_pull(judgments, {"reference_score": "none"})[["k", "share", "pull", "approach"]]
+    >>> table = reference_pull(judgments, {"reference_score": "none"})
+    >>> table[["k", "share", "pull", "approach"]]
        k  share  pull  approach
     0  2   0.75   0.5       1.0
     """
@@ -262,7 +264,8 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
     >>> import pandas as pd
     >>> reads = pd.DataFrame({
     ...     "item_id": list("aaabbb"), "cluster_id": list("aaabbb"), "design": "fixed",
-    ...     "ordering_index": [1, 2, 3] * 2, "ordering": "1-2-3-4-5", "score": [4, 4, 5, 1, 5, 3]})
+    ...     "ordering_index": [1, 2, 3] * 2, "ordering": "1-2-3-4-5",
+    ...     "score": [4, 4, 5, 1, 5, 3]})
     >>> gold(reads)[["item_id", "gold", "gold_ratings", "n_distinct"]]
       item_id  gold gold_ratings  n_distinct
     0       a   4.0    (4, 4, 5)           2

@@ -56,7 +56,8 @@ def within_item_sd(
     >>> import pandas as pd
     >>> judgments = pd.DataFrame({
     ...     "item_id": list("aabb"), "cluster_id": list("aabb"), "design": "balanced",
-    ...     "ordering_index": [1, 2, 1, 2], "ordering": ["1-2", "2-1"] * 2, "score": [1, 2, 2, 2]})
+    ...     "ordering_index": [1, 2, 1, 2], "ordering": ["1-2", "2-1"] * 2,
+    ...     "score": [1, 2, 2, 2]})
     >>> within_item_sd(judgments)[["sd", "variance", "k"]]
          sd  variance    k
     0  0.25      0.25  2.0
@@ -99,7 +100,8 @@ def order_effect(
     >>> import pandas as pd
     >>> judgments = pd.DataFrame({
     ...     "item_id": list("aabb"), "cluster_id": list("aabb"), "design": "balanced",
-    ...     "ordering_index": [1, 2, 1, 2], "ordering": ["1-2", "2-1"] * 2, "score": [1, 2, 2, 2]})
+    ...     "ordering_index": [1, 2, 1, 2], "ordering": ["1-2", "2-1"] * 2,
+    ...     "score": [1, 2, 2, 2]})
     >>> order_effect(judgments)[["spread", "ascending_minus_descending"]]
        spread  ascending_minus_descending
     0     0.5                        -0.5
@@ -142,9 +144,9 @@ def variance_components(
     --------
     >>> import pandas as pd
     >>> judgments = pd.DataFrame({
-    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "design": "balanced",
-    ...     "ordering_index": [1, 2] * 3, "ordering": ["1-2-3", "3-2-1"] * 3,
-    ...     "score": [1, 2, 2, 3, 2, 3]})
+    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"),
+    ...     "design": "balanced", "ordering_index": [1, 2] * 3,
+    ...     "ordering": ["1-2-3", "3-2-1"] * 3, "score": [1, 2, 2, 3, 2, 3]})
     >>> variance_components(judgments)[["variance_item", "variance_ordering"]].round(3)
        variance_item  variance_ordering
     0          0.333                0.5

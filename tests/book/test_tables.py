@@ -153,7 +153,9 @@ shown = shell.display_pub.outputs
 import rubricnb as rb
 
 rb.say(n_texts=9)
-rb.pages.fill("{glue:text}`n-texts` texts, {glue:text}`share:.0%`.\\n\\n{glue:text}`own`")
+rb.pages.fill(
+    "{glue:text}`n-texts` texts, {glue:text}`share:.0%`.\\n\\n{glue:text}`own`"
+)
 rb.say(share=0.25)
 rb.tell("own", "**Better.**")
 rb.say(n_texts=8)

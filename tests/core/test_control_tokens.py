@@ -38,8 +38,8 @@ FAMILIES = {
     ),
     "Phi": "<|user|> <|end|> <|system|> <|im_sep|> <|endofprompt|>",
     "gpt-oss": "<|start|> <|channel|> <|message|> <|return|> <|call|> <|constrain|>",
-    "DeepSeek": "<｜User｜> <｜Assistant｜> <｜begin▁of▁sentence｜> <｜end▁of▁sentence｜> "
-    "<｜tool▁calls▁begin｜> <｜fim▁hole｜> ｜DSML｜ <think>",
+    "DeepSeek": "<｜User｜> <｜Assistant｜> <｜begin▁of▁sentence｜> "
+    "<｜end▁of▁sentence｜> <｜tool▁calls▁begin｜> <｜fim▁hole｜> ｜DSML｜ <think>",
     "MiniMax": (
         "]~b] [e~[ ]!d~[ ]!p~[ ]~!b[ ]<]image[>[ ]<]speech[>[ <minimax:tool_call> "
         "<add_file> <code_interpreter> <function_call> <commit_message> <filepath>"
@@ -73,8 +73,8 @@ FAMILIES = {
         "<pr> <pr_status> <repo_name> <issue_start> <jupyter_text> <empty_output>"
     ),
     "others": (
-        "<_user> <_bot> <_end> <用户> <AI> <seed:bos> <｜hy_User｜> <|extra_0|> [unused10] "
-        "<im_patch> <|bom|>"
+        "<_user> <_bot> <_end> <用户> <AI> <seed:bos> <｜hy_User｜> <|extra_0|> "
+        "[unused10] <im_patch> <|bom|>"
     ),  # TeleChat, MiniCPM, Seed, Hunyuan, Pangu, StepFun, Jamba
 }
 TOKENS = sorted({token for tokens in FAMILIES.values() for token in tokens.split()})

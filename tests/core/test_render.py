@@ -15,14 +15,14 @@ LEVELS = {s: f"Level {s}." for s in range(1, 11)}
 # arXiv:2602.02219v2, Figure 5 (left), with its slots filled and without the reference.
 FIGURE_5 = """\
 ###Task Description:
-An instruction (might include an Input inside it), a response to evaluate, and a score rubric \
-representing an evaluation criterion are given.
-1. Write a detailed feedback that assesses the quality of the response strictly based on the given \
-score rubric, not evaluating in general.
-2. After writing a feedback, write a score that is an integer between 1 and 5. You should refer to \
-the score rubric.
-3. The output format should look as follows: "Feedback: (write a feedback for criteria) [RESULT] \
-(an integer number between 1 and 5)"
+An instruction (might include an Input inside it), a response to evaluate, and a score \
+rubric representing an evaluation criterion are given.
+1. Write a detailed feedback that assesses the quality of the response strictly based \
+on the given score rubric, not evaluating in general.
+2. After writing a feedback, write a score that is an integer between 1 and 5. You \
+should refer to the score rubric.
+3. The output format should look as follows: "Feedback: (write a feedback for \
+criteria) [RESULT] (an integer number between 1 and 5)"
 4. Please do not generate any other opening, closing, and explanations.
 
 ###The instruction to evaluate:

@@ -108,7 +108,8 @@ HOLDS = """
 import os, sys
 from types import SimpleNamespace
 from rubricnb.core.store import Store
-with Store(sys.argv[1]) as store, store.alone_with(SimpleNamespace(identity="a judge", slug="j")):
+judge = SimpleNamespace(identity="a judge", slug="j")
+with Store(sys.argv[1]) as store, store.alone_with(judge):
     print(os.getpid(), flush=True)
     sys.stdin.readline()
 """

@@ -286,7 +286,8 @@ ALONE = """
 import psutil, rubricnb as rb
 items = rb.load("minibench", n_items=5)
 {page}
-assert judgments.score.equals(rb.run(requests, "simulated:first-biased", ":memory:").score)
+alone = rb.run(requests, "simulated:first-biased", ":memory:")
+assert judgments.score.equals(alone.score)
 psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)
 print([p.name() for p in psutil.Process().children(recursive=True)])
 """

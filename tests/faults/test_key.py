@@ -35,12 +35,15 @@ import rubricnb as rb
 from studies.recording import record
 
 requests = rb.plan(rb.load("minibench", n_items=10), rb.balanced(5), readout="feedback")
-judge = rb.open_judge("openai:m@{url}", key_variable="OPENAI_API_KEY", retries=0, concurrency=2)
+judge = rb.open_judge(
+    "openai:m@{url}", key_variable="OPENAI_API_KEY", retries=0, concurrency=2
+)
 print(judge, repr(judge), {{k: v for k, v in vars(judge).items()}})
 judgments = rb.run(requests.head(20), judge)
 judgments.to_parquet("judgments.parquet")
 record(judgments, judge, "study", model="m", licence="", spec="openai:m")
-for stops in (True, False):  # an error of this package, and one in the middle of its client
+# an error of this package, and one in the middle of its client
+for stops in (True, False):
     try:
         if stops:
             rb.run(requests, judge)

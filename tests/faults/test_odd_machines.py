@@ -1,4 +1,4 @@
-"""Machines that differ from ours: path, permissions, home, language, clock, python -O."""
+"""Machines unlike ours: path, permissions, home, language, clock, python -O."""
 
 import json
 import os

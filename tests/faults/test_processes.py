@@ -27,11 +27,14 @@ from rubricnb.engines import openai
 import httpx2, sqlite3, pandas
 
 url, path, what, n_items = sys.argv[1:]
-requests = rb.plan(rb.load("minibench", n_items=int(n_items)), rb.balanced(5), readout="feedback")
+items = rb.load("minibench", n_items=int(n_items))
+requests = rb.plan(items, rb.balanced(5), readout="feedback")
 
 def begin(name):
     if not (child := os.fork()):
-        judge = rb.open_judge(f"openai:m@{{url}}", concurrency={CONCURRENCY}, server="other")
+        judge = rb.open_judge(
+            f"openai:m@{{url}}", concurrency={CONCURRENCY}, server="other"
+        )
         rb.run(requests, judge, store=path).to_parquet(f"{{path}}.{{name}}.parquet")
         os._exit(0)
     return child

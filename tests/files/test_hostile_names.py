@@ -34,7 +34,7 @@ RUBRIC = {"criterion": "c", "definition": "d", "levels": {1: "a", 2: "b"}}
 
 
 def damaged(rows, more):
-    """Rows with a hostile name: of each column, in all its cells, in one, and beside."""
+    """Rows with a hostile name: of each column, in all its cells, in one, beside."""
     for own in [*rows[0], *more]:
         yield [{(H + k if k == own else k): v for k, v in row.items()} for row in rows]
         yield [row | {own: H + str(row.get(own, ""))} for row in rows]

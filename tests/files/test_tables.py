@@ -215,7 +215,8 @@ def test_an_eval_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(
     assert (tmp_path / "big.eval").stat().st_size < 100_000
     with pytest.raises(
         ValueError,
-        match=r"^big\.eval is too large: unpacked it takes 20,000,002 bytes, and at most 10",
+        match=r"^big\.eval is too large: unpacked it takes 20,000,002 bytes, "
+        r"and at most 10",
     ):
         rb.judgments(tmp_path / "big.eval")
 

@@ -256,7 +256,8 @@ def test_the_worker_has_nothing_left_that_sends(form):
 
 
 SEND = """async (address) => {
-  const tell = (how) => `${how}(${JSON.stringify(address + "/worker")}, {mode: "no-cors"})`;
+  const tell = (how) =>
+    `${how}(${JSON.stringify(address + "/worker")}, {mode: "no-cors"})`;
   const source = `${tell("fetch")}.then(() => postMessage(1), () => postMessage(0))`;
   const worker = new Worker(URL.createObjectURL(new Blob([source])));
   const inWorker = new Promise((done) => { worker.onmessage = done; });

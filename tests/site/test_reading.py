@@ -28,7 +28,8 @@ NUMBER = re.compile(r"(?![1-9]$)[−+-]?\.?\d[\d.,]*").fullmatch
 
 UNTYPESET = """() => [...document.querySelectorAll('.math')]
   .filter(e => !e.querySelector('mjx-container')).map(e => e.textContent.slice(0, 60))
-  .concat([...document.querySelectorAll('mjx-merror')].map(e => 'error: ' + e.textContent))"""
+  .concat([...document.querySelectorAll('mjx-merror')]
+    .map(e => 'error: ' + e.textContent))"""
 UNLOADED = """async () => {
   const images = [...document.images];
   images.forEach(i => { i.loading = 'eager'; });
@@ -41,8 +42,9 @@ UNFOLD = (
     "() => document.querySelectorAll('details.evidence').forEach(d => { d.open = true; "
     "})"
 )
-TOPS = """() => ['.answer', '.answer figure'].map(
-  s => document.querySelector(`.bd-article ${s}`).getBoundingClientRect().top + scrollY)"""
+TOPS = """() => ['.answer', '.answer figure']
+  .map(s => document.querySelector(`.bd-article ${s}`))
+  .map(e => e.getBoundingClientRect().top + scrollY)"""
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 CUT = """() => [...document.querySelectorAll('.bd-article :is(pre, .table-scroll, ' +
     '.pst-scrollable-table-container)')].filter(e => e.scrollWidth > e.clientWidth + 1)
@@ -188,8 +190,9 @@ def test_all_rows_of_a_table_are_shown_when_they_are_asked_for(readers, close_ch
     assert waits.is_visible()
 
 
-SIGNS = """() => [...document.querySelectorAll('.figure-scroll')].map(figure =>
-  [figure.scrollWidth > figure.clientWidth + 8, figure.nextElementSibling.checkVisibility()])"""
+SIGNS = """() => [...document.querySelectorAll('.figure-scroll')].map(figure => [
+  figure.scrollWidth > figure.clientWidth + 8,
+  figure.nextElementSibling.checkVisibility()])"""
 
 
 def test_a_figure_that_a_phone_shows_in_part_says_so_until_its_end(readers):

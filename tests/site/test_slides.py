@@ -7,10 +7,12 @@ import pytest
 from rubricnb.book import notebooks as book
 
 DECKS = sorted((book.find_root() / "_build" / "html" / "slides").glob("*.html"))
-OVERFULL = """() => [...document.querySelectorAll('.slides > section')].map((slide, i) => {
-  Reveal.slide(i);
-  return [i + 1, slide.scrollHeight, slide.scrollWidth];
-}).filter(([, height, width]) => height > 700 || width > 1181)"""
+OVERFULL = """() => [...document.querySelectorAll('.slides > section')]
+  .map((slide, i) => {
+    Reveal.slide(i);
+    return [i + 1, slide.scrollHeight, slide.scrollWidth];
+  })
+  .filter(([, height, width]) => height > 700 || width > 1181)"""
 
 
 def test_every_deck_is_built():

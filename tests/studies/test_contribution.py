@@ -406,7 +406,7 @@ def test_what_is_written_again_as_it_was_is_taken_in(folder):
 
 
 def test_a_recording_of_several_plans_on_a_gpu_is_taken_in(folder):
-    """Of a file's plans only some may have an order of criteria; a card names the GPU."""
+    """Only some of a file's plans have an order of criteria; a card names the GPU."""
     frame = pd.read_parquet(folder / NAME)
     frame["criterion_ordering"] = pd.Series(None, frame.index, "str")
 

@@ -15,7 +15,8 @@ STUDY = """
 judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
 gradings:
   - {dataset: minibench, n_items: 30, methods: [rulers, dhs]}
-  - {dataset: minibench, n_items: 15, variants: [paraphrased], units: [sentences, whole]}
+  - {dataset: minibench, n_items: 15, variants: [paraphrased],
+     units: [sentences, whole]}
   - {dataset: minibench, n_items: 15, methods: [dhs], design: "balanced(5)"}
 """
 
@@ -90,8 +91,8 @@ def test_the_study_of_the_clone_can_be_read():
 COMPILED = """
 judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
 compile:
-  - {dataset: minibench, bundle: BUNDLE, model: a simulated grader, n_items: 6, min_evidence: 1,
-     anchors: ANCHORS}
+  - {dataset: minibench, bundle: BUNDLE, model: a simulated grader, n_items: 6,
+     min_evidence: 1, anchors: ANCHORS}
 gradings:
   - {dataset: minibench, bundle: BUNDLE, n_items: 15, variants: [standard, paraphrased]}
 """

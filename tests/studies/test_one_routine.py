@@ -12,8 +12,8 @@ from studies.one_routine import FEWEST, short
 from studies.recording import read_table
 
 QWEN = "qwen2.5-coder-1.5b-instruct-embedded"
-# By study, judge and levels: the share of reads that left fewer than 64 tokens. Only the
-# first recording has some; book/execution.md names them.
+# By study, judge and levels: the share of reads that left fewer than 64 tokens. Only
+# the first recording has some; book/execution.md names them.
 LEFT = {
     ("two-routines", "smollm2-135m-instruct-embedded", 2): 0.833,
     ("two-routines", "smollm2-135m-instruct-embedded", 3): 0.831,

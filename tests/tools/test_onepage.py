@@ -59,8 +59,10 @@ MARKUP = """\
 # Title
 
 :::{div} story
-**Said.** See {doc}`05_position_bias`, {doc}`this <../book/own-data>` and {ref}`ch-rank-reversal`.
-By {cite:t}`xu2026position` it is $x^2$ ({eq}`eq-flips`, {term}`ties <tie>`, {func}`rubricnb.plan`).
+**Said.** See {doc}`05_position_bias`, {doc}`this <../book/own-data>` and \
+{ref}`ch-rank-reversal`.
+By {cite:t}`xu2026position` it is $x^2$ ({eq}`eq-flips`, {term}`ties <tie>`, \
+{func}`rubricnb.plan`).
 {numref}`Table %s <tab-x>` has more {cite:p}`xu2026position,li2025scoring`.
 :::
 

@@ -445,9 +445,9 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
                 )
                 hint = f" (or name the {lacking} in both frames)" if lacking else ""
                 raise ValueError(
-                    f"items hold {named} {len(rows)} times (rows {', '.join(rows[:5])}), "
-                    f"so which one was judged is not known; pass each once{hint}: "
-                    f"items.drop_duplicates({names})"
+                    f"items hold {named} {len(rows)} times "
+                    f"(rows {', '.join(rows[:5])}), so which one was judged is not "
+                    f"known; pass each once{hint}: items.drop_duplicates({names})"
                 )
             values = items[column].set_axis(known)[own]
             return values.reindex(wanted).reset_index(drop=True)

@@ -25,8 +25,10 @@ def labels_of(
     --------
     >>> labels_of((1, 3, 5, 7)), labels_of((0, 1), own=("no", "yes"))
     ({1: '1', 3: '3', 5: '5', 7: '7'}, {0: 'no', 1: 'yes'})
-    >>> list(labels_of(range(1, 6), "letter").values()), labels_of((0, 0.5, 1), "roman")[0.5]
-    (['E', 'D', 'C', 'B', 'A'], 'ii')
+    >>> list(labels_of(range(1, 6), "letter").values())
+    ['E', 'D', 'C', 'B', 'A']
+    >>> labels_of((0, 0.5, 1), "roman")[0.5]
+    'ii'
     """
     n = len(scores)
     if labels not in LABELS:

@@ -202,7 +202,8 @@ def render_writing(
 
     Examples
     --------
-    >>> text = render_writing("Add 2 and 2.", "Is it right?", {"1": "Wrong.", "2": "Right."}, "1")
+    >>> levels = {"1": "Wrong.", "2": "Right."}
+    >>> text = render_writing("Add 2 and 2.", "Is it right?", levels, "1")
     >>> text.splitlines()[-1]
     '###Response (Score 1):'
     """

@@ -26,8 +26,8 @@ def not_installed(
     --------
     >>> found = ModuleNotFoundError(name="matplotlib.pyplot")
     >>> print(not_installed(found, "plots", "rubricnb.book.plots"))
-    rubricnb.book.plots needs matplotlib, which is not installed: run python -m pip install \
-'rubricnb[plots]'
+    rubricnb.book.plots needs matplotlib, which is not installed: run python -m pip \
+install 'rubricnb[plots]'
     """
     module = (error.name or "").partition(".")[0]
     return ImportError(

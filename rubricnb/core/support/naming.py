@@ -119,8 +119,9 @@ def condition_names(frame: pd.DataFrame) -> list[str]:
 
     Examples
     --------
-    >>> condition_names(pd.DataFrame({"design": ["fixed", "descending"],
-    ...                               "labels": ["numeric", "letter"], "reference_score": "5"}))
+    >>> condition_names(pd.DataFrame({
+    ...     "design": ["fixed", "descending"], "labels": ["numeric", "letter"],
+    ...     "reference_score": "5"}))
     ['reference 5', 'descending, letters, reference 5']
     """
     columns = [name for name in _CONDITION_COLUMNS if name in frame]

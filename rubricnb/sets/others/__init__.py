@@ -57,8 +57,8 @@ def load_recording(name: str) -> Judgments:
     Traceback (most recent call last):
     ...
     ValueError: unknown recording 'summeval-sicks'; did you mean 'summeval-six' or \
-'summeval-pairs'? There are: rewardbench-reads, summeval-gpt, summeval-pairs, summeval-six, \
-hanna-llm, prometheus-gpt4, scoring-probes, pew-order
+'summeval-pairs'? There are: rewardbench-reads, summeval-gpt, summeval-pairs, \
+summeval-six, hanna-llm, prometheus-gpt4, scoring-probes, pew-order
     """
     loaders = _facts().set_index("name")["loader"]
     one_of("recording", name, loaders.index)
