@@ -385,38 +385,59 @@ def read_parquet(path: Path) -> pd.DataFrame:
     head = parquet.read_metadata(path)
     columns = [head.schema.column(k) for k in range(head.num_columns)]
     groups = [head.row_group(number) for number in range(head.num_row_groups)]
-    parts = [group.column(k) for group in groups for k in range(group.num_columns)]
-    cells = sum(part.num_values for part in parts)  # those in lists, too
+    parts = [(one, group.column(k)) for group in groups for k, one in enumerate(columns)]
+    cells = sum(part.num_values for _, part in parts)  # those in lists, too
     _check_columns(path, head.num_columns)
     if cells > _MOST_CELLS:
         raise ValueError(_too_large(path, f"{cells:,} values", f"{_MOST_CELLS:,}"))
-    texts = [one.path for one in columns if one.physical_type == "BYTE_ARRAY"]
-    rows = 2**16
-    encodings = " ".join(name for part in parts for name in part.encodings)
-    # A text in a list, or one that begins like the one before it, has no number. Yet
-    # none is longer than the part that it is in.
-    if "." in "".join(texts) or "BYTE_ARRAY" in encodings:
-        longest = max(part.total_uncompressed_size for part in parts)
-        rows, texts = int(np.clip(2**28 // longest, 16, 4096)), []
-    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+    texts = {one.path for one in columns if one.physical_type == "BYTE_ARRAY"}
+    # A text that begins like the one before it has no number. Yet none is longer than
+    # the part that it is in; in a list, a row may have any number of them.
+    whole: set[str] = set()
+    longest = size = 0
+    for one, part in parts:
+        stored, width = part.total_uncompressed_size, one.length
+        encodings = " ".join(part.encodings)
+        if "BYTE_ARRAY" in encodings:
+            whole.add(one.path)
+            if one.max_repetition_level and re.search("DELTA_BYTE|DICT", encodings):
+                width = stored
+        size += max(stored, part.num_values * width)
+        longest = max(longest, stored)
+    most = f"{_MOST_BYTES / 2**30:g} GiB of values"
+    if size > _MOST_BYTES:
+        raise ValueError(_too_large(path, f"up to {size / 2**30:,.1f} GiB", most))
+    rows = int(np.clip(2**28 // longest, 1, 4096)) if whole else 2**16
+    with parquet.ParquetFile(path, read_dictionary=[*(texts - whole)]) as file:
         size = 0
         for batch in file.iter_batches(rows):
             size += sum(map(_n_bytes, batch.columns))
             if size > _MOST_BYTES:
-                most = f"{_MOST_BYTES / 2**30:g} GiB of values"
                 raise ValueError(_too_large(path, "too many texts", most))
     return pd.read_parquet(path)
 
 
-def _n_bytes(cells: Any) -> int:
-    """Return the bytes of an array of Arrow, with each text written out."""
+def _n_bytes(cells: Any, text: int = 0) -> int:
+    """Return the bytes of an array of Arrow, with each text written out.
+
+    Lists, and texts in them, become objects of Python, which take more.
+    """
+    from pyarrow import compute, types
+
+    if types.is_nested(cells.type):
+        if types.is_map(cells.type):
+            parts = [cells.keys, cells.items]
+        elif types.is_struct(cells.type):
+            parts = cells.flatten()
+        else:
+            parts = [cells.flatten()]
+        own = 100 * (1 + len(parts)) * len(cells)
+        return own + sum(_n_bytes(part, 60) for part in parts)
     if not hasattr(cells, "dictionary"):
         return int(cells.nbytes)
-    from pyarrow import compute
-
     lengths = compute.binary_length(cells.dictionary)
     of_cells = compute.sum(compute.take(lengths, cells.indices)).as_py() or 0
-    return int(cells.dictionary.nbytes + of_cells)
+    return int(cells.indices.nbytes + of_cells + text * len(cells))
 
 
 def _check_columns(path: Path, number: int) -> None:
