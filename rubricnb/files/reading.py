@@ -43,7 +43,8 @@ _MOST_WORDS = 20
 def written_out() -> Iterator[None]:
     """Write out control characters in what is printed and in what an error says.
 
-    A file of a stranger is read in here, and its names are quoted by both.
+    A file of a stranger is read in here, and its names are quoted by both. It is every
+    door's decorator, too.
     """
     with showing():
         try:
@@ -55,6 +56,8 @@ def written_out() -> Iterator[None]:
                     shown(part) if isinstance(part, str) else part
                     for part in error.args
                 )
+                if isinstance(error, OSError):  # shows this, and not its arguments
+                    error.strerror = shown(str(error.strerror))
                 error = error.__cause__ or error.__context__
             raise
 

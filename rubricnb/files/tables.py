@@ -385,7 +385,9 @@ def read_parquet(path: Path) -> pd.DataFrame:
     head = parquet.read_metadata(path)
     columns = [head.schema.column(k) for k in range(head.num_columns)]
     groups = [head.row_group(number) for number in range(head.num_row_groups)]
-    parts = [(one, group.column(k)) for group in groups for k, one in enumerate(columns)]
+    parts = [
+        (one, group.column(k)) for group in groups for k, one in enumerate(columns)
+    ]
     cells = sum(part.num_values for _, part in parts)  # those in lists, too
     _check_columns(path, head.num_columns)
     if cells > _MOST_CELLS:

@@ -167,7 +167,8 @@ def test_lists_and_objects_that_would_fill_the_memory_are_refused_by_name(
     parquet.write_table(pa.table({"n": range(len(values)), "l": values}), file)
     begun = peak()
     with pytest.raises(
-        ValueError, match=r"^a\.parquet has (too many texts|up to 2\.8 GiB), more than 2 G"
+        ValueError,
+        match=r"^a\.parquet has (too many texts|up to 2\.8 GiB), more than 2 G",
     ):
         read_rows(file)
     assert peak() < max(begun, 2**28)
@@ -183,7 +184,9 @@ def test_texts_of_a_list_that_repeat_their_beginning_are_refused_by_name(
     parquet.write_table(table, file, use_dictionary=False, column_encoding=written)
     del table
     begun = pa.total_allocated_bytes()
-    with pytest.raises(ValueError, match=r"^a\.parquet has up to .* GiB, more than 2 G"):
+    with pytest.raises(
+        ValueError, match=r"^a\.parquet has up to .* GiB, more than 2 G"
+    ):
         read_rows(file)
     assert pa.total_allocated_bytes() <= begun
 
