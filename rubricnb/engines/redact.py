@@ -25,7 +25,7 @@ _PAIR = (
 _NUMBERED = rf"u(?P<four>{_HEX}{{4}})|x(?P<two>{_HEX}{{2}})|U000(?P<five>{_HEX}{{5}})"
 _ESCAPED = (
     rf"\\{{1,8}}+(?:{_PAIR}|{_NUMBERED}|u\{{0{{0,6}}(?P<braced>{_HEX}{{2,5}})\}}"
-    r"|(?P<octal>[0-7]{1,3})|N\{(?P<name>[A-Z0-9 -]{1,90})\}|[abefnrtv])"
+    r"|(?P<octal>[0-7]{1,3})|N\{(?P<name>[A-Za-z0-9 -]{1,90})\}|[abefnrtv])"
     rf"|%(?:25){{0,4}}(?P<url>{_HEX}{{2}})"
     rf"|&(?:amp;){{0,4}}(?P<html>\#\d{{1,12}}|\#[xX]{_HEX}{{1,12}}"
     rf"|[A-Za-z]\w{{1,31}});?"

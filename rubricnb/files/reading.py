@@ -18,6 +18,7 @@ import yaml
 from rubricnb.core.frames import FRAMES
 from rubricnb.core.support.shown import showing, shown
 from rubricnb.core.support.types import IntArray, Json
+from rubricnb.files.outputs import replace_texts
 
 KINDS = (
     "empty",
@@ -232,7 +233,7 @@ class Reading:
 
     def save(self, path: str | Path) -> None:
         """Write the reading as YAML."""
-        Path(path).write_text(str(self), encoding="utf-8")
+        replace_texts({Path(path): str(self)})
 
 
 def _facts(document: Json) -> Json:

@@ -186,6 +186,9 @@ FORMS = {
     "octal": lambda key: "".join(f"\\{ord(c):03o}" for c in key),
     "octal of few digits": lambda key: "".join(f"\\{ord(c):o}." for c in key),
     "names": lambda key: "".join(f"\\N{{{unicodedata.name(c)}}}" for c in key),
+    "names in small letters": lambda key: "".join(
+        f"\\N{{{unicodedata.name(c).lower()}}}" for c in key
+    ),
     "HTML with many zeros": lambda key: "".join(f"&#{ord(c):012};" for c in key),
     "HTML's names": lambda key: key.replace("-", "&hyphen;").replace(" ", "&nbsp;"),
     "letters as HTML's names": lambda key: key.replace("f", "&fscr;"),
@@ -224,7 +227,7 @@ def pieces(text, key, size=10):
         code = r"\\+(?:u00|x|U000000|u\{)([0-9A-Fa-f]{2})\}?"
         text = re.sub(code, lambda m: chr(int(m[1], 16)), text)
         text = re.sub(r"\\+([0-7]{1,3})", lambda m: chr(int(m[1], 8)), text)
-        named = r"\\+N\{([A-Z0-9 -]+)\}"
+        named = r"\\+N\{([A-Za-z0-9 -]+)\}"
         text = re.sub(named, lambda m: unicodedata.lookup(m[1]), text)
         text = re.sub(r"\\+[abefnrtv]", "", text)
     text, key = (unicodedata.normalize("NFKC", t).casefold() for t in (text, key))
