@@ -457,3 +457,11 @@ def test_only_tables_that_get_rows_are_named(folder):
     findings, tables = shows(folder)
     assert set(findings["judge"]) == {judges().set_index("slug")["name"][SLUG]}
     assert tables == ["replication.csv"]  # one design that no table reads
+
+
+@pytest.mark.parametrize("name", ["model", "licence"])
+def test_a_name_of_the_judge_or_its_licence_has_200_characters(folder, name):
+    said = f"run.json: {name} is longer than 200 characters"
+    for length, is_refused in ((200, False), (201, True)):
+        carded(folder, **{name: "x" * length})
+        assert any(one.startswith(said) for one in problems(folder)) == is_refused
