@@ -31,9 +31,9 @@ from rubricnb.auditing.terms import (
 )
 from rubricnb.core.estimates.reasons import stored, unstored
 from rubricnb.core.store import default_path
-from rubricnb.core.support.shown import shown
 from rubricnb.core.support.types import Json, Records, Row
 from rubricnb.files.outputs import check_outputs, replace_texts
+from rubricnb.files.reading import written_out
 
 SCHEMA = "rubricnb-audit/1"
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
@@ -396,6 +396,7 @@ _TEXTS = {
 _COUNTS = ("n_items", "n_rated", "n_clusters", "effective_clusters", "span", "step")
 
 
+@written_out()
 def read_audit(path: str | Path) -> Audit:
     """Read an audit that was written as JSON.
 
@@ -433,6 +434,6 @@ def read_audit(path: str | Path) -> Audit:
             page(audit, datasheet=datasheet)
     except Exception as error:
         raise ValueError(
-            f"{shown(str(path))}: give the .json that an audit wrote ({error!r})"
+            f"{path}: give the .json that an audit wrote ({error!r})"
         ) from error
     return audit

@@ -26,11 +26,13 @@ from rubricnb.core.support.shown import one_line
 from rubricnb.core.support.types import Json
 from rubricnb.engines.connection import is_filtered
 from rubricnb.engines.openai import OpenAIJudge
+from rubricnb.files.reading import written_out
 
 MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
 """What the OpenAI Batch API takes in one file."""
 
 
+@written_out()
 def export_batch(
     requests: Requests | Sequence[Requests],
     judge: JudgeLike,
@@ -124,6 +126,7 @@ def export_batch(
     return written
 
 
+@written_out()
 def import_batch(
     requests: Requests | Sequence[Requests],
     judge: JudgeLike,

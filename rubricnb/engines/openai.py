@@ -47,14 +47,11 @@ Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _LABEL_TOKENS = 4
 # What the judge writes into a body itself, and a limit in dollars counts on.
-_OWN_KEYS = (
-    "model",
-    "messages",
-    "prompt",
-    "max_tokens",
-    "max_completion_tokens",
-    "n",
-    "best_of",
+# Servers know the longest answer, and the number of answers, by several names.
+_OWN_KEYS = re.compile(
+    r"model|messages|prompt|n|best_of|num_return_sequences|candidate_?count"
+    r"|n(um)?_predict|max_?\w*(tokens|length)",
+    re.IGNORECASE,
 )
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 
@@ -186,7 +183,7 @@ class OpenAIJudge(Endpoint):
         super().__post_init__()
         self.extra = self.extra or {}
         # A plan, or a limit in dollars, decides these.
-        if twice := [name for name in _OWN_KEYS if name in self.extra]:
+        if twice := [name for name in self.extra if _OWN_KEYS.fullmatch(name)]:
             raise ValueError(
                 f"extra sets {', '.join(twice)}, which the judge writes itself: give "
                 "the longest answer as max_tokens (rubricnb.plan(…, max_tokens=N), or "

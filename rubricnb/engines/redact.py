@@ -7,7 +7,6 @@ import os
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterator
 
 from rubricnb.core.address import KEYS
 
@@ -25,18 +24,17 @@ _PAIR = (
 _NUMBERED = rf"u(?P<four>{_HEX}{{4}})|x(?P<two>{_HEX}{{2}})|U000(?P<five>{_HEX}{{5}})"
 _ESCAPED = (
     rf"\\{{1,8}}+(?:{_PAIR}|{_NUMBERED}|u\{{0{{0,6}}(?P<braced>{_HEX}{{2,5}})\}}"
-    r"|(?P<octal>[0-7]{1,3})|N\{(?P<name>[A-Z0-9 -]{1,90})\}|[abefnrtv])"
+    r"|(?P<octal>[0-7]{1,3})|N\{(?P<name>[A-Za-z0-9 -]{1,90})\}|[abefnrtv])"
     rf"|%(?:25){{0,4}}(?P<url>{_HEX}{{2}})"
     rf"|&(?:amp;){{0,4}}(?P<html>\#\d{{1,12}}|\#[xX]{_HEX}{{1,12}}"
     rf"|[A-Za-z]\w{{1,31}});?"
 )
 _ESCAPE = re.compile(_ESCAPED, re.ASCII)
-_MARKS = re.compile(r"[\\%&]")
+# A piece of a text that ends within no escape, looked through at once, so that other
+# threads have their turn.
+_PIECE = re.compile(rf"(?s:[^\\%&]{{1,64}}|{_ESCAPED}|.){{1,1024}}", re.ASCII)
 # between letters, by whether only those of ASCII count
 _GAPS = {False: re.compile(r"[\W_]+"), True: re.compile(r"[^0-9A-Za-z]+")}
-# characters looked through at once, so that other threads have their turn
-_PIECE = 2**16
-_LONGEST_ESCAPE = 128
 # characters; a longer text with a hidden key is dropped as a whole
 _LONGEST_CLEANED = 2**20
 
@@ -85,32 +83,9 @@ def redact(text: str, key: str | None) -> str:
 def _letters(text: str, ascii_only: bool) -> str:
     """Return the letters and digits of a text, with escapes undone."""
     return "".join(
-        _GAPS[ascii_only].sub("", _folded(_ESCAPE.sub(_unescaped, piece)))
-        for piece in _pieces(text)
+        _GAPS[ascii_only].sub("", _folded(_ESCAPE.sub(_unescaped, piece[0])))
+        for piece in _PIECE.finditer(text)
     )
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Cut a text into pieces, and none of them within an escape."""
-    start = 0
-    while len(text) - start > _PIECE:
-        end = start + _PIECE
-        mark = _MARKS.search(text, end - _LONGEST_ESCAPE, end)
-        if mark is not None:
-            end = _end_of_escapes(text, mark.start(), end)
-        yield text[start:end]
-        start = end
-    yield text[start:]
-
-
-def _end_of_escapes(text: str, mark: int, end: int) -> int:
-    """Return the first place from `end` on that lies in no escape."""
-    while mark < end:
-        found = _ESCAPE.search(text, mark, end + _LONGEST_ESCAPE)
-        if found is None or found.start() >= end:
-            return end
-        mark = found.end()
-    return mark
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -116,7 +116,10 @@ def _save(path: Path, new: Path) -> int:
         Store(new) as store,
     ):
         old.text_factory = decode
-        store.put_saved(_rows(old), _batches(old))
+        batches: list[Row] = []
+        with suppress(sqlite3.DatabaseError):
+            batches = old.execute(BATCHES).fetchall()
+        store.put_saved(_rows(old), batches)
         return len(store)
 
 
@@ -132,8 +135,3 @@ def _rows(old: sqlite3.Connection) -> Iterator[Row]:
             with suppress(sqlite3.DatabaseError):
                 part = f"{query} WHERE key >= ? AND key < ? ORDER BY key {order}"
                 yield from old.execute(part, (first, last))
-
-
-def _batches(old: sqlite3.Connection) -> Iterator[Row]:
-    with suppress(sqlite3.DatabaseError):
-        yield from old.execute(BATCHES)

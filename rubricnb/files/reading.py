@@ -18,6 +18,7 @@ import yaml
 from rubricnb.core.frames import FRAMES
 from rubricnb.core.support.shown import showing, shown
 from rubricnb.core.support.types import IntArray, Json
+from rubricnb.files.outputs import replace_texts
 
 KINDS = (
     "empty",
@@ -43,7 +44,8 @@ _MOST_WORDS = 20
 def written_out() -> Iterator[None]:
     """Write out control characters in what is printed and in what an error says.
 
-    A file of a stranger is read in here, and its names are quoted by both.
+    A file of a stranger is read in here, and its names are quoted by both. It is every
+    door's decorator, too.
     """
     with showing():
         try:
@@ -55,6 +57,8 @@ def written_out() -> Iterator[None]:
                     shown(part) if isinstance(part, str) else part
                     for part in error.args
                 )
+                if isinstance(error, OSError):  # shows this, and not its arguments
+                    error.strerror = shown(str(error.strerror))
                 error = error.__cause__ or error.__context__
             raise
 
@@ -229,7 +233,7 @@ class Reading:
 
     def save(self, path: str | Path) -> None:
         """Write the reading as YAML."""
-        Path(path).write_text(str(self), encoding="utf-8")
+        replace_texts({Path(path): str(self)})
 
 
 def _facts(document: Json) -> Json:

@@ -187,7 +187,8 @@ def read_rows(path: Path) -> pd.DataFrame:
                 table = read_parquet(path)
             case ".jsonl" | ".json" | ".eval":
                 log = log_of(_document(path), path.name)
-                _check_columns(path, max(map(len, log.rows), default=0))
+                widest = max(map(len, log.rows), default=0)
+                _refuse_large(path, widest, _MOST_COLUMNS, "columns")
                 table = pd.DataFrame(log.rows)
                 about = {"scale": log.scale, "words": dict(log.words)}
             case suffix:
@@ -383,53 +384,65 @@ def read_parquet(path: Path) -> pd.DataFrame:
     """
     parquet = extra("pyarrow.parquet", "parquet", path.name, "save it as CSV, or ")
     head = parquet.read_metadata(path)
-    columns = [head.schema.column(k) for k in range(head.num_columns)]
-    groups = [head.row_group(number) for number in range(head.num_row_groups)]
-    parts = [group.column(k) for group in groups for k in range(group.num_columns)]
-    cells = sum(part.num_values for part in parts)  # those in lists, too
-    _check_columns(path, head.num_columns)
-    if cells > _MOST_CELLS:
-        raise ValueError(_too_large(path, f"{cells:,} values", f"{_MOST_CELLS:,}"))
-    texts = [one.path for one in columns if one.physical_type == "BYTE_ARRAY"]
-    rows = 2**16
-    encodings = " ".join(name for part in parts for name in part.encodings)
-    # A text in a list, or one that begins like the one before it, has no number. Yet
-    # none is longer than the part that it is in.
-    if "." in "".join(texts) or "BYTE_ARRAY" in encodings:
-        longest = max(part.total_uncompressed_size for part in parts)
-        rows, texts = int(np.clip(2**28 // longest, 16, 4096)), []
-    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+    _refuse_large(path, head.num_columns, _MOST_COLUMNS, "columns")
+    # A text that begins like the one before it has no number. Yet none is longer than
+    # the part that it is in; in a list, a row may have any number of them.
+    whole: set[str] = set()
+    cells = longest = size = 0
+    for group in map(head.row_group, range(head.num_row_groups)):
+        for k, one in enumerate(head.schema):
+            part = group.column(k)
+            stored, width = part.total_uncompressed_size, one.length
+            encodings = " ".join(part.encodings)
+            if "BYTE_ARRAY" in encodings:
+                whole.add(one.path)
+                if one.max_repetition_level and re.search("DELTA_BYTE|DICT", encodings):
+                    width = stored
+            cells += part.num_values  # those in lists, too
+            size += max(stored, part.num_values * width)
+            longest = max(longest, stored)
+    _refuse_large(path, cells, _MOST_CELLS, "values")
+    _refuse_large(path, size, _MOST_BYTES, "bytes of values, as its head allows")
+    rows = int(np.clip(2**28 // longest, 1, 4096)) if whole else 2**16
+    texts = {one.path for one in head.schema if one.physical_type == "BYTE_ARRAY"}
+    with parquet.ParquetFile(path, read_dictionary=[*(texts - whole)]) as file:
         size = 0
         for batch in file.iter_batches(rows):
             size += sum(map(_n_bytes, batch.columns))
-            if size > _MOST_BYTES:
-                most = f"{_MOST_BYTES / 2**30:g} GiB of values"
-                raise ValueError(_too_large(path, "too many texts", most))
+            _refuse_large(path, size, _MOST_BYTES, "bytes of values, or more")
     return pd.read_parquet(path)
 
 
-def _n_bytes(cells: Any) -> int:
-    """Return the bytes of an array of Arrow, with each text written out."""
+def _n_bytes(cells: Any, text: int = 0) -> int:
+    """Return the bytes of an array of Arrow, with each text written out.
+
+    Lists, and texts in them, become objects of Python, which take more.
+    """
+    from pyarrow import compute, types
+
+    if types.is_nested(cells.type):
+        if types.is_map(cells.type):
+            parts = [cells.keys, cells.items]
+        elif types.is_struct(cells.type):
+            parts = cells.flatten()
+        else:
+            parts = [cells.flatten()]
+        own = 100 * (1 + len(parts)) * len(cells)
+        return own + sum(_n_bytes(part, 60) for part in parts)
     if not hasattr(cells, "dictionary"):
         return int(cells.nbytes)
-    from pyarrow import compute
-
     lengths = compute.binary_length(cells.dictionary)
     of_cells = compute.sum(compute.take(lengths, cells.indices)).as_py() or 0
-    return int(cells.dictionary.nbytes + of_cells)
+    return int(cells.indices.nbytes + of_cells + text * len(cells))
 
 
-def _check_columns(path: Path, number: int) -> None:
-    """Refuse a table so wide that each column by itself would take minutes."""
-    if number > _MOST_COLUMNS:
-        raise ValueError(_too_large(path, f"{number:,} columns", f"{_MOST_COLUMNS:,}"))
-
-
-def _too_large(path: Path, has: str, most: str) -> str:
-    return (
-        f"{path.name} has {has}, more than {most}: keep the columns and rows that are "
-        "needed"
-    )
+def _refuse_large(path: Path, number: int, most: int, what: str) -> None:
+    """Refuse what would fill the memory; of columns, what would take minutes."""
+    if number > most:
+        raise ValueError(
+            f"{path.name} has {number:,} {what}, more than {most:,}: keep the columns "
+            "and rows that are needed"
+        )
 
 
 def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -456,7 +469,7 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
             "quote"
         ) from error
     header = table.iloc[0].fillna("").str.strip().tolist()
-    _check_columns(path, len(header))
+    _refuse_large(path, len(header), _MOST_COLUMNS, "columns")
     for name, often in Counter(filter(None, header)).items():
         if often > 1:
             raise ValueError(

@@ -25,6 +25,7 @@ from rubricnb.core.support.spelling import nearest, one_of
 from rubricnb.core.support.types import Json
 from rubricnb.files.logs import parsed
 from rubricnb.files.outputs import replace_texts
+from rubricnb.files.reading import written_out
 from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
 from rubricnb.rulers.templates import source
 
@@ -282,6 +283,7 @@ class Bundle:
             )
         return replace(self, traits=traits, checklist=checklist)
 
+    @written_out()
     def in_variant(self, variant: str) -> Bundle:
         """Return the bundle as §4.5 and appendix A.3 perturb it.
 
@@ -362,6 +364,7 @@ def rewritten(levels: Levels, variant: str) -> Levels:
     return tuple((score, rewrite(text)) for score, text in levels)
 
 
+@written_out()
 def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
     """Load a bundle and check its lock.
 
@@ -400,9 +403,10 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
         first_error = error.errors(include_url=False)[0]
         location = ".".join(map(str, first_error["loc"]))
         problem = first_error["msg"].removeprefix("Value error, ")
+        # pydantic's own error cannot be written out
         raise ValueError(
             ": ".join(filter(None, (path.name, location, problem)))
-        ) from error
+        ) from None
     if locked:
         _check_lock(bundle, path)
     return bundle

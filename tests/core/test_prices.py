@@ -1,5 +1,6 @@
 """What calls cost, and where a run's allowance ends."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -304,3 +305,41 @@ def test_a_price_that_depends_on_the_hour_is_the_dearest_of_the_day(hour, monkey
     }
     assert len(by_hour) == 2
     assert judge.price.output == float(max(by_hour))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_new_tokens",
+        "maxOutputTokens",
+        "max_length",
+        "n",
+        "best_of",
+        "candidateCount",
+        "num_return_sequences",
+        "n_predict",
+        "num_predict",
+    ],
+)
+def test_extra_makes_no_answer_longer_and_none_more(name):
+    """A limit in dollars is reckoned from what the plan has."""
+    with pytest.raises(ValueError, match=f"extra sets {name}, which the judge writes"):
+        rb.open_judge("openai:gpt-4.1", extra={"top_k": 1, name: 16_000})
+
+
+@pytest.mark.parametrize(
+    "name", ["service_tier", "tools", "plugins", "web_search_options", "models"]
+)
+def test_what_is_billed_apart_needs_a_price_of_ones_own(name):
+    def asked(**limits):
+        with closing(rb.open_judge("openai:gpt-4.1", extra={name: "x"})) as judge:
+            rb.run(rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1)), judge,
+                   store=":memory:", **limits)  # fmt: skip
+
+    with pytest.raises(ValueError, match=rf"max_cost cannot count {name} in extra"):
+        asked(max_cost=1)
+    with pytest.raises(rb.judging.RunInterrupted, match="max_cost"):
+        asked(max_cost=0, price=(1, 1, 1))

@@ -189,6 +189,9 @@ FORMS = {
     "octal": lambda key: "".join(f"\\{ord(c):03o}" for c in key),
     "octal of few digits": lambda key: "".join(f"\\{ord(c):o}." for c in key),
     "names": lambda key: "".join(f"\\N{{{unicodedata.name(c)}}}" for c in key),
+    "names in small letters": lambda key: "".join(
+        f"\\N{{{unicodedata.name(c).lower()}}}" for c in key
+    ),
     "HTML with many zeros": lambda key: "".join(f"&#{ord(c):012};" for c in key),
     "HTML's names": lambda key: key.replace("-", "&hyphen;").replace(" ", "&nbsp;"),
     "letters as HTML's names": lambda key: key.replace("f", "&fscr;"),
@@ -227,7 +230,7 @@ def pieces(text, key, size=10):
         code = r"\\+(?:u00|x|U000000|u\{)([0-9A-Fa-f]{2})\}?"
         text = re.sub(code, lambda m: chr(int(m[1], 16)), text)
         text = re.sub(r"\\+([0-7]{1,3})", lambda m: chr(int(m[1], 8)), text)
-        named = r"\\+N\{([A-Z0-9 -]+)\}"
+        named = r"\\+N\{([A-Za-z0-9 -]+)\}"
         text = re.sub(named, lambda m: unicodedata.lookup(m[1]), text)
         text = re.sub(r"\\+[abefnrtv]", "", text)
     text, key = (unicodedata.normalize("NFKC", t).casefold() for t in (text, key))
@@ -353,14 +356,15 @@ def test_a_long_text_with_a_hidden_key_is_dropped_as_a_whole():
     )
 )
 def test_a_text_is_cut_into_pieces_within_no_escape(parts):
-    text = "".join(parts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redact_module, "_PIECE", 70)
-        for ascii_only in (True, False):
-            in_pieces = redact_module._letters(text, ascii_only)
-            patch.setattr(redact_module, "_PIECE", 10_000)
-            assert redact_module._letters(text, ascii_only) == in_pieces
-            patch.setattr(redact_module, "_PIECE", 70)
+    text, long = "".join(parts), redact_module._PIECE.pattern
+    short = re.compile(long.replace("{1,64}", "{1,3}").replace("{1,1024}", "{1,2}"))
+    for ascii_only in (True, False):
+        found = []
+        for pieces_of in (short, re.compile("(?s).*")):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(redact_module, "_PIECE", pieces_of)
+                found.append(redact_module._letters(text, ascii_only))
+        assert found[0] == found[1]
 
 
 def echoing(form, before):

@@ -532,6 +532,19 @@ def test_a_full_disk_leaves_bundle_and_lock_of_one_kind(small_disk):
     assert rb.rulers.load_bundle(path).lock == rb.rulers.load_bundle("minibench").lock
 
 
+def test_a_full_disk_leaves_the_reading_that_was_saved(small_disk):
+    path = small_disk / "reading.yml"
+    table = pd.DataFrame({"item_id": ["a", "b"], "score": [1, 2]})
+    rb.reading(table, scale=(1, 5)).save(path)
+    before = made(small_disk)
+    fill_up(small_disk)
+    with pytest.raises(OSError, match=r"files from before are whole.*reading"):
+        rb.reading(table, scale=(1, 7)).save(path)
+    after = made(small_disk)
+    after.pop("filler")
+    assert after == before
+
+
 def test_doctests_leave_the_user_s_store_alone(tmp_path):
     root = Path(__file__).parents[2]
     files = [*(root / "rubricnb").rglob("chapter.py")]

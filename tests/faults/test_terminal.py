@@ -174,7 +174,9 @@ def test_what_acts_is_written_out_and_all_else_stays(text):
     assert len(one_line(text).splitlines()) <= 1
 
 
-@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-"])
+@pytest.mark.parametrize(
+    "closed", [">&-", ">&- 2>&-", "2>&-", ">/dev/full 2>/dev/full"]
+)
 def test_work_goes_on_where_standard_output_is_closed(closed, tmp_path):
     page = tmp_path / "audit.html"
     audit = "-m rubricnb audit --judge simulated:unbiased --n-items 15 --output"
@@ -182,6 +184,8 @@ def test_work_goes_on_where_standard_output_is_closed(closed, tmp_path):
     stored = os.environ | {"RUBRICNB_STORE": str(tmp_path / "s.sqlite")}
     assert subprocess.run(["bash", "-c", command], env=stored).returncode == 0
     assert page.read_text().endswith("</html>")
+    if "full" in closed:
+        return  # Python's own print fails there
     code = (
         "import rubricnb as rb\n"
         "asked = rb.plan(rb.load('minibench', n_items=5), rb.fixed(5, 1))\n"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from rubricnb.files import logs
+from rubricnb.files import logs, tables
 from rubricnb.files.tables import read_records, read_rows, read_table, read_text
 
 NUL = "\0"
@@ -88,8 +88,8 @@ def lists():
 @pytest.mark.parametrize(
     ("bomb", "schema", "has"),
     [
-        (text, False, "too many texts"),
-        (text, True, "too many texts"),  # as a category
+        (text, False, r"[\d,]+ bytes of values, or more"),
+        (text, True, r"[\d,]+ bytes of values, or more"),  # as a category
         (numbers, True, "51,000,000 values"),
         (lists, True, "51,000,000 values"),
     ],
@@ -107,6 +107,120 @@ def test_a_parquet_file_that_would_fill_the_memory_is_refused_from_its_head(
             read(file)
     # kilobytes
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
+
+
+LONG = pa.DictionaryArray.from_arrays(pa.array([0] * 300_000, "int32"), ["x" * 10_000])
+BYTES = pa.DictionaryArray.from_arrays(LONG.indices, [b"x" * 10_000])
+WIDE = pa.DictionaryArray.from_arrays(
+    LONG.indices, pa.array([b"x" * 10_000], pa.binary(10_000))
+)
+
+
+def in_rows(number, values):
+    """Return lists that share these values evenly."""
+    ends = np.linspace(0, len(values), number + 1).astype("int32")
+    return pa.ListArray.from_arrays(pa.array(ends), values)
+
+
+def of_objects(values):
+    return pa.StructArray.from_arrays([values], ["a"])
+
+
+def in_a_map(values):
+    keys = pa.array([*map(str, range(len(values)))])
+    return pa.MapArray.from_arrays(pa.array([0, len(values)], "int32"), keys, values)
+
+
+NESTED = {  # 3 GB each, in few rows, by some kilobytes
+    "one list": lambda: in_rows(1, LONG),
+    "lists": lambda: in_rows(1000, LONG),
+    "lists in lists": lambda: in_rows(1, in_rows(10, LONG)),
+    "objects": lambda: of_objects(LONG),
+    "objects in a list": lambda: in_rows(1, of_objects(LONG)),
+    "lists in objects": lambda: of_objects(in_rows(10, LONG)),
+    "a map": lambda: in_a_map(LONG),
+    "bytes in lists": lambda: in_rows(10, BYTES),
+    "bytes of one width": lambda: WIDE,
+    "bytes of one width in lists": lambda: in_rows(10, WIDE),
+    "empty lists": lambda: in_rows(20_000_000, pa.array([], "int8")),
+}
+
+
+@pytest.fixture
+def peak():
+    """Return the most memory that Arrow has held since this test began."""
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    yield pool.max_memory
+    pa.set_memory_pool(before)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("kind", NESTED)
+def test_lists_and_objects_that_would_fill_the_memory_are_refused_by_name(
+    kind, tmp_path, peak
+):
+    file = tmp_path / "a.parquet"
+    values = NESTED[kind]()
+    # an old file's dictionaries, and those that Arrow itself would write out
+    parquet.write_table(pa.table({"n": range(len(values)), "l": values}), file)
+    begun = peak()
+    with pytest.raises(
+        ValueError,
+        match=r"^a\.parquet has \d,[\d,]+ bytes of values, .*, more than 2,147",
+    ):
+        read_rows(file)
+    assert peak() < max(begun, 2**28)
+
+
+@pytest.mark.in_turn
+def test_texts_of_a_list_that_repeat_their_beginning_are_refused_by_name(
+    tmp_path, peak
+):
+    file, rows = tmp_path / "a.parquet", [["x" * 10_000] * 30_000] * 8
+    written = {"l.list.element": "DELTA_BYTE_ARRAY"}
+    table = pa.table({"l": rows})
+    parquet.write_table(table, file, use_dictionary=False, column_encoding=written)
+    del table
+    begun = pa.total_allocated_bytes()
+    with pytest.raises(
+        ValueError,
+        match=r"^a\.parquet has .* bytes of values, as its head allows, more",
+    ):
+        read_rows(file)
+    assert pa.total_allocated_bytes() <= begun
+
+
+def test_texts_are_counted_once_however_many_batches_they_come_in(
+    tmp_path, monkeypatch
+):
+    """Each part of the file knows the texts of the parts before it."""
+    texts = [f"{k:064x}" for k in range(300_000)]
+    file = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"t": texts}), file)
+    monkeypatch.setattr(tables, "_MOST_BYTES", 3 * 64 * len(texts) // 2)
+    assert read_rows(file)["t"].tolist() == texts
+    monkeypatch.setattr(tables, "_MOST_BYTES", 64 * len(texts))
+    with pytest.raises(ValueError, match="more than"):
+        read_rows(file)
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_lists_objects_and_rarer_encodings_are_read(encoding, tmp_path):
+    columns = {
+        "text": [f"a{k}" for k in range(5000)],
+        "ratings": [["4", "5"], [], None, ["3"]] * 1250,
+        "numbers": [[1.5, 2.0]] * 5000,
+        "about": [{"a": "x", "b": 2}, None] * 2500,
+    }
+    lengths = {"text": encoding, "ratings.list.element": "DELTA_LENGTH_BYTE_ARRAY"}
+    for how in ({}, {"use_dictionary": False, "column_encoding": lengths}):
+        parquet.write_table(pa.table(columns), tmp_path / "a.parquet", **how)
+        read = read_rows(tmp_path / "a.parquet")
+        assert read["text"].tolist() == columns["text"]
+        assert list(read["ratings"].iloc[0]) == ["4", "5"]
+        assert read["about"].iloc[0] == {"a": "x", "b": 2}
 
 
 def test_an_ordinary_parquet_file_is_read_as_before(tmp_path):

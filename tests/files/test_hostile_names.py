@@ -16,6 +16,7 @@ import yaml
 import rubricnb as rb
 from rubricnb.auditing import read_audit
 from rubricnb.files.rubrics import read_rubrics
+from rubricnb.rulers import load_bundle
 
 # The title of the window, a C1 introducer, two changes of direction, a line's begin.
 H = "\x1b]0;owned\x07\x9b31m\u202egpj\u2066\r"
@@ -109,6 +110,90 @@ def logs_and_what_is_none():
         yield lambda ending=ending: read_audit(f"{H}.{ending}")
 
 
+def batches():
+    requests = rb.plan(
+        rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback"
+    )
+    plan = requests, "openai:gpt-4.1"
+    [file] = rb.export_batch(*plan, "b.jsonl", "s.sqlite")
+    one, two, *_ = [json.loads(x)["custom_id"] for x in file.read_text().splitlines()]
+
+    def answer(key, text, model="gpt-4.1"):
+        choice = {"finish_reason": "stop", "message": {"content": f"{text} [RESULT] 4"}}
+        body = {"model": model, "choices": [choice]}
+        return {"custom_id": key, "response": {"status_code": 200, "body": body}}
+
+    for lines in (
+        [H],
+        [{H: 1}],
+        [{"custom_id": H, "response": {}}],
+        [{"custom_id": one, "error": {"message": H, H: H}}],
+        [{"custom_id": one, "response": {"status_code": H, "body": {H: H}}}],
+        [{"custom_id": one, "response": {"status_code": 200, "body": {"choices": H}}}],
+        [answer(one, "a", H), answer(two, "b", f"b{H}")],
+        [answer(one, H), answer(one, "b")],
+        ['{"custom_id": "'],  # a download that was cut
+    ):
+        for name in ("o.jsonl", f"{H}.jsonl"):
+            Path(name).write_text("\n".join(map(json.dumps, lines)))
+            if lines[0] == '{"custom_id": "':
+                Path(name).write_text(lines[0])
+            for release in (False, True):
+                yield lambda name=name, release=release: rb.import_batch(
+                    *plan, name, "t.sqlite", release
+                )
+    yield lambda: rb.import_batch(*plan, f"no{H}.jsonl", "t.sqlite")
+    yield lambda: rb.export_batch(*plan, f"{H}.jsonl", "u.sqlite")
+
+
+def bundles():
+    load_bundle("minibench").save("b.json")
+    good, lock = (json.loads(Path(f"b{e}.json").read_text()) for e in ("", ".lock"))
+    trait, item = good["traits"][0], good["checklist"][0]
+    damaged = [{(H + k if k == own else k): v for k, v in good.items()} for own in good]
+    damaged += [good | {own: value} for own in good for value in (H, [H], {H: H})]
+    for name, one in (("traits", trait), ("checklist", item)):
+        for own in one:
+            renamed = {(H + k if k == own else k): v for k, v in one.items()}
+            rest = good[name][1:]
+            damaged += [good | {name: [renamed, *rest]}]
+            damaged += [good | {name: [one | {own: H}, *rest]}]
+            damaged += [good | {name: [one | {own: H}, one | {own: H}, *rest]}]
+    few = trait | {"name": H, "levels": trait["levels"][:2]}
+    damaged += [good | {"traits": [few]}, good | {H: H}, [H]]
+    for content in damaged:
+        for locked in (True, False):
+            Path("b.json").write_text(json.dumps(content))
+            yield lambda locked=locked: load_bundle("b.json", locked=locked)
+    Path("b.json").write_text(json.dumps(good))
+    for content in (lock | {"sha256": H}, lock | {H: H}, {H: H}, [H]):
+        Path("b.lock.json").write_text(json.dumps(content))
+        yield lambda: load_bundle("b.json")
+    other = good | {"traits": [trait | {"name": H}, *good["traits"][1:]]}
+    Path("minibench-paraphrased.json").write_text(json.dumps(other))
+    paraphrased = load_bundle("minibench-paraphrased.json", locked=False)
+    paraphrased.save("minibench-paraphrased.json")
+    yield lambda: paraphrased.in_variant("paraphrased")
+    yield lambda: load_bundle("b.json", locked=False).in_variant(H)
+    for text in ("{" + H, "", "\ud83d"):
+        Path(f"{H}.json").write_text(text.encode("utf-8", "replace").decode())
+        yield lambda: load_bundle(f"{H}.json")
+    Path(f"{H}.json").write_text(json.dumps(good))
+    yield lambda: load_bundle(f"{H}.json")  # no lock
+
+
+def files_that_are_not_there():
+    for ending in ("json", "jsonl", "csv", "parquet", "eval", "yml", "txt"):
+        name = f"no{H}.{ending}"
+        yield lambda name=name: rb.judgments(name)
+        yield lambda name=name: rb.reading(name)
+        yield lambda name=name: rb.load("csv", path=name)
+        yield lambda name=name: read_rubrics(name)
+        yield lambda name=name: read_audit(name)
+        yield lambda name=name: load_bundle(name)
+        yield lambda name=name: rb.reading(pd.DataFrame(LOG), decide=name).result()
+
+
 def decisions():
     for line in (f"{H} role: score", H, f"score {H}: x", f"score role: {H}"):
         yield lambda line=line: rb.reading(pd.DataFrame(LOG), decide=[line]).result()
@@ -123,6 +208,9 @@ def decisions():
         rubrics_of_all_kinds,
         logs_and_what_is_none,
         decisions,
+        batches,
+        bundles,
+        files_that_are_not_there,
     ],
 )
 def test_names_of_a_file_are_written_out_by_every_door(
@@ -134,9 +222,10 @@ def test_names_of_a_file_are_written_out_by_every_door(
         try:
             attempt()
         except Exception as error:
-            while error is not None:  # a traceback prints them all
+            while error is not None:  # a traceback prints these
                 said.append((number, f"{type(error).__name__}: {error}"))
-                error = error.__cause__ or error.__context__
+                hidden = error.__suppress_context__
+                error = error.__cause__ or (None if hidden else error.__context__)
         said.append((number, capsys.readouterr().out))
     assert not [text for text in said if ACTS.search(text[1])]
     # and it was quoted: the test would see nothing where nobody names it

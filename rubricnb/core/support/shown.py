@@ -92,7 +92,7 @@ class Shown(io.TextIOBase):
         """Write a text, `shown`."""
         try:
             self.stream.write(shown(text))
-        except BrokenPipeError:
+        except OSError:
             self._leave()
         return len(text)
 
@@ -100,7 +100,7 @@ class Shown(io.TextIOBase):
         """Flush the stream."""
         try:
             self.stream.flush()
-        except BrokenPipeError:
+        except OSError:
             self._leave()
 
     def _leave(self) -> None:
