@@ -11,7 +11,7 @@ from importlib.resources import files
 from os.path import commonprefix
 from typing import Any
 
-from rubricnb.core import parsing
+from rubricnb.core import labels_in_text
 from rubricnb.core.frames import Items
 from rubricnb.core.judge import OF_REQUESTS, judging
 from rubricnb.engines.function import code_fingerprint
@@ -37,7 +37,7 @@ def parts_of(
 ) -> dict[str, dict[str, str]]:
     """What the answers of a judge come from, as texts by name."""
     own = getattr(judge, "own_prompt", None)
-    parser = getattr(judge, "parser", None) or parsing.last_label
+    parser = getattr(judge, "parser", None) or labels_in_text.last_label
     named = [
         getattr(parser, name, "") for name in ("__name__", "key", "pattern", "flags")
     ]
@@ -68,7 +68,7 @@ def parts_of(
         "parser": {
             "reads": " ".join([type(parser).__name__, *map(str, filter(None, named))]),
             "code": code_fingerprint(parser)
-            + sha256_of(inspect.getsource(parsing))[:16],
+            + sha256_of(inspect.getsource(labels_in_text))[:16],
         },
         "model": {"identity": identity, **asked},
     }
