@@ -218,6 +218,8 @@ class Chapter:
                     written = _cell(value, printed=source == "paper")
                     named = {"judge": judge, "": " ".join(rest), "from": whose}
                     rows.append(named | {columns[end]: written})
+        if all(row["from"] == "paper" for row in rows):
+            rows.insert(0, {"judge": self.who, "": "", "from": "not known here"})
         keys = ["judge", "", "from"]
         cells = pd.DataFrame(rows, columns=[*keys, *dict.fromkeys(columns.values())])
         shown = cells.groupby(keys, sort=False, as_index=False).first()

@@ -204,10 +204,11 @@ def show(
         what.set_size_inches(size)
     if isinstance(what, pd.DataFrame):
         # `reason` has the sentences of codes
-        frame = what.drop(columns="codes", errors="ignore")
+        frame = what.drop(columns="codes", errors="ignore").replace("nan", "–")
         is_numbered = pd.api.types.is_integer_dtype(frame.index)
         is_numbered &= frame.index.name is None
-        what = frame.style.format(**formats) if is_numbered or formats else frame
+        styled = {"na_rep": "–"} | formats
+        what = frame.style.format(**styled) if is_numbered or formats else frame
         what = what.hide(axis="index") if is_numbered else what
     _glue(name, what, display=True)
     if isinstance(what, Figure):

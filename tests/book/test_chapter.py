@@ -153,7 +153,8 @@ def test_a_reading_of_ours_is_never_printed_as_the_papers(rows_of):
     chapter = rb.Chapter("12", {})
     heads = {"0": "at 0", "1": "at 1", "v": "V", "r": "r"}
     chapter.beside_paper("tab", "v2/appendix-c/temperature", {}, heads)
-    assert len(rows_of()) == 2  # r and the sd
+    assert rows_of()[0] == "your judge|–|not known here|–|–"
+    assert len(rows_of()) == 3  # r and the sd
     assert not any("0.02" in row or "0.03" in row for row in rows_of())
     chapter.verdicts({"v2/appendix-c/temperature/gemma-3-12b/hanna/v": 0.01})
     (flat,) = [row for row in rows_of() if "Gemma-3-12B, hanna" in row]
