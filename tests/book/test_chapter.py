@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 
 import rubricnb as rb
 from rubricnb.book import notebooks as book
@@ -19,12 +20,21 @@ ROOT = book.find_root()
 
 @pytest.fixture
 def rows_of(monkeypatch):
-    """The rows of the last shown table, their cells joined by bars."""
-    kept = SimpleNamespace(frame=None)
-    monkeypatch.setattr(
-        tables, "show", lambda name, what, **_: setattr(kept, "frame", what)
-    )
-    return lambda: ["|".join(row) for row in kept.frame.astype(str).to_numpy()]
+    """The rows of the last shown table as a reader sees it, cells joined by bars."""
+    kept = SimpleNamespace(html="")
+
+    def glue(name, what, display):
+        if display:
+            kept.html = what.to_html()
+
+    monkeypatch.setattr(tables, "_glue", glue)
+
+    def rows():
+        shown = BeautifulSoup(kept.html, "html.parser").select("tr")
+        cells = [[cell.text for cell in row.select("td")] for row in shown]
+        return ["|".join(row) for row in cells if row]
+
+    return rows
 
 
 @pytest.mark.parametrize("stem", building.notebooks(ROOT))

@@ -111,7 +111,9 @@ def sentences(page):
 def unknown_cells(page):
     """Cells of tables that say in code that a value is not known."""
     cells = BeautifulSoup(page, "html.parser").select("td")
-    return [c for c in cells if re.fullmatch(r"nan|inf|none|<na>", c.text.strip(), re.I)]
+    return [
+        c for c in cells if re.fullmatch(r"nan|inf|none|<na>", c.text.strip(), re.I)
+    ]
 
 
 def own_run(notebook):
