@@ -204,8 +204,7 @@ def show(
         what.set_size_inches(size)
     if isinstance(what, pd.DataFrame):
         # `reason` has the sentences of codes; a number that is not known is a dash
-        what = what.drop(columns="codes", errors="ignore")
-        what = what.replace(["nan", "NaN"], "–")
+        what = what.drop(columns="codes", errors="ignore").replace(["nan", "NaN"], "–")
         is_numbered = pd.api.types.is_integer_dtype(what.index)
         is_numbered &= what.index.name is None
         if is_numbered or formats:
