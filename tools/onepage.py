@@ -167,9 +167,7 @@ class _Prose:
                     text = "NaN" if text is None else text
                     if is_unknown(text):
                         return [
-                            _text(text.replace("`", ""))
-                            if text != "NaN"
-                            else _text("Not known from this run.")
+                            _text(text if text != "NaN" else "Not known from this run.")
                         ]
                     shown.append(_text(text))
                 else:

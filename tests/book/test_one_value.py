@@ -59,7 +59,7 @@ def of_full_size(name, column, quantity):
             yield key, f"full size, {name}", float(value), half + 1e-4
 
 
-def stated():
+def of_positions():
     """(quantity, judge, dataset), the table, the value and how exact it is."""
     position, held = table("position"), table("replication")
     position["v"] = np.sqrt(position.v2_unbiased.clip(lower=0))
@@ -85,6 +85,10 @@ def stated():
         need = need.drop_duplicates(["judge", "dataset"])
         yield from of_names(need, "phi", f"φ, {words}", "need ten")
 
+
+def of_people_and_criteria():
+    """As `of_positions`."""
+    finding = dict(list(table("replication").groupby("finding")))
     agreement = table("agreement").set_index("design")
     yield from of_slugs(agreement.loc["balanced"], "r", "r of ten", "agreement")
     yield from of_full_size("07", "r, BALANCED", "r of ten")
@@ -122,7 +126,8 @@ QUANTITIES = (
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_tables_of_two_pages_state_one_value(quantity):
-    found = pd.DataFrame(stated(), columns=["key", "where", "value", "exact"])
+    found = [*of_positions(), *of_people_and_criteria()]
+    found = pd.DataFrame(found, columns=["key", "where", "value", "exact"])
     found = found[[key[0] == quantity for key in found.key]]
     compared = 0
     for key, rows in found.groupby("key"):
