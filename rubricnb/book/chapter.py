@@ -219,6 +219,8 @@ class Chapter:
                     written = _cell(value, printed=source == "paper")
                     named = {"judge": judge, "": " ".join(rest), "from": whose}
                     rows.append(named | {columns[end]: written})
+        if rows[0]["from"] == "paper":  # ours would be first
+            rows.insert(0, {"judge": self.who, "": "", "from": "not known here"})
         keys = ["judge", "", "from"]
         cells = pd.DataFrame(rows, columns=[*keys, *dict.fromkeys(columns.values())])
         shown = cells.groupby(keys, sort=False, as_index=False).first()
@@ -227,7 +229,7 @@ class Chapter:
             "judge", key=lambda judge: judge.map(places.index), kind="stable"
         ).replace({"judge": spelled, "": {"": None}})
         shown = shown.dropna(axis="columns", how="all").reset_index(drop=True)
-        tables.show(name, shown.fillna("–"))
+        tables.show(name, shown)
 
     def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
         """Show whether the papers' findings replicate with recorded judges."""
@@ -313,8 +315,6 @@ def _cell(value: Estimate, printed: bool) -> str:
     """Write a number of a table: a paper's with all its digits, ours rounded."""
     # no −0, no 1e−18
     middle, low, high = (round(x, 9) + 0.0 for x in _with_ends(value))
-    if np.isnan(middle):
-        return "–"
     if np.isfinite(low + high):
         written = f"{middle:.3g} [{low:.3g}, {high:.3g}]"
     elif printed:

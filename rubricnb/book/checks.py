@@ -114,7 +114,7 @@ def unseal(sealed: str) -> str:
 
 
 def _near(value: float, expected: float, tolerance: float) -> bool:
-    return bool(abs(value - expected) <= (tolerance * abs(expected) or tolerance))
+    return abs(value - expected) <= (tolerance * abs(expected) or tolerance)
 
 
 def _is_rounded(value: float, expected: float) -> bool:

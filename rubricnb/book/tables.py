@@ -204,12 +204,14 @@ def show(
     if size:
         what.set_size_inches(size)
     if isinstance(what, pd.DataFrame):
-        # `reason` has the sentences of codes
-        frame = what.drop(columns="codes", errors="ignore")
-        is_numbered = pd.api.types.is_integer_dtype(frame.index)
-        is_numbered &= frame.index.name is None
-        what = frame.style.format(**formats) if is_numbered or formats else frame
-        what = what.hide(axis="index") if is_numbered else what
+        # `reason` has the sentences of codes; a number that is not known is a dash
+        what = what.drop(columns="codes", errors="ignore").replace(["nan", "NaN"], "–")
+        is_numbered = pd.api.types.is_integer_dtype(what.index)
+        is_numbered &= what.index.name is None
+        if is_numbered or formats:
+            what = what.style.format(**{"na_rep": "–"} | formats)
+        if is_numbered:
+            what = what.hide(axis="index")
     _glue(name, what, display=True)
     if isinstance(what, Figure):
         pyplot.close(what)
@@ -542,8 +544,7 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
         (_statement(row), _published(row), _estimated(row), row.verdict)
         for row in listed.itertuples()
     ]
-    columns = ["statement", "paper says", "we find", "verdict"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=["statement", "paper says", "we find", "verdict"])
 
 
 def replicated(table: pd.DataFrame) -> pd.DataFrame:
@@ -580,9 +581,6 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
             f"{row['unit'].replace('percentage points', 'pp')}"
         )
 
-    def tested(p: float) -> str:
-        return "" if pd.isna(p) else p_value(p, 4)
-
     def counted(row: pd.Series) -> str:
         if pd.isna(row["n_items"]):
             return ""
@@ -595,7 +593,7 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
             "dataset": table["dataset"],
             "verdict": table["verdict"],
             "estimate [95 %]": table.apply(estimated, axis=1),
-            "p, adjusted": table["p_adjusted"].map(tested),
+            "p, adjusted": [p_value(p, 4) for p in table["p_adjusted"]],
             "items (clusters)": table.apply(counted, axis=1),
             "note": table["reason"],
         }
@@ -714,7 +712,7 @@ def _published(row: Any) -> str:
 def _estimated(row: Any) -> str:
     if np.isnan(row.value):
         return str(row.reason)
-    if row.reason == NO_INTERVAL:
-        return f"{row.value:.4g} ({NO_INTERVAL})"
     interval = "" if np.isnan(row.low) else f" [{row.low:.3g}, {row.high:.3g}]"
+    if row.reason == NO_INTERVAL:
+        interval = f" ({NO_INTERVAL})"
     return f"{row.value:.4g}{interval}"

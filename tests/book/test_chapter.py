@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 
 import rubricnb as rb
 from rubricnb.book import notebooks as book
@@ -19,12 +20,21 @@ ROOT = book.find_root()
 
 @pytest.fixture
 def rows_of(monkeypatch):
-    """The rows of the last shown table, their cells joined by bars."""
-    kept = SimpleNamespace(frame=None)
-    monkeypatch.setattr(
-        tables, "show", lambda name, what, **_: setattr(kept, "frame", what)
-    )
-    return lambda: ["|".join(row) for row in kept.frame.astype(str).to_numpy()]
+    """The rows of the last shown table as a reader sees it, cells joined by bars."""
+    kept = SimpleNamespace(html="")
+
+    def glue(name, what, display):
+        if display:
+            kept.html = what.to_html()
+
+    monkeypatch.setattr(tables, "_glue", glue)
+
+    def rows():
+        shown = BeautifulSoup(kept.html, "html.parser").select("tr")
+        cells = [[cell.text for cell in row.select("td")] for row in shown]
+        return ["|".join(row) for row in cells if row]
+
+    return rows
 
 
 @pytest.mark.parametrize("stem", building.notebooks(ROOT))
@@ -153,7 +163,8 @@ def test_a_reading_of_ours_is_never_printed_as_the_papers(rows_of):
     chapter = rb.Chapter("12", {})
     heads = {"0": "at 0", "1": "at 1", "v": "V", "r": "r"}
     chapter.beside_paper("tab", "v2/appendix-c/temperature", {}, heads)
-    assert len(rows_of()) == 2  # r and the sd
+    assert rows_of()[0] == "your judge|–|not known here|–|–"
+    assert len(rows_of()) == 3  # r and the sd
     assert not any("0.02" in row or "0.03" in row for row in rows_of())
     chapter.verdicts({"v2/appendix-c/temperature/gemma-3-12b/hanna/v": 0.01})
     (flat,) = [row for row in rows_of() if "Gemma-3-12B, hanna" in row]

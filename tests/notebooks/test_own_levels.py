@@ -3,6 +3,7 @@
 from itertools import product
 
 import pytest
+from bs4 import BeautifulSoup
 
 from rubricnb.book import notebooks as book
 from rubricnb.book.plots import display_name
@@ -58,6 +59,12 @@ def test_a_chapter_runs_on_own_data_of_any_number_of_levels(
     assert (
         f"{n} levels" in said if stem == "09_rubric_scales" else "first-biased" in said
     )
+    if stem == "08_how_many_orderings":  # 2 n reads: the paper speaks of ten
+        table = book.glued(done)["tab-verdicts"]["text/html"]
+        rows = BeautifulSoup(table, "html.parser").select("tr")
+        rows = [row.text for row in rows if "K = 1 to 10 that is" in row.text]
+        assert rows
+        assert all("cannot say" in row for row in rows), rows
 
 
 @pytest.mark.parametrize("stem", ["10_criterion_order", "11_rank_reversal"])

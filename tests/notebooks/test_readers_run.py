@@ -51,7 +51,8 @@ OURS = re.compile(
 )
 # A scale, a size or a judge that a page of another run would state wrongly.
 TYPED = re.compile(
-    r"\b(?:ten|five) (?:orders|orderings|rotations)\b|\b1[ -]2[ -]3[ -]4[ -]5\b"
+    r"\b(?:ten|five) (?:\w+ )?(?:orders|orderings|rotations|reads|probabilities)\b"
+    r"|\bof the ten\b|× 10\b|\b1 to 5\b|\b1[ -]2[ -]3[ -]4[ -]5\b|prompt of minibench"
     r"|million parameters|judge above|default judge|would be 20\b"
 )
 
@@ -107,6 +108,19 @@ def sentences(page):
     ]
 
 
+def unknown_cells(page):
+    """Cells of tables that say in code that a value is not known."""
+    cells = BeautifulSoup(page, "html.parser").select("td")
+    return [
+        c for c in cells if re.fullmatch(r"nan|inf|none|<na>", c.text.strip(), re.I)
+    ]
+
+
+def own_run(notebook):
+    """The block with which the page of an executed chapter begins."""
+    return str(BeautifulSoup(one_page(notebook), "html.parser").select_one(".own"))
+
+
 def drawn(shown):
     """What a reader sees: without the ids that pandas draws for each table."""
     return re.sub(r"T_[0-9a-f]{5}|0x[0-9a-f]+", "", str(shown))
@@ -139,6 +153,10 @@ def test_a_page_is_true_of_a_readers_judge_texts_and_scale(stem, run, warnings_o
             assert not re.search(
                 r"\b(nan|inf|NaN)\b|:::|\{[a-z:]+\}`|object at", sentence
             ), sentence
+        assert not unknown_cells(one_page(notebook))
+    # asked for probabilities, nothing is missing on top but what the file lacks
+    lacking = [s for s in sentences(own_run(done["logprobs"])) if is_unknown(s)]
+    assert all("reference answers" in sentence for sentence in lacking), lacking
 
 
 NOTHING = {
