@@ -97,8 +97,9 @@ _NOT_KNOWN = {
     **{
         column.name: _OF_DTYPE[column.dtype]
         for column in JUDGMENTS
-        if column.required and column.dtype in _OF_DTYPE and column.name != "design"
+        if column.required and column.dtype in _OF_DTYPE
     },
+    "design": "fixed",
     **dict.fromkeys(("effort", "thinking"), "default"),
     "source": "recorded",
     "key": "",  # the same for all reads: unknown
@@ -298,7 +299,9 @@ def _understood(
         frame = _with_shared_criterion(frame, reading)
     frame, rated, item = _matched(frame, items)
     item_id = rated["item_id"].iloc[item].set_axis(frame.index)
-    frame["replicate"] = number_reads(frame, item_id, reading)
+    asked = frame.columns.intersection(["design", *_WITHIN])
+    unit = cells_of(frame[asked].assign(item=item))
+    frame["replicate"] = number_reads(frame, item_id, unit, reading)
     rubrics = getattr(items, "rubrics", None)
     # Scores on another scale than the rubric's,
     # or from an export of this package, are no labels.
@@ -319,13 +322,16 @@ def _understood(
     if "expected_score" in frame:
         frame["expected_score"] = understand(frame["expected_score"], of_rows)[0]
     _read_orderings(frame, of_rows)
-    out = _finished(frame, rated, item)
+    out = _finished(frame, rated, item, unit)
     out.attrs["reading"] = reading.lines
     return out
 
 
-def _finished(frame: pd.DataFrame, rated: Items, item: IntArray) -> Judgments:
+def _finished(
+    frame: pd.DataFrame, rated: Items, item: IntArray, unit: IntArray
+) -> Judgments:
     """Fill in the rest of the contract's columns."""
+    is_ordered = "design" not in frame and frame["ordering"].notna().any()
     for name, value in _NOT_KNOWN.items():
         if name not in frame:
             frame[name] = (
@@ -336,8 +342,10 @@ def _finished(frame: pd.DataFrame, rated: Items, item: IntArray) -> Judgments:
     for name in rated.columns.intersection(_TEXTS):
         frame[name] = pd.Categorical(rated[name]).take(item)
     frame["temperature"] = frame["temperature"].astype(np.float32)
-    frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
-    unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
+    design = _designs(frame, item) if is_ordered else frame["design"]
+    frame["design"] = pd.Categorical(design)
+    if is_ordered:
+        unit = cells_of(frame[["design"]].assign(unit=unit))
     kinds = frame["ordering"].cat.codes.to_numpy(np.int64) * 2**15
     index = places(unit, kinds + frame["replicate"].to_numpy()) + 1
     frame["ordering_index"] = index.astype(np.int16)
@@ -603,8 +611,9 @@ def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) 
     marks = ", ".join(f"{mark:g}" for mark in reading.failed)
     span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
     kinds = [kind == EMPTY, kind == FAILED, is_none, is_off]
-    reasons = ["the cell is empty", f"marked {marks}", "not a number"]
-    why = np.select(kinds, [*reasons, f"off the scale {span}"], "").astype(object)
+    reasons = ["", "the cell is empty", f"marked {marks}", "not a number"]
+    reasons.append(f"off the scale {span}")
+    why = np.array(reasons, object)[np.select(kinds, range(1, 5))]
     given = _given_status(frame)
     failure = _failures(frame, score, low, reading)
     given[(failure != "") & (given < 1)] = STATUSES.index("error")
@@ -614,8 +623,7 @@ def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) 
     if blanked := int((is_told & ~is_none).sum()):
         print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
     is_lost = ~is_told & (codes > 0)
-    written = pd.Series(why, frame.index).where(is_lost & (kind != EMPTY), "")
-    _ask_what_is_lost(frame, codes == 0, written, reading)
+    _ask_what_is_lost(frame, codes == 0, is_lost & (kind != EMPTY), why, reading)
     for reason in pd.unique(why[is_lost]):
         rows = np.flatnonzero(is_lost & (why == reason))
         first = f"{frame.index[rows[0]]}: {as_text(cells.iloc[rows[0]])}"
@@ -641,15 +649,18 @@ _NO_FAILURE = ("", *GAPS, "false", "0", "no", "ok", "[]", "{}")
 
 def _given_status(frame: pd.DataFrame) -> IntArray:
     """Return the number of each row's status, -1 where none is given."""
-    status = frame.get("status", pd.Series(None, frame.index, "object"))
-    given = pd.Index(STATUSES).get_indexer(status)
+    if "status" not in frame:
+        return np.full(len(frame), -1)
+    status = frame["status"]
+    known = pd.Index(STATUSES).get_indexer(status.cat.categories)
+    given = np.append(known, -1)[status.cat.codes]
     strange = status.notna() & (given < 0)
     why = (
         f"is not one of {', '.join(STATUSES)}; if it means something else: "
         "columns={'status': 'other'}"
     )
     refuse("judgments", status, strange, why)
-    return given.astype(np.int64)
+    return given
 
 
 def _failures(
@@ -694,15 +705,17 @@ def _failures(
 
 
 def _ask_what_is_lost(
-    frame: pd.DataFrame, ok: Mask, why: pd.Series, reading: Reading
+    frame: pd.DataFrame, ok: Mask, is_written: Mask, why: Any, reading: Reading
 ) -> None:
     """Ask about a criterion, a judge, or a table, none of whose scores counts.
 
-    `why` says so of each row, and is empty where nothing was written.
+    `why` says so of each row; it `is_written` where something stands in the cell.
     """
+    if not is_written.any():
+        return
     names = [c for c in ("criterion", "judge") if c in frame]
-    group = pd.Series(cells_of(frame[names]), frame.index)
-    is_whole = ~group.isin(group[ok]) & (why != "")
+    group = pd.Series(cells_of(frame[names]))
+    is_whole = ~group.isin(group[ok]) & is_written
     for at in np.flatnonzero(is_whole & ~group.where(is_whole).duplicated()):
         row = frame.iloc[at]
         whose = ", ".join(str(row[c]) for c in names) or "score"
@@ -710,7 +723,7 @@ def _ask_what_is_lost(
             whose,
             "scores",
             f"judgments: none of the scores of {whose} counts: row {row.name}: "
-            f"{as_text(row['score'])!r} is {why.iloc[at]}; pass the right scale=, "
+            f"{as_text(row['score'])!r} is {why[at]}; pass the right scale=, "
             "items whose rubric has such labels, or another score column; write yes as "
             "1; of answers such as 'Score: 4': parser='Score: (\\d)'; or say that they "
             "are lost",

@@ -445,7 +445,7 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     counts = {mark: (first.count(mark), second.count(mark)) for mark in _SEPARATORS}
     usual = max(counts, key=lambda mark: (min(counts[mark]), counts[mark]))
     separator = found[1] if found else usual
-    how: Any = {"sep": separator, "dtype": "str", "keep_default_na": False}
+    how: Any = {"sep": separator, "dtype": "str", "na_filter": False}
     try:
         table = pd.read_csv(io.BytesIO(text.encode()), header=None, **how)
     except pd.errors.ParserError as error:
@@ -455,7 +455,7 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
             f"a text that holds {separator!r} between double quotes, and close every "
             "quote"
         ) from error
-    header = table.iloc[0].fillna("").str.strip().tolist()
+    header = table.iloc[0].str.strip().tolist()
     _check_columns(path, len(header))
     for name, often in Counter(filter(None, header)).items():
         if often > 1:
