@@ -25,7 +25,7 @@ from rubricnb.core.support.types import Ends as Scale
 from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.files.reading import KINDS, Reading
 
-EMPTY, MISSING, NUMBER, LABEL, SHARE, WORD, FAILED, UNREAD = range(len(KINDS))
+EMPTY, MISSING, NUMBER, LABEL, SHARE, WORD, FAILED, UNREAD, OFF = range(len(KINDS))
 GAPS = ("nan", "na", "n/a", "none", "null", "<na>", "#n/a")
 _NUMBER = r"-?\d+(?:[.,]\d+)?"
 _COMMAS = r"-?\d+(?:\.\d+)?(?:, ?\d+(?:\.\d+)?)+"  # 3,5: one number or two
@@ -160,6 +160,8 @@ def understand(cells: pd.Series, scales: Scales) -> tuple[FloatArray, IntArray]:
         kind[row], value[row] = _word(text, levels[own[row]])
     value[kind == FAILED] = np.nan
     _read_numbers_as_labels(value, kind, scales, cells.name)
+    low, high = scales.ends.T
+    is_off = ((value < low) | (value > high))[place]
     value, kind = value[place], kind[place]
     if (others := np.isin(kind, (LABEL, SHARE, WORD))).any():
         row = others.argmax()
@@ -174,6 +176,7 @@ def understand(cells: pd.Series, scales: Scales) -> tuple[FloatArray, IntArray]:
             f"called {min(lost)!r}: if that was written there, read the file with "
             "pd.read_csv(…, keep_default_na=False)"
         )
+    kind[is_off] = OFF
     return value, kind
 
 

@@ -30,8 +30,8 @@ from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.core.thoughts import without_thoughts
 from rubricnb.files.cells import (
     EMPTY,
-    FAILED,
     GAPS,
+    OFF,
     Scales,
     as_numbers,
     as_text,
@@ -605,21 +605,18 @@ def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) 
     score, kind = understand(cells, scales)
     reading.note("score", kind, cells)
     _ask_about_shares(score, scales, tool_scale)
-    low, high = scales.ends.T
-    is_none = np.isnan(score)
-    is_off = (score < low) | (score > high)
-    marks = ", ".join(f"{mark:g}" for mark in reading.failed)
-    span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
-    kinds = [kind == EMPTY, kind == FAILED, is_none, is_off]
-    reasons = ["", "the cell is empty", f"marked {marks}", "not a number"]
-    reasons.append(f"off the scale {span}")
-    why = np.array(reasons, object)[np.select(kinds, range(1, 5))]
+    is_none, is_off = np.isnan(score), kind == OFF
+    marks = "marked " + ", ".join(f"{mark:g}" for mark in reading.failed)
+    span = "off the scale {:g}..{:g}".format(*scales.ends[is_off.argmax()])
+    # of each of KINDS: four of them are scores
+    empty, none = "the cell is empty", "not a number"
+    reasons = np.array([empty, none, "", "", "", "", marks, none, span], object)
     given = _given_status(frame)
-    failure = _failures(frame, score, low, reading)
+    failure = _failures(frame, score, scales)
     given[(failure != "") & (given < 1)] = STATUSES.index("error")
     is_told = given > 0
-    codes = np.select([is_told, is_none, is_off], [given, 1, 2], 0)
-    why = np.where(is_told, failure, why)
+    codes = np.where(is_told, given, is_none + 2 * is_off)
+    why = np.where(is_told, failure, reasons[kind])
     if blanked := int((is_told & ~is_none).sum()):
         print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
     is_lost = ~is_told & (codes > 0)
@@ -664,7 +661,7 @@ def _given_status(frame: pd.DataFrame) -> IntArray:
 
 
 def _failures(
-    frame: pd.DataFrame, score: FloatArray, low: FloatArray, reading: Reading
+    frame: pd.DataFrame, score: FloatArray, scales: Scales
 ) -> NDArray[np.object_]:
     """Return what columns say about failures, "" where there was none.
 
@@ -680,11 +677,11 @@ def _failures(
         rows = is_failure[code]
         if not rows.any() or (numbers.notna() & (numbers != 1)).any():
             continue  # a measure of errors
-        beside = rows & (score > low)
+        beside = rows & (score > scales.ends[:, 0])
         row = beside.argmax()
         meaning = "failed"
         if beside.any():
-            meaning = reading.ask(
+            meaning = scales.reading.ask(
                 column,
                 "rows",
                 f"judgments: row {frame.index[row]}, column {column!r}: "
