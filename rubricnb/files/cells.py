@@ -360,16 +360,9 @@ def cells_of(keys: pd.DataFrame) -> IntArray:
     >>> cells_of(pd.DataFrame({"item": ["b", "a", "b"], "read": [1, 1, None]})).tolist()
     [0, 1, 2]
     """
-    cell, size = np.zeros(len(keys), np.int64), 1
-    for name in keys:
-        is_coded = isinstance(keys[name].dtype, pd.CategoricalDtype)
-        code = keys[name].cat.codes if is_coded else pd.factorize(keys[name])[0]
-        code = np.asarray(code) + np.int64(1)  # a gap has the code -1
-        width = int(code.max(initial=0)) + 1
-        if size * width > 2**62:
-            cell, size = pd.factorize(cell)[0], len(cell)
-        cell, size = cell * width + code, size * width
-    return pd.factorize(cell)[0]
+    by: Any = [*keys] or np.zeros(len(keys))
+    cells = keys.groupby(by, sort=False, dropna=False, observed=True)
+    return cells.ngroup().to_numpy(np.int64)
 
 
 def differs(cells: IntArray, values: pd.Series) -> Mask:

@@ -299,6 +299,8 @@ def _understood(
         frame = _with_shared_criterion(frame, reading)
     frame, rated, item = _matched(frame, items)
     item_id = rated["item_id"].iloc[item].set_axis(frame.index)
+    if "design" not in frame and frame["ordering"].notna().any():
+        frame["design"] = _designs(frame, item)
     asked = frame.columns.intersection(["design", *_WITHIN])
     unit = cells_of(frame[asked].assign(item=item))
     frame["replicate"] = number_reads(frame, item_id, unit, reading)
@@ -331,7 +333,6 @@ def _finished(
     frame: pd.DataFrame, rated: Items, item: IntArray, unit: IntArray
 ) -> Judgments:
     """Fill in the rest of the contract's columns."""
-    is_ordered = "design" not in frame and frame["ordering"].notna().any()
     for name, value in _NOT_KNOWN.items():
         if name not in frame:
             frame[name] = (
@@ -342,10 +343,7 @@ def _finished(
     for name in rated.columns.intersection(_TEXTS):
         frame[name] = pd.Categorical(rated[name]).take(item)
     frame["temperature"] = frame["temperature"].astype(np.float32)
-    design = _designs(frame, item) if is_ordered else frame["design"]
-    frame["design"] = pd.Categorical(design)
-    if is_ordered:
-        unit = cells_of(frame[["design"]].assign(unit=unit))
+    frame["design"] = pd.Categorical(frame["design"])
     kinds = frame["ordering"].cat.codes.to_numpy(np.int64) * 2**15
     index = places(unit, kinds + frame["replicate"].to_numpy()) + 1
     frame["ordering_index"] = index.astype(np.int16)
@@ -758,7 +756,7 @@ def _with_ratings(
 ) -> Items:
     """Read the ratings that came with the table; loaded items' are known already."""
     rubrics = getattr(items, "rubrics", None)
-    known = () if rubrics is None or items is None else items.columns
+    known = () if rubrics is None else items  # type: ignore[assignment]
     names = [c for c in ("human", "human_ratings") if c in rated and c not in known]
     if not names:
         return rated
@@ -813,7 +811,7 @@ def _decoded(code: str) -> tuple[float, ...]:
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     """Infer each judge's and condition's design from its commonest set of orderings."""
-    arm = cells_of(frame[[*_WITHIN]])
+    arm = cells_of(frame[frame.columns.intersection(_WITHIN)])
     keys = pd.DataFrame({"arm": arm, "item": item, "order": frame["ordering"].array})
     keys = keys.dropna().drop_duplicates().astype({"order": "object"})
     sets = keys.groupby(["arm", "item"])["order"].agg(frozenset)
@@ -826,7 +824,7 @@ def _design(sets: pd.Series) -> str:
     """The design of the set of orderings that most of these items were shown."""
     shares = sets.value_counts(normalize=True)
     share = shares.iloc[0]
-    orders = {tuple(ranks(decode(code)).tolist()) for code in shares.index[0]}
+    orders = {tuple(ranks(_decoded(code)).tolist()) for code in shares.index[0]}
     if share >= 0.5:
         for name, made in _DESIGNS.items():
             all_orders = made(len(min(orders))).orderings().tolist()

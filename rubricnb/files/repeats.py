@@ -14,7 +14,6 @@ from rubricnb.core.frames import CONDITIONS, FRAMES, places, refuse
 from rubricnb.core.support.types import IntArray, Mask
 from rubricnb.files.cells import (
     as_numbers,
-    as_text,
     cells_of,
     differs,
     distinct,
@@ -49,7 +48,7 @@ def number_reads(
     refuse("judgments", label, label.isna(), "is missing")
     numbers = as_numbers(label)
     is_number = bool(numbers.notna().all())
-    code = pd.factorize(numbers if is_number else label.map(as_text), sort=is_number)[0]
+    code = pd.factorize(numbers if is_number else label, sort=is_number)[0]
     is_copy = pd.Series(cell * (code.max(initial=0) + 1) + code).duplicated(keep=False)
     is_record = not (is_number or label.duplicated().any())
     if twice.any() and ("replicate" not in frame or is_record):
