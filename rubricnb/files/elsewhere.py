@@ -756,7 +756,7 @@ def _with_ratings(
 ) -> Items:
     """Read the ratings that came with the table; loaded items' are known already."""
     rubrics = getattr(items, "rubrics", None)
-    known = () if rubrics is None else items  # type: ignore[assignment]
+    known: Any = () if rubrics is None else items
     names = [c for c in ("human", "human_ratings") if c in rated and c not in known]
     if not names:
         return rated
@@ -825,9 +825,10 @@ def _design(sets: pd.Series) -> str:
     shares = sets.value_counts(normalize=True)
     share = shares.iloc[0]
     orders = {tuple(ranks(_decoded(code)).tolist()) for code in shares.index[0]}
-    if share >= 0.5:
+    n = len(min(orders))
+    if share >= 0.5 and n > 1:  # one that is none is refused later
         for name, made in _DESIGNS.items():
-            all_orders = made(len(min(orders))).orderings().tolist()
+            all_orders = made(n).orderings().tolist()
             if {*map(tuple, all_orders)} == orders:
                 return name
     return "single" if share == 1 and len(orders) == 1 else "shuffled"
