@@ -25,7 +25,7 @@ from rubricnb.core.support.types import Ends as Scale
 from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.files.reading import KINDS, Reading
 
-EMPTY, MISSING, NUMBER, LABEL, SHARE, WORD, FAILED, UNREAD = range(len(KINDS))
+EMPTY, MISSING, NUMBER, LABEL, SHARE, WORD, FAILED, UNREAD, OFF = range(len(KINDS))
 GAPS = ("nan", "na", "n/a", "none", "null", "<na>", "#n/a")
 _NUMBER = r"-?\d+(?:[.,]\d+)?"
 _COMMAS = r"-?\d+(?:\.\d+)?(?:, ?\d+(?:\.\d+)?)+"  # 3,5: one number or two
@@ -161,6 +161,8 @@ def understand(cells: pd.Series, scales: Scales) -> tuple[FloatArray, IntArray]:
         kind[row], value[row] = _word(text, levels[own[row]])
     value[kind == FAILED] = np.nan
     _read_numbers_as_labels(value, kind, scales, cells.name)
+    low, high = scales.ends.T
+    is_off = ((value < low) | (value > high))[place]
     value, kind = value[place], kind[place]
     if (others := np.isin(kind, (LABEL, SHARE, WORD))).any():
         row = others.argmax()
@@ -175,6 +177,7 @@ def understand(cells: pd.Series, scales: Scales) -> tuple[FloatArray, IntArray]:
             f"called {min(lost)!r}: if that was written there, read the file with "
             "pd.read_csv(…, keep_default_na=False)"
         )
+    kind[is_off] = OFF
     return value, kind
 
 
@@ -358,13 +361,9 @@ def cells_of(keys: pd.DataFrame) -> IntArray:
     >>> cells_of(pd.DataFrame({"item": ["b", "a", "b"], "read": [1, 1, None]})).tolist()
     [0, 1, 2]
     """
-    cell = np.zeros(len(keys), np.int64)
-    for name in keys:
-        own = pd.Categorical(keys[name])
-        code = own.codes.astype(np.int64) + 1  # a gap has the code -1
-        if (code != code[:1]).any():
-            cell = pd.factorize(cell * (len(own.categories) + 1) + code)[0]
-    return cell
+    by: Any = [*keys] or np.zeros(len(keys))
+    cells = keys.groupby(by, sort=False, dropna=False, observed=True)
+    return cells.ngroup().to_numpy(np.int64)
 
 
 def differs(cells: IntArray, values: pd.Series) -> Mask:

@@ -30,8 +30,8 @@ from rubricnb.core.support.types import FloatArray, IntArray, Mask
 from rubricnb.core.thoughts import without_thoughts
 from rubricnb.files.cells import (
     EMPTY,
-    FAILED,
     GAPS,
+    OFF,
     Scales,
     as_numbers,
     as_text,
@@ -97,8 +97,9 @@ _NOT_KNOWN = {
     **{
         column.name: _OF_DTYPE[column.dtype]
         for column in JUDGMENTS
-        if column.required and column.dtype in _OF_DTYPE and column.name != "design"
+        if column.required and column.dtype in _OF_DTYPE
     },
+    "design": "fixed",
     **dict.fromkeys(("effort", "thinking"), "default"),
     "source": "recorded",
     "key": "",  # the same for all reads: unknown
@@ -302,7 +303,11 @@ def _understood(
         frame = _with_shared_criterion(frame, reading)
     frame, rated, item = _matched(frame, items)
     item_id = rated["item_id"].iloc[item].set_axis(frame.index)
-    frame["replicate"] = number_reads(frame, item_id, reading)
+    if "design" not in frame and frame["ordering"].notna().any():
+        frame["design"] = _designs(frame, item)
+    asked = frame.columns.intersection(["design", *_WITHIN])
+    unit = cells_of(frame[asked].assign(item=item))
+    frame["replicate"] = number_reads(frame, item_id, unit, reading)
     rubrics = getattr(items, "rubrics", None)
     # Scores on another scale than the rubric's,
     # or from an export of this package, are no labels.
@@ -323,12 +328,14 @@ def _understood(
     if "expected_score" in frame:
         frame["expected_score"] = understand(frame["expected_score"], of_rows)[0]
     _read_orderings(frame, of_rows)
-    out = _finished(frame, rated, item)
+    out = _finished(frame, rated, item, unit)
     out.attrs["reading"] = reading.lines
     return out
 
 
-def _finished(frame: pd.DataFrame, rated: Items, item: IntArray) -> Judgments:
+def _finished(
+    frame: pd.DataFrame, rated: Items, item: IntArray, unit: IntArray
+) -> Judgments:
     """Fill in the rest of the contract's columns."""
     for name, value in _NOT_KNOWN.items():
         if name not in frame:
@@ -340,8 +347,7 @@ def _finished(frame: pd.DataFrame, rated: Items, item: IntArray) -> Judgments:
     for name in rated.columns.intersection(_TEXTS):
         frame[name] = pd.Categorical(rated[name]).take(item)
     frame["temperature"] = frame["temperature"].astype(np.float32)
-    frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
-    unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
+    frame["design"] = pd.Categorical(frame["design"])
     kinds = frame["ordering"].cat.codes.to_numpy(np.int64) * 2**15
     index = places(unit, kinds + frame["replicate"].to_numpy()) + 1
     frame["ordering_index"] = index.astype(np.int16)
@@ -601,25 +607,22 @@ def _read_scores(frame: pd.DataFrame, scales: Scales, tool_scale: Scale | None) 
     score, kind = understand(cells, scales)
     reading.note("score", kind, cells)
     _ask_about_shares(score, scales, tool_scale)
-    low, high = scales.ends.T
-    is_none = np.isnan(score)
-    is_off = (score < low) | (score > high)
-    marks = ", ".join(f"{mark:g}" for mark in reading.failed)
-    span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
-    kinds = [kind == EMPTY, kind == FAILED, is_none, is_off]
-    reasons = ["the cell is empty", f"marked {marks}", "not a number"]
-    why = np.select(kinds, [*reasons, f"off the scale {span}"], "").astype(object)
+    is_none, is_off = np.isnan(score), kind == OFF
+    marks = "marked " + ", ".join(f"{mark:g}" for mark in reading.failed)
+    span = "off the scale {:g}..{:g}".format(*scales.ends[is_off.argmax()])
+    # of each of KINDS: four of them are scores
+    empty, none = "the cell is empty", "not a number"
+    reasons = np.array([empty, none, "", "", "", "", marks, none, span], object)
     given = _given_status(frame)
-    failure = _failures(frame, score, low, reading)
+    failure = _failures(frame, score, scales)
     given[(failure != "") & (given < 1)] = STATUSES.index("error")
     is_told = given > 0
-    codes = np.select([is_told, is_none, is_off], [given, 1, 2], 0)
-    why = np.where(is_told, failure, why)
+    codes = np.where(is_told, given, is_none + 2 * is_off)
+    why = np.where(is_told, failure, reasons[kind])
     if blanked := int((is_told & ~is_none).sum()):
         print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
     is_lost = ~is_told & (codes > 0)
-    written = pd.Series(why, frame.index).where(is_lost & (kind != EMPTY), "")
-    _ask_what_is_lost(frame, codes == 0, written, reading)
+    _ask_what_is_lost(frame, codes == 0, is_lost & (kind != EMPTY), why, reading)
     for reason in pd.unique(why[is_lost]):
         rows = np.flatnonzero(is_lost & (why == reason))
         first = f"{frame.index[rows[0]]}: {as_text(cells.iloc[rows[0]])}"
@@ -645,19 +648,22 @@ _NO_FAILURE = ("", *GAPS, "false", "0", "no", "ok", "[]", "{}")
 
 def _given_status(frame: pd.DataFrame) -> IntArray:
     """Return the number of each row's status, -1 where none is given."""
-    status = frame.get("status", pd.Series(None, frame.index, "object"))
-    given = pd.Index(STATUSES).get_indexer(status)
+    if "status" not in frame:
+        return np.full(len(frame), -1)
+    status = frame["status"]
+    known = pd.Index(STATUSES).get_indexer(status.cat.categories)
+    given = np.append(known, -1)[status.cat.codes]
     strange = status.notna() & (given < 0)
     why = (
         f"is not one of {', '.join(STATUSES)}; if it means something else: "
         "columns={'status': 'other'}"
     )
     refuse("judgments", status, strange, why)
-    return given.astype(np.int64)
+    return given
 
 
 def _failures(
-    frame: pd.DataFrame, score: FloatArray, low: FloatArray, reading: Reading
+    frame: pd.DataFrame, score: FloatArray, scales: Scales
 ) -> NDArray[np.object_]:
     """Return what columns say about failures, "" where there was none.
 
@@ -673,11 +679,11 @@ def _failures(
         rows = is_failure[code]
         if not rows.any() or (numbers.notna() & (numbers != 1)).any():
             continue  # a measure of errors
-        beside = rows & (score > low)
+        beside = rows & (score > scales.ends[:, 0])
         row = beside.argmax()
         meaning = "failed"
         if beside.any():
-            meaning = reading.ask(
+            meaning = scales.reading.ask(
                 column,
                 "rows",
                 f"judgments: row {frame.index[row]}, column {column!r}: "
@@ -698,15 +704,17 @@ def _failures(
 
 
 def _ask_what_is_lost(
-    frame: pd.DataFrame, ok: Mask, why: pd.Series, reading: Reading
+    frame: pd.DataFrame, ok: Mask, is_written: Mask, why: Any, reading: Reading
 ) -> None:
     """Ask about a criterion, a judge, or a table, none of whose scores counts.
 
-    `why` says so of each row, and is empty where nothing was written.
+    `why` says so of each row; it `is_written` where something stands in the cell.
     """
+    if not is_written.any():
+        return
     names = [c for c in ("criterion", "judge") if c in frame]
-    group = pd.Series(cells_of(frame[names]), frame.index)
-    is_whole = ~group.isin(group[ok]) & (why != "")
+    group = pd.Series(cells_of(frame[names]))
+    is_whole = ~group.isin(group[ok]) & is_written
     for at in np.flatnonzero(is_whole & ~group.where(is_whole).duplicated()):
         row = frame.iloc[at]
         whose = ", ".join(str(row[c]) for c in names) or "score"
@@ -714,7 +722,7 @@ def _ask_what_is_lost(
             whose,
             "scores",
             f"judgments: none of the scores of {whose} counts: row {row.name}: "
-            f"{as_text(row['score'])!r} is {why.iloc[at]}; pass the right scale=, "
+            f"{as_text(row['score'])!r} is {why[at]}; pass the right scale=, "
             "items whose rubric has such labels, or another score column; write yes as "
             "1; of answers such as 'Score: 4': parser='Score: (\\d)'; or say that they "
             "are lost",
@@ -752,7 +760,7 @@ def _with_ratings(
 ) -> Items:
     """Read the ratings that came with the table; loaded items' are known already."""
     rubrics = getattr(items, "rubrics", None)
-    known = () if rubrics is None or items is None else items.columns
+    known: Any = () if rubrics is None else items
     names = [c for c in ("human", "human_ratings") if c in rated and c not in known]
     if not names:
         return rated
@@ -807,7 +815,7 @@ def _decoded(code: str) -> tuple[float, ...]:
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     """Infer each judge's and condition's design from its commonest set of orderings."""
-    arm = cells_of(frame[[*_WITHIN]])
+    arm = cells_of(frame[frame.columns.intersection(_WITHIN)])
     keys = pd.DataFrame({"arm": arm, "item": item, "order": frame["ordering"].array})
     keys = keys.dropna().drop_duplicates().astype({"order": "object"})
     sets = keys.groupby(["arm", "item"])["order"].agg(frozenset)
@@ -820,10 +828,11 @@ def _design(sets: pd.Series) -> str:
     """The design of the set of orderings that most of these items were shown."""
     shares = sets.value_counts(normalize=True)
     share = shares.iloc[0]
-    orders = {tuple(ranks(decode(code)).tolist()) for code in shares.index[0]}
-    if share >= 0.5:
+    orders = {tuple(ranks(_decoded(code)).tolist()) for code in shares.index[0]}
+    n = len(min(orders))
+    if share >= 0.5 and n > 1:  # one that is none is refused later
         for name, made in _DESIGNS.items():
-            all_orders = made(len(min(orders))).orderings().tolist()
+            all_orders = made(n).orderings().tolist()
             if {*map(tuple, all_orders)} == orders:
                 return name
     return "single" if share == 1 and len(orders) == 1 else "shuffled"

@@ -147,10 +147,10 @@ def _promptfoo(results: Records) -> Iterator[Row]:
         known["read"] = earlier.count(answer)
         named: dict[str, str] = {}
         for part in (result.get("gradingResult") or {}).get("componentResults") or []:
-            asked, about = part.get("assertion"), part.get("metadata") or {}
-            if not asked or "assertionSet" in about:
+            asked, about = part.get("assertion"), part | {"assertion": None}
+            if not asked or _under("assertionset", about):
                 continue  # a sum of others
-            kind, value = str(asked.get("type")), str(asked.get("value", ""))
+            kind, value = str(asked["type"]), str(asked.get("value", ""))
             name = _metric(asked, given) or f"{kind}: {value}"[:60]
             if named.setdefault(name, value) != value:
                 name = f"{name}: {value}"[:60]
@@ -158,11 +158,25 @@ def _promptfoo(results: Records) -> Iterator[Row]:
             usual = (case.get("options") or {}).get("provider") if is_graded else None
             row: Row = {"criterion": name, "score": part.get("score")}
             row["judge"] = _named(asked.get("provider") or usual, "label", "id")
-            if about.get("graderError"):
+            if _under("error", about):
                 row["error"] = part.get("reason") or "error"
-            if is_graded and part.get("reason") == _NO_VERDICT:
+            said = part.get("reason")
+            if is_graded and (said == _NO_VERDICT or not isinstance(said, str)):
                 row["score"] = None
             yield known | row | _facts(given | (case.get("metadata") or {}), name)
+
+
+def _under(name: str, part: Row) -> Any:
+    """Return what stands under a key that has this name in it, at any depth.
+
+    A release that calls a failure a little otherwise still says that it was one.
+    """
+    for key, value in part.items():
+        if value and name in key.casefold():
+            return value
+        if isinstance(value, dict) and (inner := _under(name, value)):
+            return inner
+    return None
 
 
 def _metric(asked: Row, given: Row) -> str:
@@ -186,7 +200,7 @@ def _deepeval(run: Row) -> Iterator[Row]:
             criterion = re.sub(r" \[(Conversational )?GEval\]$", "", metric["name"])
             row: Row = {"text_id": text, "criterion": criterion}
             row["judge"] = metric.get("evaluationModel") or "unknown"
-            row |= {"score": metric.get("score"), "error": metric.get("error")}
+            row |= {"score": metric.get("score"), "error": _under("error", metric)}
             yield row | _facts(case.get("metadata"), criterion)
 
 
@@ -199,10 +213,10 @@ def _autorubric(items: Records) -> Iterator[Row]:
             for vote in asked.get("votes") or [asked]:
                 verdict = vote.get("multi_choice_verdict") or vote
                 row: Row = {"judge": vote.get("judge_id") or "unknown"}
-                row |= {"error": vote.get("error"), "reason": vote.get("reason")}
+                row |= {"error": _under("error", vote), "reason": vote.get("reason")}
                 if not options:
                     row["score"] = {"MET": 1, "UNMET": 0}.get(str(vote.get("verdict")))
-                elif not verdict.get("na"):
+                elif verdict.get("na") is False:
                     row["score"] = verdict.get("value")
                 shown = [options[k] for k in vote.get("shuffle_order") or []]
                 if shown:  # an option such as "Cannot assess" is no level

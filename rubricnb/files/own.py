@@ -148,8 +148,8 @@ def read_texts(
 
 def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
     """Make every cell but ratings a text, and check those."""
-    plain = [c for c in table if not str(c).startswith(("human", "gold"))]
-    table = table.assign(**{c: table[c].map(as_text).astype("str") for c in plain})
+    plain = table.columns[~table.columns.str.startswith(("human", "gold"))]
+    table[plain] = table[plain].map(as_text).astype("str")
     require(table, ["instruction", "response"], file)
     blank, silent = (table[c].str.strip() == "" for c in ("instruction", "response"))
     why = (

@@ -21,6 +21,7 @@ from rubricnb.files.cells import (
     EMPTY,
     FAILED,
     MISSING,
+    OFF,
     Scales,
     are_lists,
     as_text,
@@ -205,8 +206,7 @@ def _read(cells: pd.Series, scales: Scales) -> FloatArray:
     is_gap = np.isin(kind, (EMPTY, MISSING, FAILED))
     why = _NOT_A_RATING.format(reading.original.get(str(cells.name), cells.name))
     refuse(reading.who, cells, np.isnan(value) & ~is_gap, why)
-    low, high = scales.ends.T
-    outside = (value < low) | (value > high)
+    outside = kind == OFF
     if outside.any():
         own = levels[which[outside.argmax()]]
         whose = f", the levels of rubric {own.rubric!r}" if own.rubric else ""

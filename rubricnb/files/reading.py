@@ -29,6 +29,7 @@ KINDS = (
     "word",
     "failed",
     "not understood",
+    "off the scale",
 )
 ROLES = {"read", "form"} | {
     column.name
@@ -148,7 +149,7 @@ class Reading:
         for code, own in cells.reset_index(drop=True).groupby(kind):
             name = KINDS[code]
             classes[name] = {"count": len(own), "first": str(own.iloc[0])[:60]}
-            if name not in ("empty", "number", "share"):
+            if name not in ("empty", "number", "share", "off the scale"):
                 words = own.astype("str").str.slice(0, 60).unique()
                 few = sorted(words) if len(words) <= _MOST_WORDS else []
                 classes[name]["words"] = few

@@ -14,7 +14,6 @@ from rubricnb.core.frames import CONDITIONS, FRAMES, places, refuse
 from rubricnb.core.support.types import IntArray, Mask
 from rubricnb.files.cells import (
     as_numbers,
-    as_text,
     cells_of,
     differs,
     distinct,
@@ -30,25 +29,27 @@ _KNOWN = {"text_id", "human", "human_ratings", "reason"}.union(
 
 
 def number_reads(
-    frame: pd.DataFrame, item_id: pd.Series, reading: Reading
+    frame: pd.DataFrame, item_id: pd.Series, unit: IntArray, reading: Reading
 ) -> NDArray[np.int16]:
     """Number the reads of a prompt from 1; ask about rows that may be something else.
+
+    Rows of one `unit` were asked about one item by one judge in one way.
 
     Raises
     ------
     ValueError
         One read has two rows.
     """
-    names = ["design", *_WITHIN, "ordering", "ordering_index"]
-    cell = cells_of(frame[[c for c in names if c in frame]].assign(item=item_id))
+    orders = frame.columns.intersection(["ordering", "ordering_index"])
+    cell = cells_of(frame[orders].assign(unit=unit))
     twice = pd.Series(cell).duplicated(keep=False).to_numpy()
     rows = pd.Series(np.arange(len(frame)), frame.index)
     label = frame.get("replicate", rows).rename("read")
     refuse("judgments", label, label.isna(), "is missing")
     numbers = as_numbers(label)
     is_number = bool(numbers.notna().all())
-    code = pd.factorize(numbers if is_number else label.map(as_text), sort=is_number)[0]
-    is_copy = pd.DataFrame({"cell": cell, "read": code}).duplicated(keep=False)
+    code = pd.factorize(numbers if is_number else label, sort=is_number)[0]
+    is_copy = pd.Series(cell * (code.max(initial=0) + 1) + code).duplicated(keep=False)
     is_record = not (is_number or label.duplicated().any())
     if twice.any() and ("replicate" not in frame or is_record):
         # A tool gives each record an id, also where it is no read.

@@ -42,7 +42,7 @@ _ENCODINGS = [
     "gb18030",
     "big5",
 ]
-_NO_TEXT = (
+_NO_TEXT = re.compile(
     "(?i)points possible|overall average|grand total|sd|std|standard deviation|average"
     "|avg|mean|total|sum|median|mittelwert|durchschnitt|summe|gesamt|moyenne|somme"
     '|promedio|media|suma|.*"ImportId".*'
@@ -86,10 +86,8 @@ def read_table(
     [['007', 3.5]]
     """
     path = Path(path)
-    table = read_rows(path)
-    for column in table.select_dtypes(exclude="str"):
-        table[column] = [as_text(value) for value in table[column]]
-    table = name_columns(table.fillna(""), path.name, None, Reading(path.name))
+    table = read_rows(path).map(as_text).astype("str")
+    table = name_columns(table, path.name, None, Reading(path.name))
     require(table, needed, path.name)
     for column in needed:
         check_text(table[column], path.name)
@@ -141,14 +139,13 @@ def name_columns(
         one_of("column", name, table)
     ours = {c: str(c).strip().lower() for c in table}
     named = {c: new if new in ROLES else str(c) for c, new in ours.items()} | columns
-    names = [renamed.get(named[c], named[c]) for c in table]
+    named = {c: renamed.get(name, name) for c, name in named.items()}
+    names = [named[c] for c in table]
     reading.begin(table, what, names)
-    raters = [
-        c for c, name in zip(table, names, strict=True) if name == "human_ratings"
-    ]
+    raters = [c for c in named if named[c] == "human_ratings"]
     if len(raters) > 1:
         table = join_columns(table, {"human_ratings": raters}, what)
-        names = [*(name for name in names if name != "human_ratings"), "human_ratings"]
+        names = [named.get(c, c) for c in table]
     for name, often in Counter(names).items():
         if often > 1:
             two = [str(c) for c, own in zip(table, names, strict=True) if own == name]
@@ -301,18 +298,17 @@ def without_summary(table: pd.DataFrame, reading: Reading) -> pd.DataFrame:
     ['a', 'b']
     """
     rows = range(len(table))
-    at = sorted({*rows[:2], *rows[-3:]})
-    ends = table.iloc[at].map(lambda cell: as_text(cell).strip().rstrip(":. "))
-    found = (
-        ends.apply(lambda one: one.str.fullmatch(_NO_TEXT)).any(axis=1).to_numpy(bool)
-    )
-    none = {*np.array(at, int)[found].tolist()}
+    ends = {
+        row: [as_text(cell).strip().rstrip(":. ") for cell in table.iloc[row]]
+        for row in sorted({*rows[:2], *rows[-3:]})
+    }
+    none = [row for row in ends if any(map(_NO_TEXT.fullmatch, ends[row]))]
     if not none:
         return table
-    first = ", ".join(ends.iloc[at.index(max(none))])[:60]
+    first = ", ".join(ends[none[-1]])[:60]
     if "ImportId" in first:  # a second header of Qualtrics, below the first one
-        none |= {0}
-    names = ", ".join(str(table.index[row]) for row in sorted(none))
+        none = sorted({0, *none})
+    names = ", ".join(map(str, table.index[none]))
     meaning = reading.ask(
         "rows",
         "summary",
@@ -322,8 +318,7 @@ def without_summary(table: pd.DataFrame, reading: Reading) -> pd.DataFrame:
             "texts": "they are texts",
         },
     )
-    left_out = np.isin(rows, [*none])
-    return table[~left_out] if meaning == "left out" else table
+    return table[~np.isin(rows, none)] if meaning == "left out" else table
 
 
 @contextmanager
@@ -458,7 +453,7 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     counts = {mark: (first.count(mark), second.count(mark)) for mark in _SEPARATORS}
     usual = max(counts, key=lambda mark: (min(counts[mark]), counts[mark]))
     separator = found[1] if found else usual
-    how: Any = {"sep": separator, "dtype": "str", "keep_default_na": False}
+    how: Any = {"sep": separator, "dtype": "str", "na_filter": False}
     try:
         table = pd.read_csv(io.BytesIO(text.encode()), header=None, **how)
     except pd.errors.ParserError as error:
@@ -468,7 +463,7 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
             f"a text that holds {separator!r} between double quotes, and close every "
             "quote"
         ) from error
-    header = table.iloc[0].fillna("").str.strip().tolist()
+    header = table.iloc[0].str.strip().tolist()
     _refuse_large(path, len(header), _MOST_COLUMNS, "columns")
     for name, often in Counter(filter(None, header)).items():
         if often > 1:
