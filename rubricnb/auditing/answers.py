@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,16 +10,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.rows import level_of, p_mostly_changed
+from rubricnb.auditing.rows import level_of, p_mostly_changed, p_moved
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.core.estimates import intervals as inference
-from rubricnb.core.estimates.losses import lost_scores, open_sign
+from rubricnb.core.estimates.intervals import mean_known
+from rubricnb.core.estimates.losses import (
+    difference_bounds,
+    lost_scores,
+    open_sign,
+    reads_lost,
+)
 from rubricnb.core.estimates.reads import Value, codes_of, matched, values_of
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.permutation import decode, ranks
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.naming import condition_names
-from rubricnb.core.support.types import Row
+from rubricnb.core.support.types import Ends, FloatArray, Row
 
 ITEM = ["dataset", "item_id", "criterion"]
 KEYS = [*ITEM, "cluster_id"]
@@ -91,14 +97,28 @@ class Answers:
         return cells.join(pd.concat(two, axis=1))
 
     @cached_property
+    def ends(self) -> Ends:
+        """Lowest and highest score: of the orders, or around what was given."""
+        reads = self.judgments
+        orders = [decode(order) for order in reads["ordering"].dropna().unique()]
+        span, _ = span_and_step(reads)
+        return ends_of(span, *orders or (reads["whole"], self.cells["human"]))
+
+    @cached_property
+    def again(self) -> dict[str, tuple[pd.DataFrame, pd.DataFrame, list[str]]]:
+        """First reads, their reads under neutral edits or again, and what pairs them."""
+        read = [*ITEM, "ordering"]
+        is_again = self.usual.duplicated(read)
+        first = self.usual.drop_duplicates(ITEM)
+        return {
+            "edits": (first, self.edited, ITEM),
+            "reask": (self.usual[~is_again], self.usual[is_again], read),
+        }
+
+    @cached_property
     def changes(self) -> dict[str, pd.Series]:
         """Share of each item's scores that neutral edits change, and asking again."""
-        read = [*ITEM, "ordering"]
-        repeats = self.usual[self.usual.duplicated(read)]
-        found = {
-            "edits": share_changed(self.usual, self.edited),
-            "reask": share_changed(self.usual, repeats, read),
-        }
+        found = {name: share_changed(*pairs) for name, pairs in self.again.items()}
         return {name: rates for name, rates in found.items() if len(rates)}
 
     @cached_property
@@ -148,8 +168,9 @@ class Answers:
     def flips(self, others: pd.DataFrame, base: pd.DataFrame | None = None) -> Row:
         """Share of scores that change, and whether it exceeds that of neutral edits."""
         changed = share_changed(self.usual if base is None else base, others)
-        beyond = (changed - next(iter(self.changes.values()), np.nan)).dropna()
-        row = {"flips": changed.mean()}
+        control, usual = next(iter(self.changes.items()), ("", np.nan))
+        beyond = (changed - usual).dropna()
+        row = {"flips": changed.mean(), "control": control}
         if beyond.empty:
             return row
         cluster = beyond.index.get_level_values("cluster_id")
@@ -229,31 +250,68 @@ def distinct_reads(judgments: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def mean_values(reads: pd.DataFrame) -> pd.Series:
-    """Mean value of each item that was asked about; NaN where no answer has one."""
-    return reads.groupby(KEYS)["value"].mean()
+def values_of_reads(reads: pd.DataFrame) -> pd.Series:
+    """Value of each read, by its item; NaN where an answer has none."""
+    return reads.set_index(KEYS)["value"]
 
 
-def lost_to_both(
-    one: pd.Series,
-    other: pd.Series,
-    names: tuple[str, str],
-    row: Row | None = None,
-    per: float = 1.0,
-) -> Reasons:
-    """Items with a score on one of two sides, and if they could turn the sign of `row`.
+def counted(values: pd.Series) -> pd.DataFrame:
+    """Mean of each item's values, the number of those known, and of all."""
+    return values.groupby(level=KEYS).agg(["mean", "count", "size"]).astype(float)
 
-    `row`: about the mean difference of the two, divided by `per`.
-    """
-    a, b = (side.to_numpy("float64") for side in one.align(other, join="inner"))
+
+def lost_within(reads: pd.DataFrame) -> Reasons:
+    """Reads without a score of items that have one."""
+    of_item = counted(values_of_reads(reads)).dropna()
+    lost = of_item["size"] - of_item["count"], of_item["count"]
+    return reads_lost("left_out_reads", lost, of_item["mean"])
+
+
+def lost_to_both(one: pd.Series, other: pd.Series, names: tuple[str, str]) -> Reasons:
+    """Items and reads that have no score on one of two sides of a comparison."""
+    (a, n_a, of_a), (b, n_b, of_b) = _sides(one, other)
     lost = lost_scores(a, b, names)
-    if row is None or not lost:
-        return lost
-    given = np.concatenate([a, b])
-    extremes = float(np.nanmin(given)), float(np.nanmax(given))
-    return lost + open_sign(
-        a, b, extremes, (per * row["low"], per * row["high"]), row["question"]
-    )
+    both = ~np.isnan(a + b)
+    for n, of, scored, (name, judged_by) in (
+        (n_a, of_a, b, names),
+        (n_b, of_b, a, names[::-1]),
+    ):
+        counts = (part[both] for part in (of - n, n))
+        lost += reads_lost(
+            "lost_reads", counts, scored[both], name=name, other=judged_by
+        )
+    return lost
+
+
+def _sides(one: pd.Series, other: pd.Series) -> list[FloatArray]:
+    sides = counted(one).align(counted(other), join="inner", axis=0)
+    return [side.to_numpy().T for side in sides]
+
+
+def open_to_losses(
+    row: Row, one: pd.Series, other: pd.Series, ends: Ends, m: int = 1, per: float = 1.0
+) -> Row:
+    """A row about a mean difference, and its p if what was lost speaks against it most.
+
+    Parameters
+    ----------
+    row
+        About the mean of one side minus the other, divided by `per`; the largest of `m`
+        such differences.
+    one, other
+        Values of reads, by item.
+    ends
+        Of the scale.
+    """
+    (a, n_a, of_a), (b, n_b, of_b) = _sides(one, other)
+    lost = 1 - n_a / of_a, 1 - n_b / of_b
+    interval = per * row["low"], per * row["high"]
+    turned = open_sign(a, b, ends, interval, row["question"], lost)
+    reach = np.subtract(difference_bounds(a, b, ends, lost), mean_known(a - b)) / per
+    return row | {
+        "codes": row["codes"] + turned,
+        "p_open": p_moved(row, row["effect"] + reach, m),
+    }
 
 
 def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
@@ -281,6 +339,13 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     }
     alike = shares.nunique() == 1
     return (Reason("lost_in_all_orders" if alike else "lost_by_order", **numbers),)
+
+
+def ends_of(span: float, *given: Iterable[float]) -> Ends:
+    """Return ends between which a scale of this span lies that holds what was given."""
+    every = pd.concat([pd.Series(part, dtype=float) for part in given])
+    low, high = every.min(), every.max()
+    return min(low, high - span), max(high, low + span)
 
 
 def span_and_step(judgments: pd.DataFrame) -> tuple[float, float]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -23,8 +22,10 @@ from rubricnb.auditing.answers import (
     distinct_reads,
     lost_by_order,
     lost_to_both,
-    mean_values,
+    lost_within,
+    open_to_losses,
     share_changed,
+    values_of_reads,
 )
 from rubricnb.auditing.people import same_score, within_criterion
 from rubricnb.auditing.rows import (
@@ -33,13 +34,14 @@ from rubricnb.auditing.rows import (
     mean_row,
     new_row,
     of_largest,
+    p_moved,
     with_sign_test,
 )
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.auditing.words import retest_of
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.losses import are_closed, losses_of
+from rubricnb.core.estimates.losses import are_closed
 from rubricnb.core.estimates.reasons import Reason, Reasons, without
 from rubricnb.core.support.naming import check_answered, condition_names
 from rubricnb.core.support.types import Records, Row
@@ -88,9 +90,9 @@ def discrimination_rows(answers: Answers) -> Records:
     edits = "blanks" if len(edited) and are_closed(edited) else "edits"
     reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
     values = reads.groupby(KEYS)["value"]
-    first, why = values.first(), same_score(values.mean())
+    first, why = values.first(), same_score(values.mean(), answers)
     of_one = first.index.get_level_values("criterion").nunique() == len(first)
-    if of_one or (why and same_score(answers.cells["human"])):
+    if of_one or (why and same_score(answers.cells["human"], answers)):
         return []  # or people see no difference, either
     if why:
         question = retest_of([edits])
@@ -120,9 +122,9 @@ def discrimination_rows(answers: Answers) -> Records:
         "discrimination", retest_of(how), n, r.value, r.ends, looks=answers.looks
     )
     row["varied"] = " ".join(how)
-    row["codes"] += lost_to_both(
-        mean_values(plain), mean_values(asked), ("the plain prompt", "another prompt")
-    )
+    pair = values_of_reads(plain), values_of_reads(asked)
+    names = "the plain prompt", "another prompt"
+    row["codes"] += lost_to_both(*pair, names) or lost_within(plain)
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
     elif how == ["blanks"] and np.ptp(sides, axis=0).max() < 1e-9:
@@ -159,12 +161,10 @@ def noise_rows(answers: Answers) -> Records:
         m: mean_row(m, names[m], rates, (0.0, 1.0), looks=looks.get(m, 1))
         for m, rates in answers.changes.items()
     }
-    if "edits" in rows:
-        rows["edits"]["codes"] += lost_to_both(
-            mean_values(answers.usual),
-            mean_values(answers.edited),
-            ("the plain prompt", "a neutral edit"),
-        )
+    for m, row in rows.items():
+        pair = map(values_of_reads, answers.again[m][:2])
+        other = "a neutral edit" if m == "edits" else "a second answer"
+        row["codes"] += lost_to_both(*pair, ("the first answer", other))
     if (
         "reask" in rows
         and len(distinct_reads(answers.usual)) < answers.usual["value"].notna().sum()
@@ -175,7 +175,7 @@ def noise_rows(answers: Answers) -> Records:
 
 def moved_rows(answers: Answers) -> Records:
     """How far an order, a label or a reference moves scores, beyond neutral edits."""
-    judgments, cells, looks = answers.judgments, answers.cells, answers.looks
+    judgments, cells = answers.judgments, answers.cells
     moves = {
         "descending": "order",
         "letters": "labels",
@@ -194,7 +194,7 @@ def moved_rows(answers: Answers) -> Records:
         both = pd.concat([base.assign(design="fixed"), turned, answers.edited])
         rows = _moved(answers, both, {name: turned}, {name: "order"}, base) + rows
     for _, reads in judgments.groupby("top"):  # each scale by itself
-        rows += _pulled(reads, looks)
+        rows += _pulled(reads, answers)
     return rows
 
 
@@ -226,9 +226,13 @@ def _moved(
             inference.largest(shift, looks),
             looks=looks,
         )
-        lost = losses_of(moved["codes"], name)
-        named = {"of": question}
-        row["codes"] += tuple(Reason(code, **code.numbers | named) for code in lost)
+        own = values_of_reads(reads)
+        plain = values_of_reads(answers.usual if base is None else base)
+        edited = values_of_reads(answers.edited)
+        for side, called in ((plain, "the plain prompt"), (edited, "a neutral edit")):
+            row["codes"] += lost_to_both(own, side, ("this condition", called))
+        other = edited if name == "shift_excess" else plain
+        row = open_to_losses(row, own, other, answers.ends)
         rows.append(
             with_sign_test(row)
             | {"placebo": moved["shift_placebo"]}
@@ -237,7 +241,7 @@ def _moved(
     return rows
 
 
-def _pulled(judgments: pd.DataFrame, looks: int) -> Records:
+def _pulled(judgments: pd.DataFrame, answers: Answers) -> Records:
     """How far scores follow the reference's: the highest against the lowest."""
     top = judgments["top"].iloc[0]
     names = {
@@ -251,12 +255,14 @@ def _pulled(judgments: pd.DataFrame, looks: int) -> Records:
         return []
     low, high = min(names), max(names)
     one, two = (judgments[judgments["condition"] == names[k]] for k in (low, high))
-    means = [mean_values(reads) for reads in (one, two)]
+    of_low, of_high = values_of_reads(one), values_of_reads(two)
+    means = [values.groupby(level=KEYS).mean() for values in (of_low, of_high)]
     pulled = (means[1] - means[0]) / (high - low)
     question = f"reference {high:g} against {low:g}"
-    row = mean_row("reference", question, pulled, looks=looks)
+    row = mean_row("reference", question, pulled, looks=answers.looks)
     shown = (f"a reference of {high:g}", f"a reference of {low:g}")
-    row["codes"] += lost_to_both(means[1], means[0], shown, row, high - low)
+    row["codes"] += lost_to_both(of_high, of_low, shown)
+    row = open_to_losses(row, of_high, of_low, answers.ends, per=high - low)
     return [row | {"flips": share_changed(one, two).mean()}]
 
 
@@ -279,33 +285,39 @@ def position_rows(answers: Answers) -> Records:
         found = of_largest(points, clusters, n, bounds, answers.looks)
         reads = rotated[rotated["n_options"] == n]
         lost = lost_by_order(reads, answers.items)
-        equal = bias.get("p_equivalent", np.nan)
-        if lost:
-            # The interval is moved to both ends between which they put the share.
-            least, greatest = (bias[f"share_{most}{e}"] for e in ("_least", "_most"))
-            low = found.low - 100 * (share - least)
-            high = found.high + 100 * (greatest - share)
-            if not (low > 0 or high < 0):
-                lost += (Reason("open_share", low=least, high=greatest),)
-            # Some share could be uneven by what matters, as lost reads may lie.
-            places = product(range(1, n + 1), ("least", "most"))
-            ends = [bias[f"share_{place}_{end}"] for place, end in places]
-            away = 100 * np.abs(np.subtract(ends, 1 / n)).max()
-            equal = 1.0 if away >= MARGINS["percentage points"] else equal
-        rows.append(
-            new_row(
-                "position",
-                f"position {most}{f' of {n}' if len(table) > 1 else ''}",
-                clusters,
-                found,
-                why=(*without(bias["codes"], "chi2", "mde"), *lost),
-                p_equivalent=equal,
-                places=shares.tolist(),
-                looks=answers.looks,
-                **answers.flips(reads),
-            )
+        row = new_row(
+            "position",
+            f"position {most}{f' of {n}' if len(table) > 1 else ''}",
+            clusters,
+            found,
+            p_equivalent=bias.get("p_equivalent", np.nan),
+            places=shares.tolist(),
+            looks=answers.looks,
+            **answers.flips(reads),
         )
+        row["codes"] = without(bias["codes"], "chi2", "mde") + lost
+        rows.append(_with_lost_reads(row, bias, most) if lost else row)
     return rows
+
+
+def _with_lost_reads(row: Row, bias: Row, most: int) -> Row:
+    """A row about position `most`, and between which ends the lost reads put it."""
+    n = int(bias["n_options"])
+    ends = [
+        [bias[f"share_{place}_{end}"] for end in ("least", "most")]
+        for place in range(1, n + 1)
+    ]
+    away = 100 * np.subtract(ends, 1 / n)
+    moved = away[most - 1] - row["effect"]
+    low, high = np.add((row["low"], row["high"]), moved)
+    row["p_open"] = p_moved(row, away[most - 1], n)
+    if not (low > 0 or high < 0):
+        least, greatest = ends[most - 1]
+        row["codes"] += (Reason("open_share", low=least, high=greatest),)
+    # Some share could be uneven by what matters, as lost reads may lie.
+    if np.abs(away).max() >= MARGINS["percentage points"]:
+        row["p_equivalent"] = 1.0
+    return row
 
 
 def criteria_rows(answers: Answers) -> Records:
@@ -323,19 +335,17 @@ def criteria_rows(answers: Answers) -> Records:
             "score", KEYS, "criterion_position", observed=True
         ).dropna()
         means = cells.mean()
-        gap = cells[means.idxmax()] - cells[means.idxmin()]
+        best, worst = means.idxmax(), means.idxmin()
+        gap = cells[best] - cells[worst]
         row = mean_row("criteria", str(effect["criterion"]), gap, looks=answers.looks)
         pairs = len(means) * (len(means) - 1) // 2
         one = Estimate(row["effect"], se=row["se"], df=row["df"])
         whole = of_largest(one, row["n_clusters"], pairs, looks=answers.looks)
-        rows.append(
-            row
-            | whole.columns("low", "high", "p")
-            | {
-                "p_equivalent": effect["p_equivalent"],
-                "placebo": effect["delta_pos_null"],
-                "codes": effect["codes"],
-            }
-            | answers.flips(of_criterion)
-        )
+        row |= whole.columns("low", "high", "p") | answers.flips(of_criterion)
+        row["p_equivalent"] = effect["p_equivalent"]
+        row["placebo"] = effect["delta_pos_null"]
+        place = of_criterion["criterion_position"]
+        sides = (values_of_reads(of_criterion[place == p]) for p in (best, worst))
+        row["codes"] = effect["codes"]
+        rows.append(open_to_losses(row, *sides, answers.ends, pairs))
     return rows
