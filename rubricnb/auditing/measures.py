@@ -7,7 +7,7 @@ edits and of asking again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -19,6 +19,7 @@ from rubricnb.auditing.answers import (
     KEYS,
     PLAIN,
     Answers,
+    counted,
     distinct_reads,
     lost_by_order,
     lost_to_both,
@@ -35,7 +36,6 @@ from rubricnb.auditing.rows import (
     new_row,
     of_largest,
     p_moved,
-    with_sign_test,
 )
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.auditing.words import retest_of
@@ -43,11 +43,10 @@ from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.losses import are_closed
 from rubricnb.core.estimates.reasons import Reason, Reasons, without
-from rubricnb.core.support.naming import check_answered, condition_names
+from rubricnb.core.support.naming import check_answered
 from rubricnb.core.support.types import Records, Row
 from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.position import position_sizes
-from rubricnb.statistics.scoring_bias import stability
 
 
 def parsed_row(status: pd.Series, unread: Reasons = ()) -> Row:
@@ -175,24 +174,21 @@ def noise_rows(answers: Answers) -> Records:
 
 def moved_rows(answers: Answers) -> Records:
     """How far an order, a label or a reference moves scores, beyond neutral edits."""
-    judgments, cells = answers.judgments, answers.cells
+    judgments, rows = answers.judgments, []
     moves = {
-        "descending": "order",
-        "letters": "labels",
-        "Roman numerals": "labels",
-        FULL_MARK: "full_mark",
+        "descending": ("order", "descending"),
+        "letters": ("labels", "letters"),
+        "Roman numerals": ("labels", "Roman numerals"),
+        FULL_MARK: ("full_mark", "full-mark reference"),
     }
-    reads_of = {
-        name: judgments[judgments["condition"] == name]
-        for name in moves
-        if name in cells
-    }
-    rows = _moved(answers, judgments, reads_of, moves)
-    if "descending" not in reads_of and answers.mirrored:
+    if "descending" not in answers.cells and answers.mirrored:
         name, base, turned = answers.mirrored
-        turned = turned.assign(design="descending", condition="descending")
-        both = pd.concat([base.assign(design="fixed"), turned, answers.edited])
-        rows = _moved(answers, both, {name: turned}, {name: "order"}, base) + rows
+        rows.append(_moved(answers, "order", name, base, turned))
+    plain = judgments[judgments["condition"] == PLAIN]
+    for condition, named in moves.items():
+        reads = judgments[judgments["condition"] == condition]
+        if len(plain) and len(reads):
+            rows.append(_moved(answers, *named, plain, reads))
     for _, reads in judgments.groupby("top"):  # each scale by itself
         rows += _pulled(reads, answers)
     return rows
@@ -200,45 +196,24 @@ def moved_rows(answers: Answers) -> Records:
 
 def _moved(
     answers: Answers,
-    judgments: pd.DataFrame,
-    reads_of: Mapping[str, pd.DataFrame],
-    moves: Mapping[str, str],
-    base: pd.DataFrame | None = None,
-) -> Records:
-    """Rows about these conditions against the plain one, or against reads `base`."""
-    rows, looks = [], answers.looks
-    if reads_of:
-        table = stability(judgments.assign(ordering=np.nan), by=[], value=answers.value)
-        row_of = dict(
-            zip(condition_names(table), table.to_dict("records"), strict=True)
-        )
-        name = "shift_excess" if table["shift_excess"].notna().any() else "shift"
-    for condition, reads in reads_of.items():
-        moved = row_of[condition if base is None else "descending"]
-        shift = Estimate(
-            moved[name], **{k: moved[f"{name}_{k}"] for k in inference.PARTS}
-        )
-        question = "full-mark reference" if condition == FULL_MARK else condition
-        row = new_row(
-            moves[condition],
-            question,
-            moved["n_clusters"],
-            inference.largest(shift, looks),
-            looks=looks,
-        )
-        own = values_of_reads(reads)
-        plain = values_of_reads(answers.usual if base is None else base)
-        edited = values_of_reads(answers.edited)
-        for side, called in ((plain, "the plain prompt"), (edited, "a neutral edit")):
-            row["codes"] += lost_to_both(own, side, ("this condition", called))
-        other = edited if name == "shift_excess" else plain
-        row = open_to_losses(row, own, other, answers.ends)
-        rows.append(
-            with_sign_test(row)
-            | {"placebo": moved["shift_placebo"]}
-            | answers.flips(reads, base)
-        )
-    return rows
+    measure: str,
+    question: str,
+    base: pd.DataFrame,
+    reads: pd.DataFrame,
+) -> Row:
+    """A row about the reads of a condition against those of a base."""
+    own, plain, edited = (
+        values_of_reads(part) for part in (reads, base, answers.edited)
+    )
+    side, usual, control = (counted(values)["mean"] for values in (own, plain, edited))
+    edits = control - usual
+    beyond = (side - usual - edits).dropna()
+    shift, other = (beyond, edited) if len(beyond) else (side - usual, plain)
+    row = mean_row(measure, question, shift, looks=answers.looks)
+    for values, called in ((plain, "the plain prompt"), (edited, "a neutral edit")):
+        row["codes"] += lost_to_both(own, values, ("this condition", called))
+    row = open_to_losses(row, own, other, answers.ends)
+    return row | {"placebo": edits.mean()} | answers.flips(reads, base)
 
 
 def _pulled(judgments: pd.DataFrame, answers: Answers) -> Records:

@@ -206,7 +206,7 @@ def test_letters_that_scramble_the_scores_are_found_though_the_mean_stays(
     assert row.effect == pytest.approx(0, abs=0.05)
     assert row.flips > 0.6
     assert row.verdict == "found"
-    assert row.sentence.startswith("With letters, scores change in both directions")
+    assert row.sentence.startswith("With letters, more scores change than matter")
     assert found.sentence.endswith("but moves with letters.")
     assert found.top.question.iloc[-1] == "letters"
     assert found.rows.set_index("question").verdict["Roman numerals"] == "not found"

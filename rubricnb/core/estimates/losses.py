@@ -53,13 +53,9 @@ _CODES = (
 )
 
 
-def losses_of(codes: Iterable[Reason], of: str | None = None) -> Reasons:
-    """Return the reasons that are about losses, with the bounds `of` one difference."""
-    return tuple(
-        code
-        for code in codes
-        if code in _CODES and (of is None or code.numbers.get("of", of) == of)
-    )
+def losses_of(codes: Iterable[Reason]) -> Reasons:
+    """Return the reasons that are about losses."""
+    return tuple(code for code in codes if code in _CODES)
 
 
 def lost_scores(
