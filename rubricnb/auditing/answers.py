@@ -269,14 +269,13 @@ def lost_within(reads: pd.DataFrame) -> Reasons:
 
 def lost_to_both(one: pd.Series, other: pd.Series, names: tuple[str, str]) -> Reasons:
     """Items and reads that have no score on one of two sides of a comparison."""
-    (a, n_a, of_a), (b, n_b, of_b) = _sides(one, other)
-    lost = lost_scores(a, b, names)
-    both = ~np.isnan(a + b)
-    for n, of, scored, (name, judged_by) in (
-        (n_a, of_a, b, names),
-        (n_b, of_b, a, names[::-1]),
+    sides = _sides(one, other)
+    a, b = (mean for mean, *_ in sides)
+    lost, both = lost_scores(a, b, names), ~np.isnan(a + b)
+    for (_, n, asked), scored, (name, judged_by) in zip(
+        sides, (b, a), (names, names[::-1]), strict=True
     ):
-        counts = (part[both] for part in (of - n, n))
+        counts = (asked - n)[both], n[both]
         lost += reads_lost(
             "lost_reads", counts, scored[both], name=name, other=judged_by
         )
@@ -284,6 +283,7 @@ def lost_to_both(one: pd.Series, other: pd.Series, names: tuple[str, str]) -> Re
 
 
 def _sides(one: pd.Series, other: pd.Series) -> list[FloatArray]:
+    """`counted`, as arrays, of the items on both sides."""
     sides = counted(one).align(counted(other), join="inner", axis=0)
     return [side.to_numpy().T for side in sides]
 

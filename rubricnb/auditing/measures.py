@@ -89,9 +89,9 @@ def discrimination_rows(answers: Answers) -> Records:
     edits = "blanks" if len(edited) and are_closed(edited) else "edits"
     reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
     values = reads.groupby(KEYS)["value"]
-    first, why = values.first(), same_score(values.mean(), answers)
+    first, why = values.first(), same_score(values.mean())
     of_one = first.index.get_level_values("criterion").nunique() == len(first)
-    if of_one or (why and same_score(answers.cells["human"], answers)):
+    if of_one or (why and same_score(answers.cells["human"])):
         return []  # or people see no difference, either
     if why:
         question = retest_of([edits])
@@ -202,9 +202,7 @@ def _moved(
     reads: pd.DataFrame,
 ) -> Row:
     """A row about the reads of a condition against those of a base."""
-    own, plain, edited = (
-        values_of_reads(part) for part in (reads, base, answers.edited)
-    )
+    own, plain, edited = map(values_of_reads, (reads, base, answers.edited))
     side, usual, control = (counted(values)["mean"] for values in (own, plain, edited))
     edits = control - usual
     beyond = (side - usual - edits).dropna()
@@ -216,12 +214,12 @@ def _moved(
     return row | {"placebo": edits.mean()} | answers.flips(reads, base)
 
 
-def _pulled(judgments: pd.DataFrame, answers: Answers) -> Records:
+def _pulled(reads: pd.DataFrame, answers: Answers) -> Records:
     """How far scores follow the reference's: the highest against the lowest."""
-    top = judgments["top"].iloc[0]
+    top = reads["top"].iloc[0]
     names = {
         top if c == FULL_MARK else float(c.split()[1]): c
-        for c in judgments["condition"].unique()
+        for c in reads["condition"].unique()
         if re.fullmatch(r"reference (\d+|of full mark)", c)
     }
     if len(names) > 2:
@@ -229,15 +227,14 @@ def _pulled(judgments: pd.DataFrame, answers: Answers) -> Records:
     if len(names) < 2:
         return []
     low, high = min(names), max(names)
-    one, two = (judgments[judgments["condition"] == names[k]] for k in (low, high))
-    of_low, of_high = values_of_reads(one), values_of_reads(two)
-    means = [values.groupby(level=KEYS).mean() for values in (of_low, of_high)]
-    pulled = (means[1] - means[0]) / (high - low)
+    one, two = (reads[reads["condition"] == names[k]] for k in (low, high))
+    sides = values_of_reads(two), values_of_reads(one)
+    pulled = (counted(sides[0]) - counted(sides[1]))["mean"] / (high - low)
     question = f"reference {high:g} against {low:g}"
     row = mean_row("reference", question, pulled, looks=answers.looks)
     shown = (f"a reference of {high:g}", f"a reference of {low:g}")
-    row["codes"] += lost_to_both(of_high, of_low, shown)
-    row = open_to_losses(row, of_high, of_low, answers.ends, per=high - low)
+    row["codes"] += lost_to_both(*sides, shown)
+    row = open_to_losses(row, *sides, answers.ends, per=high - low)
     return [row | {"flips": share_changed(one, two).mean()}]
 
 

@@ -44,8 +44,7 @@ def people_rows(answers: Answers) -> Records:
     if cells.dropna().empty:
         return []
     sides, as_rated = where_both_vary(cells), _as_rated(cells)
-    same = same_score(cells[PLAIN], answers)
-    rated_alike = same_score(cells["human"], answers)
+    same, rated_alike = (same_score(cells[side]) for side in (PLAIN, "human"))
     every, names = (
         {*part.index.get_level_values("criterion")} for part in (cells, sides)
     )
@@ -58,9 +57,7 @@ def people_rows(answers: Answers) -> Records:
     if names:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
-        ratings = cells["human"].reset_index()
-        reads = judgments[[*KEYS, "value"]].merge(ratings, on=KEYS).dropna()
-        reads = reads.set_index(KEYS)
+        reads = values_of_reads(judgments).to_frame().join(cells["human"]).dropna()
         pair = reads["human"], reads["value"]
         single, _ = mean_over_criteria(inference.moments, inference.correlation, *pair)
         n_reads = len(reads) / reads.index.nunique()
@@ -160,15 +157,14 @@ def where_both_vary(sides: pd.DataFrame) -> pd.DataFrame:
     return known[(levels > 1).all(axis=1)]
 
 
-def same_score(scores: pd.Series, answers: Answers) -> Reason | None:
-    """Say that every text of a criterion gets the same score, if it does."""
+def same_score(scores: pd.Series) -> Reason | None:
+    """Say that every text of a criterion gets the same score, if it gets one."""
     scores = scores.dropna()
     one_text = scores.index.get_level_values("criterion").nunique() == len(scores)
     if one_text or within_criterion(scores).abs().max() >= 1e-6:
         return None
     which = ", ".join(f"{score:g}" for score in np.unique(scores.round(2)))
-    is_whole = len(scores) == answers.judgments.groupby(KEYS).ngroups
-    return Reason("same_score" if is_whole else "same_score.scored", scores=which)
+    return Reason("same_score", scores=which)
 
 
 def _mostly(what: str, values: pd.Series) -> Reason | None:

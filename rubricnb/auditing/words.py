@@ -75,9 +75,8 @@ def retest_of(varied: Sequence[str]) -> str:
 
 
 def _when(row: Row) -> str:
-    """Say when a text keeps its score; old audits say only that it was reworded."""
-    varied = row.get("varied")
-    names = varied.split() if isinstance(varied, str) and varied else ["edits"]
+    """Say when a text keeps its score."""
+    names = row["varied"].split() or ["edits"]
     return f"when {listed([VARIED[name][1] for name in names])}"
 
 
@@ -169,7 +168,7 @@ def sentence(row: Row) -> str:
         else "",
         "mover": mover(row),
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
-        "many": "too many are lost" if is_lost(row) else "too few prompts",
+        "many": "too many are lost" if lost_doubt(row) else "too few prompts",
     }
     return (form.format(**{**row, **own}) + _changed_scores(row)).strip()
 
@@ -203,15 +202,18 @@ def beyond_losses(row: Row) -> str:
     return join(code for code in row["codes"] if code not in lost)
 
 
-def is_lost(row: Row) -> bool:
-    """Whether lost scores, and not the number of texts, leave a row undecided."""
+def lost_doubt(row: Row) -> str:
+    """Say how lost scores, and not the number of texts, leave a row undecided."""
     if row["verdict"] != UNCLEAR or "too_few" in row["codes"]:
-        return False
+        return ""
     if is_large(row):
-        return may_turn(row)
+        return "its sign is not known, as the lost scores could turn it"
     decides = row["scrambled"] is True or row["p_equivalent"] < ALPHA
-    decides |= MEASURES[row["measure"]]["kind"] == "level"
-    return bool(decides and share_lost(row["codes"]) > MOST_LOST) or _hides(row)
+    hides = "open_share" in row["codes"] and row["p_equivalent"] == 1
+    is_level = MEASURES[row["measure"]]["kind"] == "level"
+    if (decides or hides or is_level) and share_lost(row["codes"]) > MOST_LOST:
+        return f"more than {percent(MOST_LOST)} have no score on a side"
+    return "the lost reads could hide a preference that matters" if hides else ""
 
 
 def way_out(row: Row) -> str:
@@ -220,14 +222,9 @@ def way_out(row: Row) -> str:
         return TURN_SCALE
     if {"same_words", "unmoved"} & {*row["codes"]} and "too_few" not in row["codes"]:
         return REWORD
-    if is_lost(row):
+    if lost_doubt(row):
         return LOST_SCORES
     return LOST_AND_FEW if share_lost(row["codes"]) > MOST_LOST else MORE_TEXTS
-
-
-def _hides(row: Row) -> bool:
-    """Whether a share of positions may matter, as lost reads may lie."""
-    return bool("open_share" in row["codes"] and row["p_equivalent"] == 1)
 
 
 def may_turn(row: Row) -> bool:
@@ -272,12 +269,8 @@ def _doubt(row: Row) -> str:
     """Say why nothing is decided."""
     tested, margin = row["p_adjusted"] == row["p_adjusted"], row["margin"]
     doubt = "the interval includes zero and a moderate correlation"
-    if is_lost(row):
-        doubt = f"more than {percent(MOST_LOST)} have no score on a side"
-        if is_large(row):
-            doubt = "its sign is not known, as the lost scores could turn it"
-        elif share_lost(row["codes"]) <= MOST_LOST:
-            doubt = "the lost reads could hide a preference that matters"
+    if lost := lost_doubt(row):
+        doubt = lost
     elif margin == margin and row["p_adjusted"] < ALPHA:
         doubt = (
             f"it is there, and may be smaller or larger than the {margin:.2f} "
@@ -368,10 +361,7 @@ def _whole(
         good.append("was not compared with people")
     if effects and not found and not n_open:
         good.append("moves with nothing that was varied by more than matters")
-    bad = [
-        f"gives {_SCORED[str(row['codes'][0])]} the same score{row['on']}"
-        for row in fails[:1]
-    ]
+    bad = [f"never varies its score{row['on']}" for row in fails[:1]]
     if any(row["verdict"] not in (STRONG, MODERATE) for row in agreement):
         first = {**first, "kappa": []}
     bad += _said(_AGAINST, first, people)
@@ -419,10 +409,6 @@ def _said(
     return said
 
 
-_SCORED = {
-    "same_score": "every text",
-    "same_score.scored": "every text that it scores",
-}
 _NO_SIGN = str.maketrans("", "", "+−")
 _KEEPS = "keeps its scores{on} {when}"
 _AGREES = "agrees {verdict}ly with {people}{on} (r {sizes})"

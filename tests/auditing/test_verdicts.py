@@ -130,7 +130,7 @@ HEADLINES = {
         r"agrees strongly with people .*, but scores 0\.80 points higher than "
         r"people\.$"
     ),
-    "constant": r"^\S+ fails: every text gets the same score \(3\)",
+    "constant": r"^\S+ fails: every text with a score gets the same one \(3\)",
     "length": (
         r", but was not shown to agree at least moderately with people \(r "
         r"\+0\.23\)\.$"
@@ -373,5 +373,5 @@ def test_answers_from_the_store_are_said_to_be(items, tmp_path, capsys, monkeypa
     three = rb.audit(shifted, items, store=store)
     assert three.design["n_asked"] > 0
     assert three.sentence.startswith(
-        "shifted fails: every text gets the same score (4)"
+        "shifted fails: every text with a score gets the same one (4)"
     )

@@ -380,8 +380,7 @@ SENTENCES: dict[str, str] = {
     "one_scale": (
         "Are both on one scale? The scores are {scores}, the ratings {ratings}"
     ),
-    "same_score": "every text gets the same score ({scores})",
-    "same_score.scored": "every text with a score gets the same one ({scores})",
+    "same_score": "every text with a score gets the same one ({scores})",
     "mostly": "{percent:.0f} % of the {what} are {value:g}",
     "mean_of_reads": (
         "each score is the mean of {n:.3g} reads; of a single read r is {r}"
