@@ -250,9 +250,9 @@ def distinct_reads(judgments: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def values_of_reads(reads: pd.DataFrame) -> pd.Series:
-    """Value of each read, by its item; NaN where an answer has none."""
-    return reads.set_index(KEYS)["value"]
+def values_of_reads(reads: pd.DataFrame, column: str = "value") -> pd.Series:
+    """Value of each read, or its ``whole`` score, by its item; NaN without one."""
+    return reads.set_index(KEYS)[column]
 
 
 def counted(values: pd.Series) -> pd.DataFrame:

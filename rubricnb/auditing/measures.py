@@ -161,7 +161,7 @@ def noise_rows(answers: Answers) -> Records:
         for m, rates in answers.changes.items()
     }
     for m, row in rows.items():
-        pair = map(values_of_reads, answers.again[m][:2])
+        pair = (values_of_reads(part, "whole") for part in answers.again[m][:2])
         other = "a neutral edit" if m == "edits" else "a second answer"
         row["codes"] += lost_to_both(*pair, ("the first answer", other))
     if (
@@ -317,7 +317,9 @@ def criteria_rows(answers: Answers) -> Records:
         row["p_equivalent"] = effect["p_equivalent"]
         row["placebo"] = effect["delta_pos_null"]
         place = of_criterion["criterion_position"]
-        sides = (values_of_reads(of_criterion[place == p]) for p in (best, worst))
+        sides = (
+            values_of_reads(of_criterion[place == p], "whole") for p in (best, worst)
+        )
         row["codes"] = effect["codes"]
         rows.append(open_to_losses(row, *sides, answers.ends, pairs))
     return rows

@@ -10,7 +10,6 @@ import pandas as pd
 
 from rubricnb.auditing import words
 from rubricnb.auditing.answers import (
-    KEYS,
     PLAIN,
     Answers,
     open_to_losses,
@@ -192,7 +191,8 @@ def systems_rows(answers: Answers) -> Records:
     least = MARGINS["score points"] * span_and_step(answers.judgments)[0] / USUAL_SPAN
     if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
-        row["codes"] = (Reason("systems_close", points=least),)
+        lost = losses_of(row["codes"])
+        row["codes"] = collect(Reason("systems_close", points=least), lost)
     return [row]
 
 

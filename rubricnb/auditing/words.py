@@ -261,7 +261,8 @@ def _changed_scores(row: Row) -> str:
     text = f" {percent(row['flips'])} of the scores change"
     if row["flips_beyond"] == row["flips_beyond"]:
         control = "when asked again" if row["control"] == "reask" else _EDITED
-        text += f", {percent(row['flips'] - row['flips_beyond'])} {control}"
+        usual = max(row["flips"] - row["flips_beyond"], 0.0)
+        text += f", {percent(usual)} {control}"
     return f"{text}."
 
 
