@@ -98,27 +98,20 @@ class Answers:
 
     @cached_property
     def ends(self) -> Ends:
-        """Lowest and highest score: of the orders, or around what was given."""
-        reads = self.judgments
-        orders = [decode(order) for order in reads["ordering"].dropna().unique()]
-        span, _ = span_and_step(reads)
-        return ends_of(span, *orders or (reads["whole"], self.cells["human"]))
-
-    @cached_property
-    def again(self) -> dict[str, tuple[pd.DataFrame, pd.DataFrame, list[str]]]:
-        """First reads, their reads under neutral edits or again, and what pairs them."""
-        read = [*ITEM, "ordering"]
-        is_again = self.usual.duplicated(read)
-        first = self.usual.drop_duplicates(ITEM)
-        return {
-            "edits": (first, self.edited, ITEM),
-            "reask": (self.usual[~is_again], self.usual[is_again], read),
-        }
+        """Lowest and highest score of the scale, or around what was given."""
+        reads, (span, _) = self.judgments, span_and_step(self.judgments)
+        top = reads["top"]
+        return ends_of(span, reads["whole"], self.cells["human"], top, top - span)
 
     @cached_property
     def changes(self) -> dict[str, pd.Series]:
         """Share of each item's scores that neutral edits change, and asking again."""
-        found = {name: share_changed(*pairs) for name, pairs in self.again.items()}
+        read = [*ITEM, "ordering"]
+        repeats = self.usual[self.usual.duplicated(read)]
+        found = {
+            "edits": share_changed(self.usual, self.edited),
+            "reask": share_changed(self.usual, repeats, read),
+        }
         return {name: rates for name, rates in found.items() if len(rates)}
 
     @cached_property
@@ -250,25 +243,22 @@ def distinct_reads(judgments: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def values_of_reads(reads: pd.DataFrame, column: str = "value") -> pd.Series:
-    """Value of each read, or its ``whole`` score, by its item; NaN without one."""
-    return reads.set_index(KEYS)[column]
-
-
-def counted(values: pd.Series) -> pd.DataFrame:
+def counted(reads: pd.DataFrame, column: str = "value") -> pd.DataFrame:
     """Mean of each item's values, the number of those known, and of all."""
-    return values.groupby(level=KEYS).agg(["mean", "count", "size"]).astype(float)
+    return reads.groupby(KEYS)[column].agg(["mean", "count", "size"]).astype(float)
 
 
-def lost_within(reads: pd.DataFrame) -> Reasons:
+def lost_within(reads: pd.DataFrame, column: str = "value") -> Reasons:
     """Reads without a score of items that have one."""
-    of_item = counted(values_of_reads(reads)).dropna()
+    of_item = counted(reads, column).dropna()
     lost = of_item["size"] - of_item["count"], of_item["count"]
     return reads_lost("left_out_reads", lost, of_item["mean"])
 
 
-def lost_to_both(one: pd.Series, other: pd.Series, names: tuple[str, str]) -> Reasons:
-    """Items and reads that have no score on one of two sides of a comparison."""
+def lost_to_both(
+    one: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]
+) -> Reasons:
+    """Items and reads without a score on one of two sides, both `counted`."""
     sides = _sides(one, other)
     a, b = (mean for mean, *_ in sides)
     lost, both = lost_scores(a, b, names), ~np.isnan(a + b)
@@ -282,14 +272,19 @@ def lost_to_both(one: pd.Series, other: pd.Series, names: tuple[str, str]) -> Re
     return lost
 
 
-def _sides(one: pd.Series, other: pd.Series) -> list[FloatArray]:
-    """`counted`, as arrays, of the items on both sides."""
-    sides = counted(one).align(counted(other), join="inner", axis=0)
+def _sides(one: pd.DataFrame, other: pd.DataFrame) -> list[FloatArray]:
+    """The columns of each side, of the items on both."""
+    sides = one.align(other, join="inner", axis=0)
     return [side.to_numpy().T for side in sides]
 
 
 def open_to_losses(
-    row: Row, one: pd.Series, other: pd.Series, ends: Ends, m: int = 1, per: float = 1.0
+    row: Row,
+    one: pd.DataFrame,
+    other: pd.DataFrame,
+    ends: Ends,
+    m: int = 1,
+    per: float = 1.0,
 ) -> Row:
     """A row about a mean difference, and its p if what was lost speaks against it most.
 
@@ -299,7 +294,7 @@ def open_to_losses(
         About the mean of one side minus the other, divided by `per`; the largest of `m`
         such differences.
     one, other
-        Values of reads, by item.
+        The sides, `counted`.
     ends
         Of the scale.
     """

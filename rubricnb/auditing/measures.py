@@ -26,7 +26,6 @@ from rubricnb.auditing.answers import (
     lost_within,
     open_to_losses,
     share_changed,
-    values_of_reads,
 )
 from rubricnb.auditing.people import same_score, within_criterion
 from rubricnb.auditing.rows import (
@@ -121,7 +120,7 @@ def discrimination_rows(answers: Answers) -> Records:
         "discrimination", retest_of(how), n, r.value, r.ends, looks=answers.looks
     )
     row["varied"] = " ".join(how)
-    pair = values_of_reads(plain), values_of_reads(asked)
+    pair = counted(plain), counted(asked)
     names = "the plain prompt", "another prompt"
     row["codes"] += lost_to_both(*pair, names) or lost_within(plain)
     if repeated:
@@ -160,10 +159,12 @@ def noise_rows(answers: Answers) -> Records:
         m: mean_row(m, names[m], rates, (0.0, 1.0), looks=looks.get(m, 1))
         for m, rates in answers.changes.items()
     }
+    sides = counted(answers.usual, "whole"), counted(answers.edited, "whole")
     for m, row in rows.items():
-        pair = (values_of_reads(part, "whole") for part in answers.again[m][:2])
-        other = "a neutral edit" if m == "edits" else "a second answer"
-        row["codes"] += lost_to_both(*pair, ("the first answer", other))
+        if m == "edits":
+            row["codes"] += lost_to_both(*sides, ("the plain prompt", "a neutral edit"))
+        else:
+            row["codes"] += lost_within(answers.usual, "whole")
     if (
         "reask" in rows
         and len(distinct_reads(answers.usual)) < answers.usual["value"].notna().sum()
@@ -202,14 +203,14 @@ def _moved(
     reads: pd.DataFrame,
 ) -> Row:
     """A row about the reads of a condition against those of a base."""
-    own, plain, edited = map(values_of_reads, (reads, base, answers.edited))
-    side, usual, control = (counted(values)["mean"] for values in (own, plain, edited))
-    edits = control - usual
-    beyond = (side - usual - edits).dropna()
-    shift, other = (beyond, edited) if len(beyond) else (side - usual, plain)
+    own, plain, edited = map(counted, (reads, base, answers.edited))
+    shift, edits = (side["mean"] - plain["mean"] for side in (own, edited))
+    beyond, other = (shift - edits).dropna(), plain
+    if len(beyond):
+        shift, other = beyond, edited
     row = mean_row(measure, question, shift, looks=answers.looks)
-    for values, called in ((plain, "the plain prompt"), (edited, "a neutral edit")):
-        row["codes"] += lost_to_both(own, values, ("this condition", called))
+    for side, called in ((plain, "the plain prompt"), (edited, "a neutral edit")):
+        row["codes"] += lost_to_both(own, side, ("this condition", called))
     row = open_to_losses(row, own, other, answers.ends)
     return row | {"placebo": edits.mean()} | answers.flips(reads, base)
 
@@ -228,8 +229,8 @@ def _pulled(reads: pd.DataFrame, answers: Answers) -> Records:
         return []
     low, high = min(names), max(names)
     one, two = (reads[reads["condition"] == names[k]] for k in (low, high))
-    sides = values_of_reads(two), values_of_reads(one)
-    pulled = (counted(sides[0]) - counted(sides[1]))["mean"] / (high - low)
+    sides = counted(two), counted(one)
+    pulled = (sides[0]["mean"] - sides[1]["mean"]) / (high - low)
     question = f"reference {high:g} against {low:g}"
     row = mean_row("reference", question, pulled, looks=answers.looks)
     shown = (f"a reference of {high:g}", f"a reference of {low:g}")
@@ -317,9 +318,7 @@ def criteria_rows(answers: Answers) -> Records:
         row["p_equivalent"] = effect["p_equivalent"]
         row["placebo"] = effect["delta_pos_null"]
         place = of_criterion["criterion_position"]
-        sides = (
-            values_of_reads(of_criterion[place == p], "whole") for p in (best, worst)
-        )
+        sides = (counted(of_criterion[place == p], "whole") for p in (best, worst))
         row["codes"] = effect["codes"]
         rows.append(open_to_losses(row, *sides, answers.ends, pairs))
     return rows

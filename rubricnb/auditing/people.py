@@ -10,11 +10,12 @@ import pandas as pd
 
 from rubricnb.auditing import words
 from rubricnb.auditing.answers import (
+    KEYS,
     PLAIN,
     Answers,
+    counted,
     open_to_losses,
     span_and_step,
-    values_of_reads,
 )
 from rubricnb.auditing.rows import correlation_row, new_row, with_sign_test
 from rubricnb.auditing.terms import (
@@ -56,7 +57,7 @@ def people_rows(answers: Answers) -> Records:
     if names:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
-        reads = values_of_reads(judgments).to_frame().join(cells["human"]).dropna()
+        reads = judgments.set_index(KEYS)[["value"]].join(cells["human"]).dropna()
         pair = reads["human"], reads["value"]
         single, _ = mean_over_criteria(inference.moments, inference.correlation, *pair)
         n_reads = len(reads) / reads.index.nunique()
@@ -95,15 +96,15 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row, as_rated: Why) -> R
     compared = judge_bias(**answers.rated).iloc[0]
     bias = Estimate(compared["bias"], **compared[[*inference.PARTS]])
     row = new_row("bias", "mean score", int(compared["n_clusters"]), bias)
-    row["codes"] = collect(row["codes"], as_rated)
     if correlation_verdict(ranks) == REVERSED:
         unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
         return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = with_sign_test(row)
-    row["codes"] = collect(row["codes"], losses_of(compared["codes"]))
-    score = values_of_reads(answers.usual)
-    human = answers.of_items(score.index.unique(), "human").astype(float).dropna()
-    row = open_to_losses(row, score, human, answers.ends)
+    row["codes"] = collect(row["codes"], as_rated, losses_of(compared["codes"]))
+    score = counted(answers.usual)
+    rating = answers.of_items(score.index, "human").astype(float)
+    human = pd.DataFrame({"mean": rating, "count": 1.0, "size": 1.0})
+    row = open_to_losses(row, score, human[rating.notna()], answers.ends)
     span, _ = span_and_step(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(compared["bias"]) > span / 4:
         ranges = [
@@ -191,8 +192,7 @@ def systems_rows(answers: Answers) -> Records:
     least = MARGINS["score points"] * span_and_step(answers.judgments)[0] / USUAL_SPAN
     if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
-        lost = losses_of(row["codes"])
-        row["codes"] = collect(Reason("systems_close", points=least), lost)
+        row["codes"] = (Reason("systems_close", points=least),)
     return [row]
 
 

@@ -237,8 +237,7 @@ def may_turn(row: Row) -> bool:
     if row["unit"] in ("r", "κ", "points of r"):
         return lost > MOST_LOST
     if _is_share(row):
-        least = -1 if row["section"] == "against" else 0
-        return bool(row["low"] - lost * (row["effect"] - least) <= row["margin"])
+        return bool(row["low"] - lost * (1 + row["effect"]) <= row["margin"])
     return bool(row["p_open"] >= ALPHA)
 
 

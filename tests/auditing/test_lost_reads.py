@@ -62,9 +62,11 @@ def test_no_row_of_an_audit_praises_or_clears_what_lost_a_fifth(answers):
         kept = {name: part[name].mask(gone) for name in ("score", "position")}
         lost.append(part.assign(status=status, **kept))
     rows = findings(lost, items).rows
-    compared = rows[~rows["measure"].isin(["parsed", "ceiling", "calibration"])]
+    # neighbouring systems of minibench are too close to be ranked
+    others = ["parsed", "ceiling", "calibration", "systems"]
+    compared = rows[~rows["measure"].isin(others)]
     assert {*compared["measure"]} >= {
-        *("agreement", "kappa", "bias", "systems", "discrimination", "edits"),
+        *("agreement", "kappa", "bias", "discrimination", "edits"),
         *("reask", "position", "order", "labels", "reference", "criteria"),
     }
     for row in compared.to_dict("records"):
