@@ -315,25 +315,26 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     if not lost.any() or lost.all():
         return ()
     shares = lost.groupby(reads["ordering"].astype("str")).mean()
-    source, of_item = "people rate", pd.Series(np.nan, reads.index)
+    source, scored = "people rate", pd.Series(np.nan, reads.index)
     if "human" in items:
-        of_item[:] = matched(reads[KEYS], items, "human").to_numpy("float64")
-    if of_item[lost].isna().all():
+        scored[:] = matched(reads[KEYS], items, "human").to_numpy("float64")
+    if scored[lost].isna().all():
         source = "the other answers score"
-        of_item = reads.groupby(KEYS)["value"].transform("mean")
-    numbers = {
-        "lost": int(lost.sum()),
-        "asked": len(reads),
-        "least": shares.min(),
-        "fewest": shares.idxmin(),
-        "most": shares.max(),
-        "order": shares.idxmax(),
-        "source": source,
-        "lost_mean": of_item[lost].mean(),
-        "kept_mean": of_item[~lost].mean(),
-    }
-    alike = shares.nunique() == 1
-    return (Reason("lost_in_all_orders" if alike else "lost_by_order", **numbers),)
+        scored = reads.groupby(KEYS)["value"].transform("mean")
+    kept_mean, lost_mean = scored.groupby(lost).mean()
+    reason = Reason(
+        "lost_in_all_orders" if shares.nunique() == 1 else "lost_by_order",
+        lost=int(lost.sum()),
+        asked=len(reads),
+        least=shares.min(),
+        fewest=shares.idxmin(),
+        most=shares.max(),
+        order=shares.idxmax(),
+        source=source,
+        lost_mean=lost_mean,
+        kept_mean=kept_mean,
+    )
+    return (reason,)
 
 
 def ends_of(span: float, *given: Iterable[float]) -> Ends:

@@ -153,24 +153,21 @@ def _what_differs(reads: pd.DataFrame, edits: str) -> list[str]:
 
 def noise_rows(answers: Answers) -> Records:
     """Share of scores that change although nothing relevant changed."""
-    names = {"edits": "neutral edits", "reask": "asked again"}
-    looks = {"edits": answers.looks}  # repeats are of the plain prompt: one look
-    rows = {
-        m: mean_row(m, names[m], rates, (0.0, 1.0), looks=looks.get(m, 1))
-        for m, rates in answers.changes.items()
-    }
-    sides = counted(answers.usual, "whole"), counted(answers.edited, "whole")
-    for m, row in rows.items():
-        if m == "edits":
-            row["codes"] += lost_to_both(*sides, ("the plain prompt", "a neutral edit"))
-        else:
-            row["codes"] += lost_within(answers.usual, "whole")
-    if (
-        "reask" in rows
-        and len(distinct_reads(answers.usual)) < answers.usual["value"].notna().sum()
-    ):
-        rows["reask"] |= {"low": np.nan, "high": np.nan, "codes": (Reason("repeats"),)}
-    return list(rows.values())
+    rows, usual, edited = [], answers.usual, answers.edited
+    for measure, rates in answers.changes.items():
+        if measure == "edits":
+            sides = counted(usual, "whole"), counted(edited, "whole")
+            lost = lost_to_both(*sides, ("the plain prompt", "a neutral edit"))
+            question, looks = "neutral edits", answers.looks
+        else:  # repeats are of the plain prompt: one look
+            lost = lost_within(usual, "whole")
+            question, looks = "asked again", 1
+        row = mean_row(measure, question, rates, (0.0, 1.0), looks=looks)
+        row["codes"] += lost
+        if measure == "reask" and len(distinct_reads(usual)) < usual["value"].count():
+            row |= {"low": np.nan, "high": np.nan, "codes": (Reason("repeats"),)}
+        rows.append(row)
+    return rows
 
 
 def moved_rows(answers: Answers) -> Records:
