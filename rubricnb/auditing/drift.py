@@ -114,7 +114,7 @@ def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Record
     if len(both) <= 2:
         return []
     is_rated = human.notna()
-    lost = lost_to_both(*map(_counted, (now[is_rated], then[is_rated])), _SIDES)
+    lost = lost_to_both(_counted(now[is_rated]), _counted(then[is_rated]), _SIDES)
     n = both.index.get_level_values("cluster_id").nunique()
     rows = []
     for name, sums_of, statistic in (
@@ -188,5 +188,5 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> Row:
     )
     if np.isnan(within).all() and not np.isnan(between).all():
         row["codes"] = (Reason("not_asked_twice"),)
-    row["codes"] += lost_to_both(*map(_counted, (now[PLAIN], then[PLAIN])), _SIDES)
+    row["codes"] += lost_to_both(_counted(now[PLAIN]), _counted(then[PLAIN]), _SIDES)
     return row

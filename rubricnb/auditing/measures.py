@@ -315,7 +315,9 @@ def criteria_rows(answers: Answers) -> Records:
         row["p_equivalent"] = effect["p_equivalent"]
         row["placebo"] = effect["delta_pos_null"]
         place = of_criterion["criterion_position"]
-        sides = (counted(of_criterion[place == p], "whole") for p in (best, worst))
+        highest, lowest = (
+            counted(of_criterion[place == p], "whole") for p in (best, worst)
+        )
         row["codes"] = effect["codes"]
-        rows.append(open_to_losses(row, *sides, answers.ends, pairs))
+        rows.append(open_to_losses(row, highest, lowest, answers.ends, pairs))
     return rows
