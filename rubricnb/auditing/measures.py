@@ -86,7 +86,8 @@ def discrimination_rows(answers: Answers) -> Records:
     ordered = other[other["design"] != "fixed"]
     asked = next((part for part in (edited, ordered) if len(part)), other)
     edits = "blanks" if len(edited) and are_closed(edited) else "edits"
-    reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
+    every = pd.concat([plain, asked])
+    reads = _with_prompts(distinct_reads(every))
     values = reads.groupby(KEYS)["value"]
     first, why = values.first(), same_score(values.mean())
     of_one = first.index.get_level_values("criterion").nunique() == len(first)
@@ -120,9 +121,10 @@ def discrimination_rows(answers: Answers) -> Records:
         "discrimination", retest_of(how), n, r.value, r.ends, looks=answers.looks
     )
     row["varied"] = " ".join(how)
-    pair = counted(plain), counted(asked)
-    names = "the plain prompt", "another prompt"
-    row["codes"] += lost_to_both(*pair, names) or lost_within(plain)
+    if every["value"].isna().any():
+        pair = counted(plain), counted(asked)
+        names = "the plain prompt", "another prompt"
+        row["codes"] += lost_to_both(*pair, names) or lost_within(plain)
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
     elif how == ["blanks"] and np.ptp(sides, axis=0).max() < 1e-9:

@@ -100,11 +100,13 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row, as_rated: Why) -> R
         unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
         return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = with_sign_test(row)
-    row["codes"] = collect(row["codes"], as_rated, losses_of(compared["codes"]))
-    score = counted(answers.usual)
-    rating = answers.of_items(score.index, "human").astype(float)
-    human = pd.DataFrame({"mean": rating, "count": 1.0, "size": 1.0})
-    row = open_to_losses(row, score, human[rating.notna()], answers.ends)
+    lost = losses_of(compared["codes"])
+    row["codes"] = collect(row["codes"], as_rated, lost)
+    if lost:
+        score = counted(answers.usual)
+        rating = answers.of_items(score.index, "human").astype(float)
+        human = pd.DataFrame({"mean": rating, "count": 1.0, "size": 1.0})
+        row = open_to_losses(row, score, human[rating.notna()], answers.ends)
     span, _ = span_and_step(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(compared["bias"]) > span / 4:
         ranges = [
