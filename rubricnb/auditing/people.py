@@ -57,7 +57,9 @@ def people_rows(answers: Answers) -> Records:
     if names:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
-        reads = judgments.set_index(KEYS)[["value"]].join(cells["human"]).dropna()
+        ratings = cells["human"].reset_index()
+        reads = judgments[[*KEYS, "value"]].merge(ratings, on=KEYS).dropna()
+        reads = reads.set_index(KEYS)
         pair = reads["human"], reads["value"]
         single, _ = mean_over_criteria(inference.moments, inference.correlation, *pair)
         n_reads = len(reads) / reads.index.nunique()
