@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,16 +10,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.rows import level_of, p_mostly_changed
+from rubricnb.auditing.rows import level_of, p_mostly_changed, p_moved
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.core.estimates import intervals as inference
-from rubricnb.core.estimates.losses import lost_scores, open_sign
+from rubricnb.core.estimates.intervals import mean_known
+from rubricnb.core.estimates.losses import (
+    difference_bounds,
+    lost_scores,
+    open_sign,
+    reads_lost,
+)
 from rubricnb.core.estimates.reads import Value, codes_of, matched, values_of
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.permutation import decode, ranks
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.naming import condition_names
-from rubricnb.core.support.types import Row
+from rubricnb.core.support.types import Ends, FloatArray, Row
 
 ITEM = ["dataset", "item_id", "criterion"]
 KEYS = [*ITEM, "cluster_id"]
@@ -91,6 +97,13 @@ class Answers:
         return cells.join(pd.concat(two, axis=1))
 
     @cached_property
+    def ends(self) -> Ends:
+        """Lowest and highest score of the scale, or around what was given."""
+        reads, (span, _) = self.judgments, span_and_step(self.judgments)
+        top = reads["top"]
+        return ends_of(span, reads["whole"], self.cells["human"], top, top - span)
+
+    @cached_property
     def changes(self) -> dict[str, pd.Series]:
         """Share of each item's scores that neutral edits change, and asking again."""
         read = [*ITEM, "ordering"]
@@ -148,8 +161,9 @@ class Answers:
     def flips(self, others: pd.DataFrame, base: pd.DataFrame | None = None) -> Row:
         """Share of scores that change, and whether it exceeds that of neutral edits."""
         changed = share_changed(self.usual if base is None else base, others)
-        beyond = (changed - next(iter(self.changes.values()), np.nan)).dropna()
-        row = {"flips": changed.mean()}
+        control, usual = next(iter(self.changes.items()), ("", np.nan))
+        beyond = (changed - usual).dropna()
+        row = {"flips": changed.mean(), "control": control}
         if beyond.empty:
             return row
         cluster = beyond.index.get_level_values("cluster_id")
@@ -229,31 +243,70 @@ def distinct_reads(judgments: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def mean_values(reads: pd.DataFrame) -> pd.Series:
-    """Mean value of each item that was asked about; NaN where no answer has one."""
-    return reads.groupby(KEYS)["value"].mean()
+def counted(reads: pd.DataFrame, column: str = "value") -> pd.DataFrame:
+    """Mean of each item's values, the number of those known, and of all."""
+    return reads.groupby(KEYS)[column].agg(["mean", "count", "size"]).astype(float)
+
+
+def lost_within(reads: pd.DataFrame, column: str = "value") -> Reasons:
+    """Reads without a score of items that have one."""
+    of_item = counted(reads, column).dropna()
+    lost = of_item["size"] - of_item["count"], of_item["count"]
+    return reads_lost("left_out_reads", lost, of_item["mean"])
 
 
 def lost_to_both(
-    one: pd.Series,
-    other: pd.Series,
-    names: tuple[str, str],
-    row: Row | None = None,
-    per: float = 1.0,
+    one: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]
 ) -> Reasons:
-    """Items with a score on one of two sides, and if they could turn the sign of `row`.
+    """Items and reads without a score on one of two sides, both `counted`."""
+    sides = _sides(one, other)
+    a, b = (mean for mean, *_ in sides)
+    lost, both = lost_scores(a, b, names), ~np.isnan(a + b)
+    for (_, n, asked), scored, (name, judged_by) in zip(
+        sides, (b, a), (names, names[::-1]), strict=True
+    ):
+        counts = (asked - n)[both], n[both]
+        lost += reads_lost(
+            "lost_reads", counts, scored[both], name=name, other=judged_by
+        )
+    return lost
 
-    `row`: about the mean difference of the two, divided by `per`.
+
+def _sides(one: pd.DataFrame, other: pd.DataFrame) -> list[FloatArray]:
+    """The columns of each side, of the items on both."""
+    sides = one.align(other, join="inner", axis=0)
+    return [side.to_numpy().T for side in sides]
+
+
+def open_to_losses(
+    row: Row,
+    one: pd.DataFrame,
+    other: pd.DataFrame,
+    ends: Ends,
+    m: int = 1,
+    per: float = 1.0,
+) -> Row:
+    """A row about a mean difference, and its p if what was lost speaks against it most.
+
+    Parameters
+    ----------
+    row
+        About the mean of one side minus the other, divided by `per`; the largest of `m`
+        such differences.
+    one, other
+        The sides, `counted`.
+    ends
+        Of the scale.
     """
-    a, b = (side.to_numpy("float64") for side in one.align(other, join="inner"))
-    lost = lost_scores(a, b, names)
-    if row is None or not lost:
-        return lost
-    given = np.concatenate([a, b])
-    extremes = float(np.nanmin(given)), float(np.nanmax(given))
-    return lost + open_sign(
-        a, b, extremes, (per * row["low"], per * row["high"]), row["question"]
-    )
+    (a, n_a, of_a), (b, n_b, of_b) = _sides(one, other)
+    lost = 1 - n_a / of_a, 1 - n_b / of_b
+    interval = per * row["low"], per * row["high"]
+    turned = open_sign(a, b, ends, interval, row["question"], lost)
+    reach = np.subtract(difference_bounds(a, b, ends, lost), mean_known(a - b)) / per
+    return row | {
+        "codes": row["codes"] + turned,
+        "p_open": p_moved(row, row["effect"] + reach, m),
+    }
 
 
 def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
@@ -262,25 +315,33 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     if not lost.any() or lost.all():
         return ()
     shares = lost.groupby(reads["ordering"].astype("str")).mean()
-    source, of_item = "people rate", pd.Series(np.nan, reads.index)
+    source, scored = "people rate", pd.Series(np.nan, reads.index)
     if "human" in items:
-        of_item[:] = matched(reads[KEYS], items, "human").to_numpy("float64")
-    if of_item[lost].isna().all():
+        scored[:] = matched(reads[KEYS], items, "human").to_numpy("float64")
+    if scored[lost].isna().all():
         source = "the other answers score"
-        of_item = reads.groupby(KEYS)["value"].transform("mean")
-    numbers = {
-        "lost": int(lost.sum()),
-        "asked": len(reads),
-        "least": shares.min(),
-        "fewest": shares.idxmin(),
-        "most": shares.max(),
-        "order": shares.idxmax(),
-        "source": source,
-        "lost_mean": of_item[lost].mean(),
-        "kept_mean": of_item[~lost].mean(),
-    }
-    alike = shares.nunique() == 1
-    return (Reason("lost_in_all_orders" if alike else "lost_by_order", **numbers),)
+        scored = reads.groupby(KEYS)["value"].transform("mean")
+    kept_mean, lost_mean = scored.groupby(lost).mean()
+    reason = Reason(
+        "lost_in_all_orders" if shares.nunique() == 1 else "lost_by_order",
+        lost=int(lost.sum()),
+        asked=len(reads),
+        least=shares.min(),
+        fewest=shares.idxmin(),
+        most=shares.max(),
+        order=shares.idxmax(),
+        source=source,
+        lost_mean=lost_mean,
+        kept_mean=kept_mean,
+    )
+    return (reason,)
+
+
+def ends_of(span: float, *given: Iterable[float]) -> Ends:
+    """Return ends between which a scale of this span lies that holds what was given."""
+    every = pd.concat([pd.Series(part, dtype=float) for part in given])
+    low, high = every.min(), every.max()
+    return min(low, high - span), max(high, low + span)
 
 
 def span_and_step(judgments: pd.DataFrame) -> tuple[float, float]:

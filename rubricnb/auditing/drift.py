@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.answers import ITEM, PLAIN, TWO_ANSWERS, lost_to_both
+from rubricnb.auditing.answers import (
+    ITEM,
+    PLAIN,
+    TWO_ANSWERS,
+    counted,
+    ends_of,
+    lost_to_both,
+    open_to_losses,
+)
 from rubricnb.auditing.people import mean_over_criteria, where_both_vary
 from rubricnb.auditing.record import Audit
 from rubricnb.auditing.rows import mean_row, new_row
@@ -16,7 +24,7 @@ from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.reads import item_means
 from rubricnb.core.estimates.reasons import Reason
-from rubricnb.core.support.types import FloatArray, Records, Row
+from rubricnb.core.support.types import Ends, FloatArray, Records, Row
 from rubricnb.corrections.raters import shift_of_systems
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 
@@ -51,8 +59,10 @@ def beside(before: Audit, now: Audit) -> Audit:
     # What moves the scores was looked at as often as either audit did.
     looks = max(audit.design.get("looks", 1) for audit in (before, now))
     x, y = a[PLAIN], b[PLAIN]
+    span = now.design["span"]
+    ends = ends_of(span, x, y, b["human"])
     rows = [
-        _drift("score", "mean score", x, y),
+        _drift("score", "mean score", x, y, ends),
         *_systems(b.get("candidate"), x, y),
         _answers_that_differ(a, b),
         *_agreement_rows(x, y, b["human"]),
@@ -60,11 +70,11 @@ def beside(before: Audit, now: Audit) -> Audit:
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
         # An effect is what a condition moves beyond neutral edits, as in each audit.
         effects = a[name] - a["placebo"], b[name] - b["placebo"]
-        row = _drift("effect", name, *effects, looks)
+        row = _drift("effect", name, *effects, (-span, span), looks)
         rows += [row] * (row["n_clusters"] > 0)
     both = b.index[(y - x).notna()]
     few = inference.effective_clusters(both.get_level_values("cluster_id"))
-    table = with_verdicts(rows, few, now.design["span"])
+    table = with_verdicts(rows, few, span)
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
     return replace(
         now,
@@ -78,13 +88,23 @@ _SIDES = ("this audit", "the other")
 
 
 def _drift(
-    name: str, question: str, then: pd.Series, now: pd.Series, looks: int = 1
+    name: str,
+    question: str,
+    then: pd.Series,
+    now: pd.Series,
+    ends: Ends,
+    looks: int = 1,
 ) -> Row:
     """A row about the mean difference of two audits, text by text."""
     means = {"a": then.mean(), "b": now.mean()}
     row = mean_row(f"drift_{name}", question, now - then, looks=looks, **means)
-    row["codes"] += lost_to_both(now, then, _SIDES, row)
-    return row
+    sides = _counted(now), _counted(then)
+    row["codes"] += lost_to_both(*sides, _SIDES)
+    return open_to_losses(row, *sides, ends)
+
+
+def _counted(values: pd.Series) -> pd.DataFrame:
+    return counted(values.rename("value").reset_index())
 
 
 def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Records:
@@ -94,7 +114,7 @@ def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Record
     if len(both) <= 2:
         return []
     is_rated = human.notna()
-    lost = lost_to_both(now[is_rated], then[is_rated], _SIDES)
+    lost = lost_to_both(_counted(now[is_rated]), _counted(then[is_rated]), _SIDES)
     n = both.index.get_level_values("cluster_id").nunique()
     rows = []
     for name, sums_of, statistic in (
@@ -168,5 +188,5 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> Row:
     )
     if np.isnan(within).all() and not np.isnan(between).all():
         row["codes"] = (Reason("not_asked_twice"),)
-    row["codes"] += lost_to_both(now[PLAIN], then[PLAIN], _SIDES)
+    row["codes"] += lost_to_both(_counted(now[PLAIN]), _counted(then[PLAIN]), _SIDES)
     return row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.answers import KEYS, Answers, distinct_reads
+from rubricnb.auditing.answers import KEYS, Answers, distinct_reads, lost_within
 from rubricnb.auditing.rows import new_row
 from rubricnb.auditing.terms import MARGINS, MEASURES
 from rubricnb.core.estimates import intervals as inference
@@ -59,7 +59,8 @@ def halo_rows(answers: Answers) -> Records:
         people_reliability=reliability[1],
     )
     lost = left_out(judge["mean"].to_numpy(), whole.to_numpy(), "texts")
-    why = (correlated, *lost)
+    reads = pd.concat([answers.usual, answers.edited])
+    why = (correlated, *lost, *lost_within(reads))
     row = new_row("halo", "correlation of criteria", cluster.nunique(), found, why)
     same = inference.equivalence(
         max(found.value, 0.0), found.se, found.df + 1, MARGINS["points of r"]

@@ -7,9 +7,8 @@ edits and of asking again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -20,10 +19,12 @@ from rubricnb.auditing.answers import (
     KEYS,
     PLAIN,
     Answers,
+    counted,
     distinct_reads,
     lost_by_order,
     lost_to_both,
-    mean_values,
+    lost_within,
+    open_to_losses,
     share_changed,
 )
 from rubricnb.auditing.people import same_score, within_criterion
@@ -33,19 +34,18 @@ from rubricnb.auditing.rows import (
     mean_row,
     new_row,
     of_largest,
-    with_sign_test,
+    p_moved,
 )
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.auditing.words import retest_of
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.losses import are_closed, losses_of
+from rubricnb.core.estimates.losses import are_closed
 from rubricnb.core.estimates.reasons import Reason, Reasons, without
-from rubricnb.core.support.naming import check_answered, condition_names
+from rubricnb.core.support.naming import check_answered
 from rubricnb.core.support.types import Records, Row
 from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.position import position_sizes
-from rubricnb.statistics.scoring_bias import stability
 
 
 def parsed_row(status: pd.Series, unread: Reasons = ()) -> Row:
@@ -86,7 +86,8 @@ def discrimination_rows(answers: Answers) -> Records:
     ordered = other[other["design"] != "fixed"]
     asked = next((part for part in (edited, ordered) if len(part)), other)
     edits = "blanks" if len(edited) and are_closed(edited) else "edits"
-    reads = _with_prompts(distinct_reads(pd.concat([plain, asked])))
+    every = pd.concat([plain, asked])
+    reads = _with_prompts(distinct_reads(every))
     values = reads.groupby(KEYS)["value"]
     first, why = values.first(), same_score(values.mean())
     of_one = first.index.get_level_values("criterion").nunique() == len(first)
@@ -120,9 +121,10 @@ def discrimination_rows(answers: Answers) -> Records:
         "discrimination", retest_of(how), n, r.value, r.ends, looks=answers.looks
     )
     row["varied"] = " ".join(how)
-    row["codes"] += lost_to_both(
-        mean_values(plain), mean_values(asked), ("the plain prompt", "another prompt")
-    )
+    if every["value"].isna().any():
+        pair = counted(plain), counted(asked)
+        names = "the plain prompt", "another prompt"
+        row["codes"] += lost_to_both(*pair, names) or lost_within(plain)
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
     elif how == ["blanks"] and np.ptp(sides, axis=0).max() < 1e-9:
@@ -153,96 +155,71 @@ def _what_differs(reads: pd.DataFrame, edits: str) -> list[str]:
 
 def noise_rows(answers: Answers) -> Records:
     """Share of scores that change although nothing relevant changed."""
-    names = {"edits": "neutral edits", "reask": "asked again"}
-    looks = {"edits": answers.looks}  # repeats are of the plain prompt: one look
-    rows = {
-        m: mean_row(m, names[m], rates, (0.0, 1.0), looks=looks.get(m, 1))
-        for m, rates in answers.changes.items()
-    }
-    if "edits" in rows:
-        rows["edits"]["codes"] += lost_to_both(
-            mean_values(answers.usual),
-            mean_values(answers.edited),
-            ("the plain prompt", "a neutral edit"),
-        )
-    if (
-        "reask" in rows
-        and len(distinct_reads(answers.usual)) < answers.usual["value"].notna().sum()
-    ):
-        rows["reask"] |= {"low": np.nan, "high": np.nan, "codes": (Reason("repeats"),)}
-    return list(rows.values())
+    rows, usual, edited = [], answers.usual, answers.edited
+    for measure, rates in answers.changes.items():
+        if measure == "edits":
+            sides = counted(usual, "whole"), counted(edited, "whole")
+            lost = lost_to_both(*sides, ("the plain prompt", "a neutral edit"))
+            question, looks = "neutral edits", answers.looks
+        else:  # repeats are of the plain prompt: one look
+            lost = lost_within(usual, "whole")
+            question, looks = "asked again", 1
+        row = mean_row(measure, question, rates, (0.0, 1.0), looks=looks)
+        row["codes"] += lost
+        if measure == "reask" and len(distinct_reads(usual)) < usual["value"].count():
+            row |= {"low": np.nan, "high": np.nan, "codes": (Reason("repeats"),)}
+        rows.append(row)
+    return rows
 
 
 def moved_rows(answers: Answers) -> Records:
     """How far an order, a label or a reference moves scores, beyond neutral edits."""
-    judgments, cells, looks = answers.judgments, answers.cells, answers.looks
+    judgments, rows = answers.judgments, []
     moves = {
-        "descending": "order",
-        "letters": "labels",
-        "Roman numerals": "labels",
-        FULL_MARK: "full_mark",
+        "descending": ("order", "descending"),
+        "letters": ("labels", "letters"),
+        "Roman numerals": ("labels", "Roman numerals"),
+        FULL_MARK: ("full_mark", "full-mark reference"),
     }
-    reads_of = {
-        name: judgments[judgments["condition"] == name]
-        for name in moves
-        if name in cells
-    }
-    rows = _moved(answers, judgments, reads_of, moves)
-    if "descending" not in reads_of and answers.mirrored:
+    if "descending" not in answers.cells and answers.mirrored:
         name, base, turned = answers.mirrored
-        turned = turned.assign(design="descending", condition="descending")
-        both = pd.concat([base.assign(design="fixed"), turned, answers.edited])
-        rows = _moved(answers, both, {name: turned}, {name: "order"}, base) + rows
+        rows.append(_moved(answers, "order", name, base, turned))
+    plain = judgments[judgments["condition"] == PLAIN]
+    for condition, named in moves.items():
+        reads = judgments[judgments["condition"] == condition]
+        if len(plain) and len(reads):
+            rows.append(_moved(answers, *named, plain, reads))
     for _, reads in judgments.groupby("top"):  # each scale by itself
-        rows += _pulled(reads, looks)
+        rows += _pulled(reads, answers)
     return rows
 
 
 def _moved(
     answers: Answers,
-    judgments: pd.DataFrame,
-    reads_of: Mapping[str, pd.DataFrame],
-    moves: Mapping[str, str],
-    base: pd.DataFrame | None = None,
-) -> Records:
-    """Rows about these conditions against the plain one, or against reads `base`."""
-    rows, looks = [], answers.looks
-    if reads_of:
-        table = stability(judgments.assign(ordering=np.nan), by=[], value=answers.value)
-        row_of = dict(
-            zip(condition_names(table), table.to_dict("records"), strict=True)
-        )
-        name = "shift_excess" if table["shift_excess"].notna().any() else "shift"
-    for condition, reads in reads_of.items():
-        moved = row_of[condition if base is None else "descending"]
-        shift = Estimate(
-            moved[name], **{k: moved[f"{name}_{k}"] for k in inference.PARTS}
-        )
-        question = "full-mark reference" if condition == FULL_MARK else condition
-        row = new_row(
-            moves[condition],
-            question,
-            moved["n_clusters"],
-            inference.largest(shift, looks),
-            looks=looks,
-        )
-        lost = losses_of(moved["codes"], name)
-        named = {"of": question}
-        row["codes"] += tuple(Reason(code, **code.numbers | named) for code in lost)
-        rows.append(
-            with_sign_test(row)
-            | {"placebo": moved["shift_placebo"]}
-            | answers.flips(reads, base)
-        )
-    return rows
+    measure: str,
+    question: str,
+    base: pd.DataFrame,
+    reads: pd.DataFrame,
+) -> Row:
+    """A row about the reads of a condition against those of a base."""
+    own, plain, edited = map(counted, (reads, base, answers.edited))
+    shift, edits = (side["mean"] - plain["mean"] for side in (own, edited))
+    beyond, other = (shift - edits).dropna(), plain
+    if len(beyond):
+        shift, other = beyond, edited
+    row = mean_row(measure, question, shift, looks=answers.looks)
+    for side, called in ((plain, "the plain prompt"), (edited, "a neutral edit")):
+        row["codes"] += lost_to_both(own, side, ("this condition", called))
+    row = open_to_losses(row, own, other, answers.ends)
+    return row | {"placebo": edits.mean()} | answers.flips(reads, base)
 
 
-def _pulled(judgments: pd.DataFrame, looks: int) -> Records:
+def _pulled(reads: pd.DataFrame, answers: Answers) -> Records:
     """How far scores follow the reference's: the highest against the lowest."""
-    top = judgments["top"].iloc[0]
+    top = reads["top"].iloc[0]
     names = {
         top if c == FULL_MARK else float(c.split()[1]): c
-        for c in judgments["condition"].unique()
+        for c in reads["condition"].unique()
         if re.fullmatch(r"reference (\d+|of full mark)", c)
     }
     if len(names) > 2:
@@ -250,13 +227,14 @@ def _pulled(judgments: pd.DataFrame, looks: int) -> Records:
     if len(names) < 2:
         return []
     low, high = min(names), max(names)
-    one, two = (judgments[judgments["condition"] == names[k]] for k in (low, high))
-    means = [mean_values(reads) for reads in (one, two)]
-    pulled = (means[1] - means[0]) / (high - low)
+    one, two = (reads[reads["condition"] == names[k]] for k in (low, high))
+    sides = counted(two), counted(one)
+    pulled = (sides[0]["mean"] - sides[1]["mean"]) / (high - low)
     question = f"reference {high:g} against {low:g}"
-    row = mean_row("reference", question, pulled, looks=looks)
+    row = mean_row("reference", question, pulled, looks=answers.looks)
     shown = (f"a reference of {high:g}", f"a reference of {low:g}")
-    row["codes"] += lost_to_both(means[1], means[0], shown, row, high - low)
+    row["codes"] += lost_to_both(*sides, shown)
+    row = open_to_losses(row, *sides, answers.ends, per=high - low)
     return [row | {"flips": share_changed(one, two).mean()}]
 
 
@@ -279,33 +257,39 @@ def position_rows(answers: Answers) -> Records:
         found = of_largest(points, clusters, n, bounds, answers.looks)
         reads = rotated[rotated["n_options"] == n]
         lost = lost_by_order(reads, answers.items)
-        equal = bias.get("p_equivalent", np.nan)
-        if lost:
-            # The interval is moved to both ends between which they put the share.
-            least, greatest = (bias[f"share_{most}{e}"] for e in ("_least", "_most"))
-            low = found.low - 100 * (share - least)
-            high = found.high + 100 * (greatest - share)
-            if not (low > 0 or high < 0):
-                lost += (Reason("open_share", low=least, high=greatest),)
-            # Some share could be uneven by what matters, as lost reads may lie.
-            places = product(range(1, n + 1), ("least", "most"))
-            ends = [bias[f"share_{place}_{end}"] for place, end in places]
-            away = 100 * np.abs(np.subtract(ends, 1 / n)).max()
-            equal = 1.0 if away >= MARGINS["percentage points"] else equal
-        rows.append(
-            new_row(
-                "position",
-                f"position {most}{f' of {n}' if len(table) > 1 else ''}",
-                clusters,
-                found,
-                why=(*without(bias["codes"], "chi2", "mde"), *lost),
-                p_equivalent=equal,
-                places=shares.tolist(),
-                looks=answers.looks,
-                **answers.flips(reads),
-            )
+        row = new_row(
+            "position",
+            f"position {most}{f' of {n}' if len(table) > 1 else ''}",
+            clusters,
+            found,
+            p_equivalent=bias.get("p_equivalent", np.nan),
+            places=shares.tolist(),
+            looks=answers.looks,
+            **answers.flips(reads),
         )
+        row["codes"] = without(bias["codes"], "chi2", "mde") + lost
+        rows.append(_with_lost_reads(row, bias, most) if lost else row)
     return rows
+
+
+def _with_lost_reads(row: Row, bias: Row, most: int) -> Row:
+    """A row about position `most`, and between which ends the lost reads put it."""
+    n = int(bias["n_options"])
+    ends = [
+        [bias[f"share_{place}_{end}"] for end in ("least", "most")]
+        for place in range(1, n + 1)
+    ]
+    away = 100 * np.subtract(ends, 1 / n)
+    moved = away[most - 1] - row["effect"]
+    low, high = np.add((row["low"], row["high"]), moved)
+    row["p_open"] = p_moved(row, away[most - 1], n)
+    if not (low > 0 or high < 0):
+        least, greatest = ends[most - 1]
+        row["codes"] += (Reason("open_share", low=least, high=greatest),)
+    # Some share could be uneven by what matters, as lost reads may lie.
+    if np.abs(away).max() >= MARGINS["percentage points"]:
+        row["p_equivalent"] = 1.0
+    return row
 
 
 def criteria_rows(answers: Answers) -> Records:
@@ -323,19 +307,19 @@ def criteria_rows(answers: Answers) -> Records:
             "score", KEYS, "criterion_position", observed=True
         ).dropna()
         means = cells.mean()
-        gap = cells[means.idxmax()] - cells[means.idxmin()]
+        best, worst = means.idxmax(), means.idxmin()
+        gap = cells[best] - cells[worst]
         row = mean_row("criteria", str(effect["criterion"]), gap, looks=answers.looks)
         pairs = len(means) * (len(means) - 1) // 2
         one = Estimate(row["effect"], se=row["se"], df=row["df"])
         whole = of_largest(one, row["n_clusters"], pairs, looks=answers.looks)
-        rows.append(
-            row
-            | whole.columns("low", "high", "p")
-            | {
-                "p_equivalent": effect["p_equivalent"],
-                "placebo": effect["delta_pos_null"],
-                "codes": effect["codes"],
-            }
-            | answers.flips(of_criterion)
+        row |= whole.columns("low", "high", "p") | answers.flips(of_criterion)
+        row["p_equivalent"] = effect["p_equivalent"]
+        row["placebo"] = effect["delta_pos_null"]
+        place = of_criterion["criterion_position"]
+        highest, lowest = (
+            counted(of_criterion[place == p], "whole") for p in (best, worst)
         )
+        row["codes"] = effect["codes"]
+        rows.append(open_to_losses(row, highest, lowest, answers.ends, pairs))
     return rows

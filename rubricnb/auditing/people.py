@@ -9,7 +9,14 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.auditing import words
-from rubricnb.auditing.answers import KEYS, PLAIN, Answers, span_and_step
+from rubricnb.auditing.answers import (
+    KEYS,
+    PLAIN,
+    Answers,
+    counted,
+    open_to_losses,
+    span_and_step,
+)
 from rubricnb.auditing.rows import correlation_row, new_row, with_sign_test
 from rubricnb.auditing.terms import (
     ALPHA,
@@ -22,7 +29,8 @@ from rubricnb.auditing.terms import (
 from rubricnb.auditing.verdicts import correlation_verdict
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.reasons import Reason, Why, collect, without
+from rubricnb.core.estimates.losses import losses_of
+from rubricnb.core.estimates.reasons import Reason, Reasons, Why, collect, without
 from rubricnb.core.support.types import FloatArray, Records, Row
 from rubricnb.corrections.raters import judge_bias, system_agreement
 from rubricnb.statistics.human_agreement import linear_agreement
@@ -68,15 +76,17 @@ def people_rows(answers: Answers) -> Records:
         ]
     of_r = agreed["r_macro_low"], agreed["r_macro_high"]
     ends, gap = kappa.within(-1.0, 1.0).ends, None if names else notes[0]
+    lost = losses_of(agreed["codes"])
+    why_kappa = collect(gap, lost)
     rows = [
-        correlation_row("agreement", "agreement", n, r, of_r, collect(*notes)),
-        correlation_row("kappa", "agreement in level", n, kappa.value, ends, gap),
+        correlation_row("agreement", "agreement", n, r, of_r, collect(*notes, lost)),
+        correlation_row("kappa", "agreement in level", n, kappa.value, ends, why_kappa),
     ]
     for row in rows:
         # of texts that people rate alike, a judge is right not to tell them apart
         row["constant"] = same is not None and rated_alike is None
     if names and answers.value == "expected_score":
-        rows.append(_calibration(sides, n))
+        rows.append(_calibration(sides, n, lost))
     rows.append(_bias(answers, sides, rows[0], as_rated))
     if np.isfinite(agreed["ceiling"]) and not answers.criteria:
         rows.append(new_row("ceiling", "people among themselves", n, agreed["ceiling"]))
@@ -88,18 +98,25 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row, as_rated: Why) -> R
     compared = judge_bias(**answers.rated).iloc[0]
     bias = Estimate(compared["bias"], **compared[[*inference.PARTS]])
     row = new_row("bias", "mean score", int(compared["n_clusters"]), bias)
-    row["codes"] = collect(row["codes"], as_rated)
     if correlation_verdict(ranks) == REVERSED:
         unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
         return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = with_sign_test(row)
+    lost = losses_of(compared["codes"])
+    row["codes"] = collect(row["codes"], as_rated, lost)
+    if lost:
+        score = counted(answers.usual)
+        rating = answers.of_items(score.index, "human").astype(float)
+        human = pd.DataFrame({"mean": rating, "count": 1.0, "size": 1.0})
+        row = open_to_losses(row, score, human[rating.notna()], answers.ends)
     span, _ = span_and_step(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(compared["bias"]) > span / 4:
         ranges = [
             f"{sides[side].min():g} to {sides[side].max():g}"
             for side in (PLAIN, "human")
         ]
-        row["codes"] = (Reason("one_scale", scores=ranges[0], ratings=ranges[1]),)
+        one_scale = Reason("one_scale", scores=ranges[0], ratings=ranges[1])
+        row["codes"] = collect(one_scale, losses_of(row["codes"]))
     return row
 
 
@@ -113,7 +130,7 @@ def _as_rated(cells: pd.DataFrame) -> Reason | None:
     return Reason("no_exception.rated", n=n, most=1 - ALPHA ** (1 / n))
 
 
-def _calibration(sides: pd.DataFrame, n: int) -> Row:
+def _calibration(sides: pd.DataFrame, n: int, lost: Reasons) -> Row:
     """Slope and intercept of the ratings on the expected scores (Cox 1958).
 
     Not of the scores on the ratings: "texts with an expected score of 4 are rated 4 on
@@ -125,7 +142,8 @@ def _calibration(sides: pd.DataFrame, n: int) -> Row:
         for part in (lambda own: _line(own)[0], lambda own: _line(own)[1])
     )
     line = Reason("intercept", **intercept.named("intercept", "low", "high"))
-    return new_row("calibration", "calibration", n, slope, line if n > 1 else None)
+    why = collect(line if n > 1 else None, lost)
+    return new_row("calibration", "calibration", n, slope, why)
 
 
 def _line(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -144,7 +162,7 @@ def where_both_vary(sides: pd.DataFrame) -> pd.DataFrame:
 
 
 def same_score(scores: pd.Series) -> Reason | None:
-    """Say that every text of a criterion gets the same score, if it does."""
+    """Say that every text of a criterion gets the same score, if it gets one."""
     scores = scores.dropna()
     one_text = scores.index.get_level_values("criterion").nunique() == len(scores)
     if one_text or within_criterion(scores).abs().max() >= 1e-6:

@@ -420,7 +420,7 @@ def read_audit(path: str | Path) -> Audit:
         if strange := {row["measure"] for row in content["rows"]} - MEASURES.keys():
             raise ValueError(f"it has rows of an unknown measure: {strange}")
         content["rows"] = [
-            {"criterion": "", "looks": 1, "steady_limit": np.nan}
+            {"criterion": "", "varied": "", "looks": 1, "steady_limit": np.nan}
             | row
             | {"codes": unstored(row.get("codes"), row["reason"])}
             for row in content["rows"]

@@ -6,7 +6,7 @@ and p allow for as many.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -109,6 +109,19 @@ def sign_test_p(effect: float, n_clusters: int, looks: int = 1) -> float:
     if n_clusters < 2 or np.isnan(effect):
         return np.nan
     return min(1.0, looks * 0.5 ** (n_clusters - 1)) if effect else 1.0
+
+
+def p_moved(row: Row, bounds: Iterable[float], m: int = 1) -> float:
+    """The p of an effect whose mean lies where the lost scores speak most against it.
+
+    `bounds`: between them they put the mean; the row is the largest of `m` effects.
+    """
+    nearest = min(bounds, key=lambda bound: bound * np.sign(row["effect"]))
+    if nearest * row["effect"] <= 0:
+        return 1.0
+    moved = Estimate(nearest, se=row["se"], df=row["df"])
+    p = inference.largest(moved, m * row.get("looks", 1)).p
+    return float(np.fmax(row["p"], p))
 
 
 def p_mostly_changed(rate: Estimate, n_clusters: int) -> float:

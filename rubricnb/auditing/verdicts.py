@@ -49,7 +49,7 @@ from rubricnb.core.support.types import Row
 _COLUMNS = (
     *("measure", "question", "effect", "low", "high", "se", "df", "placebo", "flips"),
     *("flips_beyond", "p", "p_equivalent", "n_clusters", "reason", "codes"),
-    *("constant", "p_steady", "scrambled", "own_act"),
+    *("constant", "p_steady", "p_open", "scrambled", "control", "own_act"),
 )
 
 
@@ -78,6 +78,8 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     ends = ["low", "high"]
     table[ends] = table[ends].clip(-most, most, axis=0)
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
+    still = table["p_open"].fillna(table["p"])
+    table["p_open"] = inference.benjamini_hochberg(still)
     steady = table["looks"] * [_equivalent(row) for row in table.to_dict("records")]
     table["p_equivalent"] = np.minimum(1.0, steady)
     # A row may have fewer clusters than the audit: of few texts people rated.
@@ -94,13 +96,14 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
     act = table.pop("own_act").astype("object").fillna(table.pop("act"))
     usual = act.where(table["verdict"].isin(ADVERSE), table.pop("calm"))
-    special = {UNCLEAR: words.MORE_TEXTS, REVERSED: words.TURN_SCALE}
-    lost = [words.is_lost(row) for row in table.to_dict("records")]
-    table["advice"] = table["verdict"].map(special).fillna(usual)
-    table.loc[lost, "advice"] = words.LOST_SCORES
+    table["advice"] = usual.mask(table["verdict"].eq(REVERSED), words.TURN_SCALE)
+    is_open = table["verdict"].eq(UNCLEAR)
+    ways = [words.way_out(row) for row in table[is_open].to_dict("records")]
+    table.loc[is_open, "advice"] = ways
     limits = [steady_limits(rows) for _, rows in table.groupby("measure")]
     table["steady_limit"] = pd.concat(limits)
-    return table.drop(columns=["constant", "p_steady", "scrambled"])
+    inner = ["constant", "p_steady", "p_open", "scrambled", "control"]
+    return table.drop(columns=inner)
 
 
 def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
@@ -133,20 +136,15 @@ def _verdict(row: Row, enough: bool) -> str:
         return NOTED
     if not enough:
         return UNCLEAR
-    if row["measure"] == "discrimination" and share_lost(row["codes"]) > MOST_LOST:
-        return UNCLEAR  # being scored changes
+    is_whole = share_lost(row["codes"]) <= MOST_LOST
     if kind == "level":
-        return correlation_verdict(row)
-    small = row["p_equivalent"] < ALPHA and share_lost(row["codes"]) <= MOST_LOST
-    if kind == "noise":
-        return ABSENT if small else FOUND if row["low"] > row["margin"] else UNCLEAR
-    there = row["p_adjusted"] < ALPHA
-    if row["scrambled"] is True:
+        return correlation_verdict(row) if is_whole else UNCLEAR
+    if row["scrambled"] is True and is_whole:
         return FOUND
-    if there and abs(effect) >= row["margin"]:
+    if words.is_large(row):
         return UNCLEAR if words.may_turn(row) else FOUND
-    if small:
-        return SMALL if there else ABSENT
+    if row["p_equivalent"] < ALPHA and is_whole:
+        return SMALL if row["p_adjusted"] < ALPHA else ABSENT
     return UNCLEAR
 
 

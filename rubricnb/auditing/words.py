@@ -51,6 +51,11 @@ LOST_SCORES = (
     "Get a score from the answers that were lost (the prompt, the parser, the limit of "
     "tokens); more texts do not help."
 )
+LOST_AND_FEW = (
+    "Get a score from the answers that were lost (the prompt, the parser, the limit of "
+    "tokens), and then judge more texts, of more prompts."
+)
+REWORD = "Reword the prompt; more texts do not help."
 MORE_TEXTS = "Judge more texts, of more prompts, before relying on either answer."
 TURN_SCALE = (
     "The scale seems to run the other way: check in the import and in the rubric which "
@@ -70,9 +75,8 @@ def retest_of(varied: Sequence[str]) -> str:
 
 
 def _when(row: Row) -> str:
-    """Say when a text keeps its score; old audits say only that it was reworded."""
-    varied = row.get("varied")
-    names = varied.split() if isinstance(varied, str) and varied else ["edits"]
+    """Say when a text keeps its score."""
+    names = row["varied"].split() or ["edits"]
     return f"when {listed([VARIED[name][1] for name in names])}"
 
 
@@ -146,7 +150,7 @@ def sentence(row: Row) -> str:
     kind, verdict = MEASURES[row["measure"]]["kind"], row["verdict"]
     if row["measure"] == "parsed":
         verdict = NOTED
-    elif kind == "effect" and verdict == FOUND and not is_shift(row):
+    elif kind == "effect" and verdict == FOUND and not is_large(row):
         verdict = "scrambled"
     form = _RESULTS.get(f"{kind}: {verdict}", _RESULTS[verdict])
     on = f" ({row['criterion']})" if row["criterion"] else ""
@@ -164,7 +168,7 @@ def sentence(row: Row) -> str:
         else "",
         "mover": mover(row),
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
-        "many": "too many are lost" if is_lost(row) else "too few prompts",
+        "many": "too many are lost" if lost_doubt(row) else "too few prompts",
     }
     return (form.format(**{**row, **own}) + _changed_scores(row)).strip()
 
@@ -183,8 +187,7 @@ _RESULTS = {
     REVERSED: "Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}.",
     FOUND: "{claim}: {measured}.{note}",
     "scrambled": (
-        "With {mover}, scores change in both directions; the average effect is "
-        "{measured}."
+        "With {mover}, more scores change than matter, though on average by {measured}."
     ),
     SMALL: "{claim}, but too little to matter: {measured}.",
     ABSENT: (
@@ -201,31 +204,54 @@ def beyond_losses(row: Row) -> str:
     return join(code for code in row["codes"] if code not in lost)
 
 
-def is_lost(row: Row) -> bool:
-    """Whether lost scores, and not the number of texts, leave a row undecided."""
-    if row["verdict"] != UNCLEAR:
-        return False
-    decides = row["measure"] == "discrimination" or "open_share" in row["codes"]
-    if decides or row["p_equivalent"] < ALPHA:
-        return share_lost(row["codes"]) > MOST_LOST
-    return is_shift(row) and may_turn(row)
+def lost_doubt(row: Row) -> str:
+    """Say how lost scores, and not the number of texts, leave a row undecided."""
+    if row["verdict"] != UNCLEAR or "too_few" in row["codes"]:
+        return ""
+    if is_large(row):
+        return "its sign is not known, as the lost scores could turn it"
+    decides = row["scrambled"] is True or row["p_equivalent"] < ALPHA
+    hides = "open_share" in row["codes"] and row["p_equivalent"] == 1
+    is_level = MEASURES[row["measure"]]["kind"] == "level"
+    if (decides or hides or is_level) and share_lost(row["codes"]) > MOST_LOST:
+        return f"more than {percent(MOST_LOST)} have no score on a side"
+    return "the lost reads could hide a preference that matters" if hides else ""
+
+
+def way_out(row: Row) -> str:
+    """Advise what can decide a row that is inconclusive."""
+    if "reversed_scale" in row["codes"]:
+        return TURN_SCALE
+    if {"same_words", "unmoved"} & {*row["codes"]} and "too_few" not in row["codes"]:
+        return REWORD
+    if lost_doubt(row):
+        return LOST_SCORES
+    return LOST_AND_FEW if share_lost(row["codes"]) > MOST_LOST else MORE_TEXTS
 
 
 def may_turn(row: Row) -> bool:
-    """Whether items without a score on a side could turn the sign of an effect.
+    """Whether lost scores could turn the sign of an effect, or undo a finding.
 
     Of a difference of correlations no bound is known, so a loss that is more than a
-    detail counts.
+    detail counts. Lost pairs of answers may all be alike.
     """
-    if row["unit"] in ("r", "κ"):
-        return share_lost(row["codes"]) > MOST_LOST
-    return "open_sign" in row["codes"] or "open_share" in row["codes"]
+    lost = share_lost(row["codes"])
+    if row["unit"] in ("r", "κ", "points of r"):
+        return lost > MOST_LOST
+    if _is_share(row):
+        return bool(row["low"] - lost * (1 + row["effect"]) <= row["margin"])
+    return bool(row["p_open"] >= ALPHA)
+
+
+_EDITED = "under neutral edits"
 
 
 def _changed_scores(row: Row) -> str:
     """Say how many scores change; if none did, how many still may."""
     if row["flips"] != row["flips"] or row["n_clusters"] < 2:
         return ""
+    if row["flips"] == 0 and losses_of(row["codes"]):
+        return " No score that was given changed."
     if row["flips"] == 0:
         # Of n prompts none changes with probability (1 − u)ⁿ, if a share u of all do.
         most = 1 - ALPHA ** (1 / row["n_clusters"])
@@ -235,7 +261,9 @@ def _changed_scores(row: Row) -> str:
         )
     text = f" {percent(row['flips'])} of the scores change"
     if row["flips_beyond"] == row["flips_beyond"]:
-        text += f", {percent(row['flips'] - row['flips_beyond'])} under neutral edits"
+        control = "when asked again" if row["control"] == "reask" else _EDITED
+        usual = max(row["flips"] - row["flips_beyond"], 0.0)
+        text += f", {percent(usual)} {control}"
     return f"{text}."
 
 
@@ -243,20 +271,15 @@ def _doubt(row: Row) -> str:
     """Say why nothing is decided."""
     tested, margin = row["p_adjusted"] == row["p_adjusted"], row["margin"]
     doubt = "the interval includes zero and a moderate correlation"
-    if is_lost(row):
-        turns = MEASURES[row["measure"]]["kind"] == "effect" and may_turn(row)
-        doubt = (
-            "its sign is not known, as the lost scores could turn it"
-            if turns
-            else f"more than {percent(MOST_LOST)} have no score on a side"
-        )
+    if lost := lost_doubt(row):
+        doubt = lost
     elif margin == margin and row["p_adjusted"] < ALPHA:
         doubt = (
             f"it is there, and may be smaller or larger than the {margin:.2f} "
             f"{row['unit']} that matter"
         )
     elif row["low"] != row["low"]:
-        doubt = ""
+        doubt = "" if row["reason"] else "it has no interval"
     elif tested and (row["low"] > 0 or row["high"] < 0):
         doubt = (
             "the interval excludes zero, but the p-value, adjusted for all "
@@ -276,8 +299,10 @@ def _doubt(row: Row) -> str:
     return "".join(f"; {text}" for text in (doubt, row["reason"]) if text)
 
 
-def is_shift(row: Row) -> bool:
-    """Whether the mean of the scores was moved by as much as matters."""
+def is_large(row: Row) -> bool:
+    """Whether an effect, or a share of scores, is shown to be as large as matters."""
+    if MEASURES[row["measure"]]["kind"] == "noise":
+        return bool(row["low"] > row["margin"])
     return bool(row["p_adjusted"] < ALPHA and abs(row["effect"]) >= row["margin"])
 
 
@@ -285,7 +310,7 @@ def mover(row: Row) -> str:
     """Name what moves the scores."""
     if row["section"] == "criteria":
         return f"the position of {row['question']}"
-    if row["measure"] == "position" and not is_shift(row):
+    if row["measure"] == "position" and not is_large(row):
         return "the order of the options"
     return f"{row['question']} order" if row["measure"] == "order" else row["question"]
 
@@ -307,7 +332,9 @@ def headline(audit: Any, first: Mapping[str, Records], effects: Records) -> str:
     fails = [row for row in [*retest, *agreement] if row["verdict"] == FAILS]
     if fails and not fails[0]["on"]:
         why = fails[0]["codes"][0].sentence
-        result = f"{audit.judge} fails: {why}, so it says nothing about the texts."
+        result = (
+            f"{audit.judge} fails: {why}, so its scores say nothing about the texts."
+        )
     else:
         result = _whole(audit, first, effects, fails)
     n = design["effective_clusters"]
@@ -336,7 +363,7 @@ def _whole(
         good.append("was not compared with people")
     if effects and not found and not n_open:
         good.append("moves with nothing that was varied by more than matters")
-    bad = [f"gives every text the same score{row['on']}" for row in fails[:1]]
+    bad = [f"never varies its score{row['on']}" for row in fails[:1]]
     if any(row["verdict"] not in (STRONG, MODERATE) for row in agreement):
         first = {**first, "kappa": []}
     bad += _said(_AGAINST, first, people)
@@ -349,7 +376,8 @@ def _whole(
     if found:
         bad.append(f"moves with {', '.join(map(mover, found))}")
     share = first["parsed"][0]["effect"]
-    parsed = f"gave a score in {percent(share)} of its answers, " if share < 1 else ""
+    most = percent(share).replace("100", "more than 99")
+    parsed = f"gave a score in {most} of its answers, " if share < 1 else ""
     but = ", but " if good and bad else ""
     end = "" if effects else "; it was not asked what moves its scores"
     if n_open:

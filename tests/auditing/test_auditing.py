@@ -497,9 +497,11 @@ def test_a_judge_that_tells_no_text_from_another_fails(items):
         rows.index[rows.verdict == "fails"]
     )
     assert not {"strong", "moderate", "found"} & set(rows.verdict)
-    assert found.failures() == ["flat: every text gets the same score (2, 3, 4)"]
+    assert found.failures() == [
+        "flat: every text with a score gets the same one (2, 3, 4)"
+    ]
     assert found.failures("agreement<0.5")[-1] == (
-        "agreement: not known: every text gets the same score (2, 3, 4)"
+        "agreement: not known: every text with a score gets the same one (2, 3, 4)"
     )
 
 
@@ -831,8 +833,10 @@ def test_a_constant_criterion_fails_and_r_is_the_mean_of_the_others(rated):
     assert rows.effect[""] == pytest.approx(np.mean(r))
     assert rows.reason[""] == "without depth"
     assert rows.verdict["depth"] == "fails"
-    assert "but gives every text the same score on depth" in found.sentence
-    assert found.failures() == ["the judge: depth: every text gets the same score (3)"]
+    assert "but never varies its score on depth" in found.sentence
+    assert found.failures() == [
+        "the judge: depth: every text with a score gets the same one (3)"
+    ]
     assert "not known" in found.failures(require="agreement>0.5")[1]
     one = log_of(np.full(40, 4), np.tile([1, 3, 4, 5], 10)).rows.set_index("measure")
     assert one.verdict[["agreement", "kappa"]].tolist() == ["fails", "fails"]
@@ -1267,7 +1271,7 @@ def test_a_team_s_gate(tmp_path):
         assert done.exit_code == 3, done.stderr
         assert (
             done.stderr.splitlines()[-1]
-            == "failed: m: every text gets the same score (3)"
+            == "failed: m: every text with a score gets the same one (3)"
         )
         assert json.loads(done.stdout)["judge"] == "m"
         assert (tmp_path / "audit.html").exists()

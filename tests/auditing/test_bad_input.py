@@ -148,7 +148,7 @@ def test_reads_that_are_lost_alike_in_all_orders_are_said_to_be(tmp_path):
 
 def test_one_score_for_all_fails_where_people_see_a_difference(tmp_path):
     found = audited(tmp_path, three, 20, 2)
-    assert "fails: every text gets the same score (3)" in found.sentence
+    assert "fails: every text with a score gets the same one (3)" in found.sentence
     assert verdicts(found)["discrimination"] == {"fails"}
     found = audited(tmp_path, three, 20, 2, human=[5])
     assert verdicts(found)["agreement"] == {"inconclusive"}

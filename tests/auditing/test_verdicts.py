@@ -130,7 +130,7 @@ HEADLINES = {
         r"agrees strongly with people .*, but scores 0\.80 points higher than "
         r"people\.$"
     ),
-    "constant": r"^\S+ fails: every text gets the same score \(3\)",
+    "constant": r"^\S+ fails: every text with a score gets the same one \(3\)",
     "length": (
         r", but was not shown to agree at least moderately with people \(r "
         r"\+0\.23\)\.$"
@@ -206,7 +206,7 @@ def test_letters_that_scramble_the_scores_are_found_though_the_mean_stays(
     assert row.effect == pytest.approx(0, abs=0.05)
     assert row.flips > 0.6
     assert row.verdict == "found"
-    assert row.sentence.startswith("With letters, scores change in both directions")
+    assert row.sentence.startswith("With letters, more scores change than matter")
     assert found.sentence.endswith("but moves with letters.")
     assert found.top.question.iloc[-1] == "letters"
     assert found.rows.set_index("question").verdict["Roman numerals"] == "not found"
@@ -373,5 +373,5 @@ def test_answers_from_the_store_are_said_to_be(items, tmp_path, capsys, monkeypa
     three = rb.audit(shifted, items, store=store)
     assert three.design["n_asked"] > 0
     assert three.sentence.startswith(
-        "shifted fails: every text gets the same score (4)"
+        "shifted fails: every text with a score gets the same one (4)"
     )

@@ -28,14 +28,16 @@ from rubricnb.core.support.types import Ends, FloatArray, IntArray, Mask
 
 MOST_LOST = 0.05
 """Share of the items asked on both sides beyond which no equivalence is claimed."""
-_SHARES = (
-    "lost",
-    "lost_reads",
-    "left_out",
-    "left_out_reads",
-    "lost_by_order",
-    "lost_in_all_orders",
-)
+_SHARES = {  # code → name of the number of which "lost" is a part
+    "lost": "asked",
+    "lost_reads": "asked",
+    "left_out": "asked",
+    "left_out_reads": "asked",
+    "lost_by_order": "asked",
+    "lost_in_all_orders": "asked",
+    "unscored": "rated",
+    "unscored_reads": "asked",
+}
 _CODES = (
     *_SHARES,
     *(
@@ -51,13 +53,9 @@ _CODES = (
 )
 
 
-def losses_of(codes: Iterable[Reason], of: str | None = None) -> Reasons:
-    """Return the reasons that are about losses, with the bounds `of` one difference."""
-    return tuple(
-        code
-        for code in codes
-        if code in _CODES and (of is None or code.numbers.get("of", of) == of)
-    )
+def losses_of(codes: Iterable[Reason]) -> Reasons:
+    """Return the reasons that are about losses."""
+    return tuple(code for code in codes if code in _CODES)
 
 
 def lost_scores(
@@ -338,7 +336,7 @@ def share_lost(codes: Iterable[str]) -> float:
         if isinstance(code, Reason) and code in _SHARES:
             what = code.numbers.get("what", "reads")
             lost[what] = (
-                lost.get(what, 0.0) + code.numbers["lost"] / code.numbers["asked"]
+                lost.get(what, 0.0) + code.numbers["lost"] / code.numbers[_SHARES[code]]
             )
     return max(lost.values(), default=0.0)
 

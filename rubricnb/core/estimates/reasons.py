@@ -380,7 +380,7 @@ SENTENCES: dict[str, str] = {
     "one_scale": (
         "Are both on one scale? The scores are {scores}, the ratings {ratings}"
     ),
-    "same_score": "every text gets the same score ({scores})",
+    "same_score": "every text with a score gets the same one ({scores})",
     "mostly": "{percent:.0f} % of the {what} are {value:g}",
     "mean_of_reads": (
         "each score is the mean of {n:.3g} reads; of a single read r is {r}"
@@ -408,7 +408,7 @@ SENTENCES: dict[str, str] = {
     ),
     "repeats": "it repeats its answers",
     "no_common_text": "no text has a score under both",
-    "moved_alike": "every text moved alike, which does not show that others would",
+    "moved_alike": "every cluster moved alike, which does not show that others would",
     "kappa_undefined": (
         "a kappa is not defined: no test item has both labels, or all are equal"
     ),
