@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
@@ -125,7 +125,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> Row:
         leads = (annotator - judge).T
         p = np.array([p_below_epsilon(lead, of, epsilon) for lead in leads])
         worse_by_less = (
-            stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
+            scipy.stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
         )
         row[f"winning_rate{suffix}"] = infer.mean_of(worse_by_less)
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
@@ -168,7 +168,7 @@ def p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> 
     if found.se == 0:
         return ((1 - epsilon) / (1 - mean)) ** n if mean < epsilon else 1.0
     df = n - 1 if cluster is None else found.df
-    return float(stats.t.cdf((mean - epsilon) / found.se, df))
+    return float(scipy.special.stdtr(df, (mean - epsilon) / found.se))
 
 
 def _mean_share(sums: FloatArray) -> FloatArray:
