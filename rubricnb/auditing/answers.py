@@ -57,7 +57,12 @@ class Answers:
     def criteria(self) -> dict[str, Answers]:
         """Answers about each criterion, if there are several."""
         own = dict(iter(self.judgments.groupby("criterion", sort=False)))
-        return {str(c): replace(self, judgments=own[c]) for c in own if len(own) > 1}
+        return {
+            str(c): replace(self, judgments=part, items=items_of(part, self.items))
+            for c in own
+            if len(own) > 1
+            for part in [with_own_names(own[c])]
+        }
 
     @cached_property
     def rated(self) -> Row:
@@ -174,6 +179,23 @@ def _even(reads: pd.DataFrame) -> pd.DataFrame:
     ]
     even = (np.stack(counts) == counts[0][:, :1]).all(axis=(0, 2))
     return reads[even[item]]
+
+
+def with_own_names(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Forget the names that only others have: of hundreds of judges or criteria.
+
+    What is grouped or matched by name takes as long as all names that are known.
+    """
+    named = judgments.select_dtypes("category")
+    own = {c: named[c].cat.remove_unused_categories() for c in named}
+    return judgments.assign(**own)
+
+
+def items_of(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Keep the items that judgments are about, by their names."""
+    names = judgments["item_id"].unique()
+    about = [items[c].isin(names) for c in ("item_id", "text_id") if c in items]
+    return items[np.any(about, axis=0)]
 
 
 def with_conditions(

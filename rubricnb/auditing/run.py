@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.answers import as_texts
+from rubricnb.auditing.answers import as_texts, items_of, with_own_names
 from rubricnb.auditing.draw import drawn, first_look
 from rubricnb.auditing.drift import beside
 from rubricnb.auditing.html import NOT_ASKED_WARNING
@@ -178,17 +178,12 @@ def _of_judgments(judge: Any, items: Items | None, judgments: Any, scale: Any) -
     is_read = items is None and hasattr(judgments, "rated")
     is_read &= isinstance(judgments, Judgments)
     table = judgments_from(judgments, items, None if is_read else scale)
-    chosen = part_of(table, judge)
-    # A log of hundreds of judges has as many times the texts and names of one.
-    named = chosen.select_dtypes("category")
-    chosen = chosen.assign(
-        **{c: named[c].cat.remove_unused_categories() for c in named}
-    )
-    about = table.rated["item_id"].isin(chosen["item_id"].unique())
+    chosen = with_own_names(part_of(table, judge))
     own = str(chosen["judge"].iloc[0])
     name = own.replace("unknown", "the judge")
     name += f", {judge}" if judge is not None and str(judge) != own else ""
-    return findings([chosen], table.rated[about], name, f"judgments of {name}")
+    rated = items_of(chosen, table.rated)
+    return findings([chosen], rated, name, f"judgments of {name}")
 
 
 def _asked(
