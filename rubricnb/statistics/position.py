@@ -87,7 +87,8 @@ def position_bias(
           within ±0.02 of 1/n;
         * ``log_preference_1…n`` with ``_low, _high``: conditional logit of position
           given each item's scores; they sum to 0. Free of how decided the judge is,
-          which shares are not;
+          which shares are not. NaN, with a reason, of a group whose answers would take
+          minutes: 80,000 scores on 21 levels;
         * ``mde``: the V that p_within would detect with 80 % power at 5 %; NaN, as the
           intervals, where no answer changes with the ordering: that does not show how
           much one could;
