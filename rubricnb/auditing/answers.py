@@ -78,6 +78,7 @@ class Answers:
             "value"
         ].mean()
         cells = means.unstack("condition").dropna(how="all")
+        cells.columns = cells.columns.astype("str")
         cells = cells.reindex(columns=cells.columns.union([PLAIN, "placebo"]))
         if cells[PLAIN].isna().all():
             cells[PLAIN] = self.usual.groupby(KEYS)["value"].mean()
@@ -109,10 +110,11 @@ class Answers:
     @cached_property
     def in_any_order(self) -> pd.DataFrame:
         """Reads of the plain prompt, whatever the design of their orders is called."""
-        known = self.judgments.dropna(subset=["ordering"])
-        known = known[known["design"] != "placebo"]
-        others = {"labels": "numeric", "reference_score": "none", "exemplar": "none"}
-        return known[(known[[*others]].astype("str") == [*others.values()]).all(axis=1)]
+        reads, plain = self.judgments, {"reference_score": "none", "exemplar": "none"}
+        kept = reads["ordering"].notna() & (reads["design"] != "placebo")
+        for name, value in {"labels": "numeric", **plain}.items():
+            kept &= as_texts(reads[name]) == value
+        return reads[kept]
 
     @cached_property
     def rotated(self) -> pd.DataFrame:
@@ -187,12 +189,18 @@ def with_own_names(judgments: pd.DataFrame) -> pd.DataFrame:
     What is grouped or matched by name takes as long as all names that are known.
     """
     named = judgments.select_dtypes("category")
-    own = {c: named[c].cat.remove_unused_categories() for c in named}
+    own = {
+        c: named[c].cat.remove_unused_categories()
+        for c in named
+        if len(named[c].cat.categories) > len(named)
+    }
     return judgments.assign(**own)
 
 
 def items_of(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Keep the items that judgments are about, by their names."""
+    """Leave out the items of others, of which there may be hundreds of times as many."""
+    if len(items) <= len(judgments):
+        return items
     names = judgments["item_id"].unique()
     about = [items[c].isin(names) for c in ("item_id", "text_id") if c in items]
     return items[np.any(about, axis=0)]
@@ -212,12 +220,13 @@ def with_conditions(
     if shown.nunique() == 1:  # never asked without it, or only with a different one
         shown[:] = "none"
     named = {name: as_texts(answers[name]) for name in KEYS}
+    named["reference_score"] = as_texts(shown)
+    answers = answers.assign(**named)
+    names = pd.Series(condition_names(answers), answers.index)
     return answers.assign(
-        **named,
         value=values_of(answers, value),
         whole=values_of(answers),
-        condition=condition_names(answers.assign(reference_score=shown)),
-        reference_score=shown,
+        condition=as_texts(names),
         top=top,
     )
 
@@ -237,7 +246,9 @@ def share_changed(
 ) -> pd.Series:
     """Share of each item's scores that differ from its first base read."""
     first = base.drop_duplicates(on)[[*on, "whole"]]
-    pairs = others.merge(first, on=on, suffixes=("", "_first"))
+    pairs = others[[*dict.fromkeys([*KEYS, *on]), "whole"]].merge(
+        first, on=on, suffixes=("", "_first")
+    )
     pairs = pairs.dropna(subset=["whole", "whole_first"])
     pairs["differs"] = pairs["whole"] != pairs["whole_first"]
     return pairs.groupby(KEYS)["differs"].mean()
