@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from rubricnb.auditing.draw import drawn
 from rubricnb.auditing.drift import beside
 from rubricnb.auditing.looks import audit_cost
@@ -208,7 +206,7 @@ class AuditCommand(AuditOptions):
             columns=self._columns()[0] or None,
         )
 
-    def _judgments(self, items: Items | None) -> pd.DataFrame | None:
+    def _judgments(self, items: Items | None) -> Any:
         if not self.judgments:
             return None
         return reading(
