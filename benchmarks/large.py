@@ -5,9 +5,13 @@ Every call has a process of its own, so that its peak of memory is known.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext, suppress
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +24,9 @@ import pandas as pd
 import rubricnb as rb
 from benchmarks import row
 from benchmarks.overhead import peak
+from rubricnb.auditing.command import AuditCommand
 from rubricnb.core.permutation import code
+from rubricnb.corrections.raters import judge_bias, system_agreement
 from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.scoring_bias import stability
 from rubricnb.statistics.tendency import score_tendency, tendency_shift
@@ -45,6 +51,10 @@ def measure() -> Iterator[dict[str, Any]]:
     yield from of_a_million()
     yield from of_many_levels()
     yield from of_an_audit()
+    yield from of_many_groups()
+    yield from of_bad_input()
+    yield from of_memory()
+    yield from of_a_start()
 
 
 def of_a_million() -> Iterator[dict[str, Any]]:
@@ -76,24 +86,80 @@ def of_an_audit() -> Iterator[dict[str, Any]]:
     """Audit a file of 1,000,000 scores, against pandas that reads and groups it."""
     (plain, _), (whole, held) = (alone(call, 100_000) for call in (grouped, audited))
     yield row("audit over pandas, 1,000,000", whole / plain, "times", "<= 25")
-    yield row("audit, 1,000,000 rows, peak", held, "MB", "<= 1000")
+    yield row("audit, 1,000,000 rows, peak", held, "MB", "<= 700")
+
+
+def of_many_groups() -> Iterator[dict[str, Any]]:
+    """As many scores of few systems or criteria and of many; a page for each judge."""
+    for name, prepare, few, many, limit in (
+        # exponent 1.2 of the number of systems, texts included
+        ("system_agreement, 800 systems over 100", systems, 100, 800, "<= 12.1"),
+        ("audit, 64 criteria over 4", criteria_of_a_log, 4, 64, "<= 4"),
+    ):
+        (one, _), (other, held) = (alone(prepare, n, warm=False) for n in (few, many))
+        yield row(name, other / one, "times", limit)
+        yield row(f"{name.split(' over')[0]}, peak", held, "MB", "<= 900")
+    spent, held = alone(every_judge, 400)
+    yield row("audit --judge all, 400 judges × 2,500", spent, "s", "<= 300")
+    yield row("audit --judge all, peak", held, "MB", "<= 900")
+
+
+def of_bad_input() -> Iterator[dict[str, Any]]:
+    """Audit as many rows of one text, one prompt, one score or 101 levels, or refuse."""
+    plain, _ = alone(audited, 20_000)
+    for name in BAD:
+        spent, held = alone(partial(audited, bad=name), 20_000)
+        yield row(f"audit, {name}, over good ones", spent / plain, "times", "<= 2")
+        yield row(f"audit, {name}, peak", held, "MB", "<= 600")
+
+
+def of_memory() -> Iterator[dict[str, Any]]:
+    """What every public statistic holds, of 400,000 judgments."""
+    for name, prepare in STATISTICS.items():
+        _, held = alone(prepare, 400_000)
+        yield row(f"{name}, 400,000 judgments, peak", held, "MB", "<= 900")
+
+
+def of_a_start() -> Iterator[dict[str, Any]]:
+    """Start the command for 50 rows against what it cannot do without."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "judgments.csv"
+        ordered(5).to_csv(path, index=False)
+        page = str(path.with_suffix(".html"))
+        words = f"-m rubricnb audit --judgments {path} --scale 1 5 --output {page}"
+        ways = [["-c", "import pandas, scipy.stats"], words.split()]
+        compiled = os.environ | {
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": folder,
+        }
+        loaded, whole = (min(spent_by(w, compiled) for _ in range(5)) for w in ways)
+    yield row("audit of 50 rows", whole, "s")
+    yield row("audit of 50 rows over its libraries", whole / loaded, "times", "<= 1.25")
+
+
+def spent_by(words: list[str], environment: dict[str, str]) -> float:
+    """Processor time of Python with some arguments."""
+    before, command = os.times(), [sys.executable, *words]
+    subprocess.run(command, check=True, capture_output=True, env=environment)
+    after = os.times()
+    return sum(after[2:4]) - sum(before[2:4])
 
 
 def alone(
-    prepare: Callable[[int], Call], size: int, times: int = 1
+    prepare: Callable[[int], Call], size: int, times: int = 1, warm: bool = True
 ) -> tuple[float, float]:
     """Processor time of a call in a fresh process (seconds) and its peak memory (MB).
 
     The least of some `times`: one call of a tenth of a second varies by two.
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_alone, prepare, size, times).result()
+        return pool.submit(_alone, prepare, size, times, warm).result()
 
 
 def _alone(
-    prepare: Callable[[int], Call], size: int, times: int
+    prepare: Callable[[int], Call], size: int, times: int, warm: bool
 ) -> tuple[float, float]:
-    prepare(size // 200)()  # what is loaded or compiled once is not counted
+    prepare(max(3, size // 200) if warm else size)()  # loads and compiles once
     call = prepare(size)
     spent = []
     for _ in range(times):
@@ -111,14 +177,20 @@ def read(prompts: int) -> Call:
     return lambda: (rb.judgments(path, scale=(1, 5)), folder.cleanup())
 
 
-def audited(prompts: int, clusters: int | None = None) -> Call:
+def audited(prompts: int, clusters: int | None = None, bad: str = "") -> Call:
     """Audit a file of judgments of ten balanced orders, and write its page."""
     folder = TemporaryDirectory()
     path = Path(folder.name) / "judgments.csv"
-    ordered(prompts, clusters).to_csv(path, index=False)
+    table = ordered(prompts, clusters)
+    scale, change = BAD.get(bad, ((1, 5), {}))
+    if bad:
+        table = table.drop(columns="ordering").assign(**change)
+        table["read"] = np.arange(len(table))
+    table.to_csv(path, index=False)
 
     def call() -> None:
-        rb.audit(judgments=path, scale=(1, 5), path=path.with_suffix(".html"))
+        with suppress(ValueError) if bad else nullcontext():
+            rb.audit(judgments=path, scale=scale, path=path.with_suffix(".html"))
         folder.cleanup()
 
     return call
@@ -194,6 +266,62 @@ def criteria(size: int, reads: int = 1) -> Call:
         }
     )
     return lambda: criterion_order(table)
+
+
+def systems(number: int) -> Call:
+    """Score and rate so many systems on a hundred prompts."""
+    rng = np.random.default_rng(0)
+    item = np.arange(100 * number)
+    quality = rng.normal(size=number)[item % number] / 3
+    score, human = (
+        np.clip(np.round(3 + quality + rng.normal(size=len(item))), 1, 5)
+        for _ in range(2)
+    )
+    judgments = pd.DataFrame(
+        {
+            "item_id": item,
+            "cluster_id": item // number,
+            "candidate": item % number,
+            "ordering_index": 1,
+            "score": score,
+        }
+    )
+    items = pd.DataFrame({"item_id": item, "human": human})
+    return lambda: system_agreement(judgments, items)
+
+
+def criteria_of_a_log(number: int) -> Call:
+    """Audit 120,000 scores of so many criteria."""
+    texts = 60_000 // number
+    judgments, items = scored(texts * number)
+    table = judgments.merge(items, on="item_id").assign(
+        criterion=[f"c{k:02d}" for k in judgments["item_id"] % number],
+        text_id=judgments["item_id"] // number,
+        cluster_id=judgments["item_id"] // number,
+    )
+    table["item_id"] = table["text_id"].astype(str) + table["criterion"]
+    table = table.rename(columns={"ordering_index": "read"})
+    table = table.drop(columns=["labels", "text_id"])
+    return lambda: rb.audit(judgments=rb.judgments(table, scale=(1, 5)))
+
+
+def every_judge(number: int) -> Call:
+    """Audit each of many judges in one file by the command, and write its page."""
+    folder = TemporaryDirectory()
+    path = Path(folder.name) / "judgments.csv"
+    table = pd.concat([ordered(250)] * number, ignore_index=True)
+    table["judge"] = np.arange(number).repeat(2_500)
+    rng = np.random.default_rng(0)
+    table["score"] = np.clip(table["score"] + rng.integers(-1, 2, len(table)), 1, 5)
+    table.to_csv(path, index=False)
+    output = path.with_suffix(".html")
+    words = {"judgments": path, "scale": (1, 5), "judge": "all", "output": output}
+
+    def call() -> None:
+        AuditCommand(**words).audits(print)
+        folder.cleanup()
+
+    return call
 
 
 def groups(number: int, statistic: Callable[[pd.DataFrame], object]) -> Call:
@@ -298,6 +426,55 @@ MILLION: dict[str, Callable[[int], Call]] = {
     "criterion_order": partial(criteria, reads=4),
     "order_effect": partial(positions, statistic=rb.order_effect),
     "variance_components": partial(positions, statistic=rb.variance_components),
+}
+BAD: dict[str, tuple[tuple[float, float], dict[str, Any]]] = {
+    "rows of one text": ((1, 5), {"item_id": "one", "cluster_id": "one", "human": 3}),
+    "rows of one prompt": ((1, 5), {"cluster_id": "one"}),
+    "scores all alike": ((1, 5), {"score": 3}),
+    "scores on 101 levels": ((0, 100), {"score": lambda t: np.arange(len(t)) % 101}),
+}
+
+
+def both(size: int, statistic: Callable[..., object], **how: Any) -> Call:
+    """A statistic of two reads of every text, and their ratings."""
+    judgments, items = scored(size // 2)
+    return lambda: statistic(judgments, items, **how)
+
+
+def contrasted(texts: int) -> Call:
+    judgments, items = scored(texts, conditions=("numeric", "letter"))
+    return lambda: rb.strategy_contrast(judgments, items, "numeric", "letter")
+
+
+STATISTICS: dict[str, Callable[[int], Call]] = {
+    **{
+        statistic.__name__: partial(positions, statistic=statistic)
+        for statistic in (
+            rb.position_bias,
+            rb.score_position,
+            rb.order_effect,
+            rb.within_item_sd,
+            rb.variance_components,
+            rb.error_budget,
+            rb.advise,
+            rb.option_probabilities,
+            rb.position_prior,
+            rb.will_permuting_help,
+        )
+    },
+    **{
+        statistic.__name__: partial(both, statistic=statistic)
+        for statistic in (
+            rb.agreement,
+            rb.score_tendency,
+            rb.mean_with_labels,
+            judge_bias,
+        )
+    },
+    "strategy_contrast": lambda size: contrasted(size // 4),
+    "labels_needed": partial(both, statistic=rb.labels_needed, half_width=0.1),
+    "criterion_order": criteria,
+    "stability": lambda size: shifted(size // 6),
 }
 DECIMALS = {
     "agreement": (agreeing, 40_000),

@@ -271,9 +271,9 @@ def agreement(
     human = items.astype({"item_id": str}).set_index("item_id")["human"]
     ratings = human.loc[keys["item_id"]].to_numpy(np.float64)
     criterion_code, criteria = pd.factorize(keys["criterion"])
-    summands = per_criterion(scores.T, ratings, criterion_code)
+    cluster = _codes(keys["cluster_id"])
     # clusters, forms, criteria, moments
-    sums = by_cluster(summands, _codes(keys["cluster_id"]))
+    sums = per_criterion(scores.T, ratings, criterion_code, cluster)
     total = sums.sum(axis=0)
     r_all, r_without = correlation(total), correlation(total - sums)
     counts = {"n_items": len(scores), "n_clusters": len(sums)}

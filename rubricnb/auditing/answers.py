@@ -63,7 +63,12 @@ class Answers:
     def criteria(self) -> dict[str, Answers]:
         """Answers about each criterion, if there are several."""
         own = dict(iter(self.judgments.groupby("criterion", sort=False)))
-        return {str(c): replace(self, judgments=own[c]) for c in own if len(own) > 1}
+        return {
+            str(c): replace(self, judgments=part, items=items_of(part, self.items))
+            for c in own
+            if len(own) > 1
+            for part in [with_own_names(own[c])]
+        }
 
     @cached_property
     def rated(self) -> Row:
@@ -79,6 +84,7 @@ class Answers:
             "value"
         ].mean()
         cells = means.unstack("condition").dropna(how="all")
+        cells.columns = cells.columns.astype("str")
         cells = cells.reindex(columns=cells.columns.union([PLAIN, "placebo"]))
         if cells[PLAIN].isna().all():
             cells[PLAIN] = self.usual.groupby(KEYS)["value"].mean()
@@ -117,10 +123,11 @@ class Answers:
     @cached_property
     def in_any_order(self) -> pd.DataFrame:
         """Reads of the plain prompt, whatever the design of their orders is called."""
-        known = self.judgments.dropna(subset=["ordering"])
-        known = known[known["design"] != "placebo"]
-        others = {"labels": "numeric", "reference_score": "none", "exemplar": "none"}
-        return known[(known[[*others]].astype("str") == [*others.values()]).all(axis=1)]
+        reads, plain = self.judgments, {"reference_score": "none", "exemplar": "none"}
+        kept = reads["ordering"].notna() & (reads["design"] != "placebo")
+        for name, value in {"labels": "numeric", **plain}.items():
+            kept &= as_texts(reads[name]) == value
+        return reads[kept]
 
     @cached_property
     def rotated(self) -> pd.DataFrame:
@@ -190,6 +197,29 @@ def _even(reads: pd.DataFrame) -> pd.DataFrame:
     return reads[even[item]]
 
 
+def with_own_names(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Forget the names that only others have: of hundreds of judges or criteria.
+
+    What is grouped or matched by name takes as long as all names that are known.
+    """
+    named = judgments.select_dtypes("category")
+    own = {
+        c: named[c].cat.remove_unused_categories()
+        for c in named
+        if len(named[c].cat.categories) > len(named)
+    }
+    return judgments.assign(**own)
+
+
+def items_of(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the items of others, of which there may be hundreds of times as many."""
+    if len(items) <= len(judgments):
+        return items
+    names = judgments["item_id"].unique()
+    about = [items[c].isin(names) for c in ("item_id", "text_id") if c in items]
+    return items[np.any(about, axis=0)]
+
+
 def with_conditions(
     answers: pd.DataFrame, items: pd.DataFrame, value: Value
 ) -> pd.DataFrame:
@@ -204,12 +234,13 @@ def with_conditions(
     if shown.nunique() == 1:  # never asked without it, or only with a different one
         shown[:] = "none"
     named = {name: as_texts(answers[name]) for name in KEYS}
+    named["reference_score"] = as_texts(shown)
+    answers = answers.assign(**named)
+    names = pd.Series(condition_names(answers), answers.index)
     return answers.assign(
-        **named,
         value=values_of(answers, value),
         whole=values_of(answers),
-        condition=condition_names(answers.assign(reference_score=shown)),
-        reference_score=shown,
+        condition=as_texts(names),
         top=top,
     )
 
@@ -229,7 +260,9 @@ def share_changed(
 ) -> pd.Series:
     """Share of each item's scores that differ from its first base read."""
     first = base.drop_duplicates(on)[[*on, "whole"]]
-    pairs = others.merge(first, on=on, suffixes=("", "_first"))
+    pairs = others[[*dict.fromkeys([*KEYS, *on]), "whole"]].merge(
+        first, on=on, suffixes=("", "_first")
+    )
     pairs = pairs.dropna(subset=["whole", "whole_first"])
     pairs["differs"] = pairs["whole"] != pairs["whole_first"]
     return pairs.groupby(KEYS)["differs"].mean()

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from rubricnb.auditing.draw import drawn
 from rubricnb.auditing.drift import beside
 from rubricnb.auditing.looks import audit_cost
 from rubricnb.auditing.options import AuditOptions, named_values
 from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
-from rubricnb.auditing.run import audit
+from rubricnb.auditing.run import audit, audit_each
 from rubricnb.core.frames import Items
 from rubricnb.core.judge import configured
 from rubricnb.files.elsewhere import reading
@@ -70,6 +69,11 @@ class AuditCommand(AuditOptions):
         inputs = [self.path, self.rubric, self.judgments, self.template, self.against]
         inputs += [self.check, *(self.compare or ())]
         check_files(self.page, [*inputs, self.judge.removeprefix("embedded:")])
+        if self.every_judge and (self.compare or self.against or self.json):
+            raise ValueError(
+                "--judge all writes a page for each judge: leave out --compare, "
+                "--against and --json"
+            )
         if self.judgments and self.cost:
             raise ValueError(
                 "with --judgments no judge is asked, so there is no cost: leave out "
@@ -99,8 +103,11 @@ class AuditCommand(AuditOptions):
     def audits(self, says: Says) -> list[Audit]:
         """Audit each side and save the page; `says` is given what each side would cost.
 
-        With --cost nothing is asked, and no audit returned.
+        With --cost nothing is asked, and no audit returned. With --judge all each judge
+        has a page of its own.
         """
+        if self.every_judge:
+            return [*self._each_judge()]
         done = list(self._sides(says))
         if self.cost:
             return []
@@ -108,6 +115,36 @@ class AuditCommand(AuditOptions):
             done[-1] = beside(*done)
         done[-1].save(self.page, *done[:-1], datasheet=bool(self.datasheet))
         return done
+
+    @property
+    def every_judge(self) -> bool:
+        """Whether each judge of a log is audited, from one reading of it."""
+        return bool(self.judgments) and self.judge == "all"
+
+    def of_judge(self, found: Audit, line: str) -> str:
+        """Say which judge a line is about, where there are several of them."""
+        named = not self.every_judge or line.startswith(f"{found.judge}: ")
+        return line if named else f"{found.judge}: {line}"
+
+    def page_of(self, judge: str) -> Path:
+        """Where a judge's page goes: all of them (``*``), or one."""
+        stem = re.sub(r"[^\w.*-]+", "-", judge)
+        return self.page.with_name(f"{self.page.stem}-{stem}.html")
+
+    def _each_judge(self) -> Iterator[Audit]:
+        table = self._judgments(self._texts())
+        for audited in audit_each(table, self._check_pages):
+            audited.save(self.page_of(audited.judge))
+            yield audited
+
+    def _check_pages(self, judges: list[str]) -> None:
+        """Refuse pages that cannot be written, or two of one name, before the work."""
+        judge_of: dict[Path, str] = {}
+        for judge in judges:
+            page = self.page_of(judge)
+            if (other := judge_of.setdefault(page, judge)) != judge:
+                raise ValueError(f"{other!r} and {judge!r} would both have {page}")
+            check_files(page, [self.judgments, self.path, self.rubric])
 
     def _sides(self, says: Says) -> Iterator[Audit]:
         stored = [side for side in self.compare or () if side.endswith(".json")]
@@ -169,7 +206,7 @@ class AuditCommand(AuditOptions):
             columns=self._columns()[0] or None,
         )
 
-    def _judgments(self, items: Items | None) -> pd.DataFrame | None:
+    def _judgments(self, items: Items | None) -> Any:
         if not self.judgments:
             return None
         return reading(

@@ -69,6 +69,8 @@ def audit_form(folder: str | Path, fields: str) -> str:
                 )
             given = AuditCommand(output=folder / "audit.html", **options)
             given.refuse_contradictions()
+            if given.every_judge:
+                raise ValueError("here is room for one page: name one judge")
             (found,) = given.audits(lambda cost: None)
         said = [line for line in printed.getvalue().splitlines() if line.strip()]
         answer: dict[str, Any] = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 import rubricnb
 from rubricnb.auditing import terms, words
@@ -22,16 +23,7 @@ NOT_ASKED_WARNING = (
 
 def page(*audits: Any, datasheet: bool = False) -> str:
     """Write audits, or a judge's datasheet, as one HTML page that loads nothing."""
-    environment = Environment(
-        loader=PackageLoader("rubricnb.auditing", "."),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(
-        f"{'datasheet' if datasheet else 'page'}.jinja"
-    ).render(
+    return _template(f"{'datasheet' if datasheet else 'page'}.jinja").render(
         audits=audits,
         version=rubricnb.__version__,
         terms=terms,
@@ -42,3 +34,15 @@ def page(*audits: Any, datasheet: bool = False) -> str:
         calls_in_words=calls_in_words,
         made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),
     )
+
+
+@lru_cache
+def _template(name: str) -> Template:
+    environment = Environment(
+        loader=PackageLoader("rubricnb.auditing", "."),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)

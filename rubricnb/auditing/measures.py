@@ -47,6 +47,8 @@ from rubricnb.core.support.types import Records, Row
 from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.position import position_sizes
 
+_TOLD = ["ordering", "labels", "reference_score"]
+
 
 def parsed_row(status: pd.Series, unread: Reasons = ()) -> Row:
     """Share of answers with a score, and the commonest reason for one without.
@@ -86,7 +88,8 @@ def discrimination_rows(answers: Answers) -> Records:
     ordered = other[other["design"] != "fixed"]
     asked = next((part for part in (edited, ordered) if len(part)), other)
     edits = "blanks" if len(edited) and are_closed(edited) else "edits"
-    every = pd.concat([plain, asked])
+    names = [*KEYS, "value", "key", "design", "ordering_index", *_TOLD]
+    every = pd.concat([plain[names], asked[names]])
     reads = _with_prompts(distinct_reads(every))
     values = reads.groupby(KEYS)["value"]
     first, why = values.first(), same_score(values.mean())
@@ -136,8 +139,7 @@ def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
     """Add what tells prompts apart: order, neutral edit, labels and reference."""
     edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
     reads = reads.assign(edit=edit)
-    told = ["ordering", "edit", "labels", "reference_score"]
-    own = reads.groupby(told, dropna=False, observed=True, sort=False)
+    own = reads.groupby([*_TOLD, "edit"], dropna=False, observed=True, sort=False)
     return reads.assign(prompt=own.ngroup())
 
 

@@ -16,7 +16,10 @@ class AuditOptions:
     of it, and its default. ``decide`` is ``--as``; of ``option`` the command knows it.
     """
 
-    judge: Annotated[str, "Judge to audit: embedded, openai:MODEL, …"] = ""
+    judge: Annotated[
+        str,
+        "Judge to audit: embedded, openai:MODEL, …; of --judgments one name, or all.",
+    ] = ""
     data: Annotated[str, "Dataset; default: minibench, or the file in --path."] = ""
     path: Annotated[Path | None, "Your file of texts."] = None
     rubric: Annotated[Path | None, "Your file of rubrics."] = None

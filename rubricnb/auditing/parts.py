@@ -14,7 +14,7 @@ from typing import Any
 from rubricnb.core import labels_in_text
 from rubricnb.core.frames import Items
 from rubricnb.core.judge import OF_REQUESTS, judging
-from rubricnb.engines.function import code_fingerprint
+from rubricnb.engines.fingerprint import code_fingerprint
 
 OWN_PARTS = ("template", "parser")
 

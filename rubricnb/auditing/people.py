@@ -219,10 +219,12 @@ def mean_over_criteria(
 
     With its interval, and the means of the sides.
     """
-    code = pd.factorize(human.index.get_level_values("criterion"))[0]
-    own = code[:, None] == np.unique(code)
+    names = (human.index.get_level_values(c) for c in ("cluster_id", "criterion"))
+    (cluster, clusters), (code, criteria) = map(pd.factorize, names)
     pairs = [sums_of(side.to_numpy(), human.to_numpy()) for side in sides]
-    sums = np.stack(pairs, axis=1)[:, :, None] * own[:, None, :, None]
+    each = np.stack(pairs, axis=1)
+    sums = np.zeros((len(clusters), len(sides), len(criteria), each.shape[-1]))
+    np.add.at(sums.swapaxes(1, 2), (cluster, code), each)
 
     def means(sums: FloatArray) -> FloatArray:
         return np.asarray(statistic(sums).mean(axis=-1))
@@ -230,8 +232,7 @@ def mean_over_criteria(
     def last(sums: FloatArray) -> FloatArray:
         return np.asarray(np.diff(means(sums), axis=-1, prepend=0.0)[..., -1])
 
-    cluster = human.index.get_level_values("cluster_id")
-    return inference.jackknife(sums, cluster, last), means(sums.sum(axis=0))
+    return inference.jackknife(sums, np.arange(len(sums)), last), means(sums.sum(0))
 
 
 def within_criterion(values: pd.Series) -> pd.Series:

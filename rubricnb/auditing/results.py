@@ -157,7 +157,7 @@ def _design(answers: Answers, n_judgments: int) -> Row:
         "span": span,
         "step": step,
         "truth": truth_of(answers.items) if is_rated.any() else "nothing",
-        "source": ", ".join(judgments["source"].astype("str").unique()),
+        "source": ", ".join(map(str, judgments["source"].unique())),
         "value": answers.value,
     }
 

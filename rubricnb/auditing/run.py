@@ -5,14 +5,16 @@ Questions and tests are fixed before looking; the p-values of an audit are one f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from rubricnb.auditing.answers import as_texts
+from rubricnb.auditing.answers import as_texts, items_of, with_own_names
 from rubricnb.auditing.draw import drawn, first_look
 from rubricnb.auditing.drift import beside
 from rubricnb.auditing.html import NOT_ASKED_WARNING
@@ -31,6 +33,7 @@ from rubricnb.core.rendering import askable
 from rubricnb.core.run import run
 from rubricnb.core.store import StoreLike, open_store
 from rubricnb.core.support.naming import check_answered
+from rubricnb.core.support.types import IntArray
 from rubricnb.files.elsewhere import judgments as judgments_from
 from rubricnb.statistics.scoring_bias import BASELINE
 
@@ -175,11 +178,12 @@ def _of_judgments(judge: Any, items: Items | None, judgments: Any, scale: Any) -
     is_read = items is None and hasattr(judgments, "rated")
     is_read &= isinstance(judgments, Judgments)
     table = judgments_from(judgments, items, None if is_read else scale)
-    chosen = part_of(table, judge)
+    chosen = with_own_names(part_of(table, judge))
     own = str(chosen["judge"].iloc[0])
     name = own.replace("unknown", "the judge")
     name += f", {judge}" if judge is not None and str(judge) != own else ""
-    return findings([chosen], table.rated, name, f"judgments of {name}")
+    rated = items_of(chosen, table.rated)
+    return findings([chosen], rated, name, f"judgments of {name}")
 
 
 def _asked(
@@ -235,23 +239,48 @@ def _check_same(before: Audit | None, parts: Mapping[str, Any]) -> None:
         raise ValueError(f"{'; '.join(changes)}. {way_out}")
 
 
+def audit_each(
+    judgments: Judgments, check: Callable[[list[str]], None]
+) -> Iterator[Audit]:
+    """Audit every judge, template and temperature of judgments, one after the other.
+
+    `check` is given all their names first, and may refuse them.
+    """
+    kind, named = _kinds(judgments)
+    shown = named.groupby("judge").transform("nunique") > 1
+    shown.insert(0, "judge", True)
+    rows = zip(named.to_numpy(), shown.to_numpy(), strict=True)
+    names = [", ".join(kind_of[is_shown]) for kind_of, is_shown in rows]
+    check(names)
+    order = np.argsort(kind, kind="stable")
+    bounds = np.searchsorted(kind[order], np.arange(1, len(names)))
+    for name, own in zip(names, np.split(order, bounds), strict=True):
+        done = _of_judgments(None, None, judgments.iloc[own], None)
+        yield replace(done, judge=name, identity=f"judgments of {name}")
+
+
+def _kinds(judgments: pd.DataFrame) -> tuple[IntArray, pd.DataFrame]:
+    """Number each row's judge, template and temperature, and name these."""
+    names = ["judge", "template", "temperature"]
+    kind = judgments.groupby(names, sort=False, dropna=False, observed=True).ngroup()
+    named = judgments.loc[~kind.duplicated(), names]
+    return kind.to_numpy(), named.astype("object").fillna("unknown").astype("str")
+
+
 def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
     """Pick the judgments of one judge, template and temperature, by name."""
-    names = ("judge", "template", "temperature")
-    kind = judgments.groupby([*names], sort=False, dropna=False).ngroup()
-    named = judgments.loc[~kind.duplicated(), [*names]]
-    named = named.astype("object").fillna("unknown").astype("str")
+    kind, named = _kinds(judgments)
     chosen = (
         (named == str(name)).any(axis=1) if name is not None else named["judge"] != ""
     )
     absent = "" if chosen.any() else f"nothing in the judgments is named {name!r}; "
     there = named if absent else named[chosen]
-    several = [f"{column} {v}" for column in names for v in there[column].unique()]
-    if absent or len(several) != len(names):
+    several = [f"{column} {v}" for column in named for v in there[column].unique()]
+    if absent or len(several) != named.shape[1]:
         raise ValueError(
             f"{absent}an audit is about one judge, template and temperature, and the "
-            f"judgments have {', '.join(several)}: name one (--judge NAME), or two to "
-            "compare (--compare A B)"
+            f"judgments have {', '.join(several)}: name one (--judge NAME), all "
+            "(--judge all), or two to compare (--compare A B)"
         )
     if not chosen.all():
         judgments = judgments[chosen.to_numpy()[kind]]

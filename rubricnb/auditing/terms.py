@@ -36,8 +36,10 @@ ADVERSE = (FAILS, REVERSED, WEAK, FOUND)
 WORST_FIRST = (*ADVERSE, UNCLEAR, MODERATE, STRONG, SHOWN, NOTED, SMALL, ABSENT)
 MEASURES: dict[str, dict[str, str]]
 VERDICTS: list[dict[str, str]]
-MEASURES, VERDICTS = yaml.safe_load_all(
-    (files("rubricnb.auditing") / "measures.yml").read_text("utf-8")
+MEASURES, VERDICTS = yaml.load_all(
+    (files("rubricnb.auditing") / "measures.yml").read_text("utf-8"),
+    # in C where there is it: three hundredths of a second at every start
+    getattr(yaml, "CSafeLoader", yaml.SafeLoader),
 )
 """What is measured (section, kind, unit, claim, meaning, why it may be missing,
 advice), and what

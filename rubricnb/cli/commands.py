@@ -202,7 +202,8 @@ def audit(**given: Any) -> None:
     """Audit a judge: is it any good, and what moves it? One page. Resumes when stopped.
 
     --compare takes two judges, two templates (with --judge), two judges or templates
-    within --judgments, or two audits (.json). --datasheet writes a datasheet instead of
+    within --judgments, or two audits (.json). --judge all audits every judge of
+    --judgments: audit-NAME.html and .json. --datasheet writes a datasheet instead of
     the page, and --check says whether one still describes the judge. Ends with 0; with
     3 if --fail-on says so, if every text gets the same score or if --check finds a
     change; with 1 on an error.
@@ -211,6 +212,7 @@ def audit(**given: Any) -> None:
     from rubricnb.auditing.looks import cost_in_words
 
     options = AuditCommand(**given)
+    gated = slice(0 if options.every_judge else -1, None)
     with errors(), redirect_stdout(sys.stderr) if options.json else nullcontext():
         options.refuse_contradictions()
         if options.check:
@@ -221,20 +223,21 @@ def audit(**given: Any) -> None:
                     f"{cost_line(cost)}; of which {cost_in_words(cost)}"
                 )
             )
-            failures = [why for other in done[:-1] for why in other.failures()]
+            failures = [why for it in done[: gated.start] for why in it.failures()]
         for found in done:
             paired = found.rows["sentence"][found.rows["section"] == "against"]
             typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
         if done and not options.check:
-            page = options.page
+            page = options.page_of("*") if options.every_judge else options.page
             typer.echo(f"written: {page} and {page.with_suffix('.json')}")
     with errors():
-        for found in done[-1:]:
+        for found in done[gated]:
             if options.json:
                 typer.echo(found.to_json())
-            failures += found.failures(options.fail_on)
+            failed = found.failures(options.fail_on)
+            failures += [options.of_judge(found, why) for why in failed]
             for line in found.false_alarms(options.fail_on):
-                typer.echo(line, err=options.json)
+                typer.echo(options.of_judge(found, line), err=options.json)
         if failures:
             typer.echo(f"failed: {'; '.join(failures)}", err=True)
             raise typer.Exit(3)

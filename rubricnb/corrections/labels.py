@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import special
 
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.intervals import (
@@ -456,7 +456,7 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> Row:
     if min(with_judge.variance, alone.variance) == 0:
         return row | because(Reason("needed.no_spread"))
     df, variance = with_judge.df, with_judge.variance
-    ends = df * variance / stats.chi2.ppf([0.975, 0.025], df)
+    ends = df * variance / special.chdtri(df, [0.025, 0.975])
     ways = [with_judge._replace(variance=v) for v in (variance, *ends)]
     sizes = [_size(way, n, total, half_width, 2) for way in ways]
     sizes.append(_size(alone, n, total, half_width, 1))

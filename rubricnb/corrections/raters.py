@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
@@ -27,6 +27,7 @@ from rubricnb.statistics.ranking import kendall_tau, pair_signs
 MIN_ITEMS = 30  # of an annotator, to be tested
 FALSE_DISCOVERIES = 0.05
 RESAMPLES = 2_000
+_MANY_SYSTEMS = 150  # their pairs are not listed: n systems have n (n - 1) / 2
 
 
 def alternative_annotator(
@@ -127,7 +128,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> Row:
         leads = (annotator - judge).T
         p = np.array([p_below_epsilon(lead, of, epsilon) for lead in leads])
         worse_by_less = (
-            stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
+            scipy.stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
         )
         row[f"winning_rate{suffix}"] = infer.mean_of(worse_by_less)
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
@@ -170,7 +171,7 @@ def p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> 
     if found.se == 0:
         return ((1 - epsilon) / (1 - mean)) ** n if mean < epsilon else 1.0
     df = n - 1 if cluster is None else found.df
-    return float(stats.t.cdf((mean - epsilon) / found.se, df))
+    return float(scipy.special.stdtr(df, (mean - epsilon) / found.se))
 
 
 def _mean_share(sums: FloatArray) -> FloatArray:
@@ -342,9 +343,10 @@ def system_agreement_row(reads: Reads, human: FloatArray) -> Row:
     row |= dict.fromkeys(("tau", "tau_low", "tau_high"), np.nan)
     if n < 3:
         return row | because(Reason("few_systems", n=n))
-    cells = np.zeros((len(system), n, 3))
-    cells[np.arange(len(system)), system] = np.stack([np.ones(len(system)), *sides], -1)
-    cells = arrays.by_cluster(cells, cluster)
+    cell = pd.factorize(cluster, sort=True)[0] * n + system
+    size = row["n_clusters"] * n
+    sums = [binned(cell, weight, size) for weight in (None, *sides)]
+    cells = np.stack(sums, axis=-1, dtype=np.float64).reshape(-1, n, 3)
     row["tau"] = float(_tau(cells.sum(axis=0)))
     if np.isnan(row["tau"]):
         return row | because(Reason("equal_systems"))
@@ -465,5 +467,13 @@ def shift_of_systems(
 def _tau(sums: FloatArray) -> FloatArray:
     """Kendall's τ-b of systems' means, from (…, systems, 3) counts, scores, ratings."""
     count, *totals = np.moveaxis(sums, -1, 0)
-    means = (arrays.averages(total, count) for total in totals)
-    return kendall_tau(*(pair_signs(mean.round(9)) for mean in means))
+    sides = [arrays.averages(total, count).round(9) for total in totals]
+    n = count.shape[-1]
+    if n < _MANY_SYSTEMS:
+        return kendall_tau(*map(pair_signs, sides))
+    rows = zip(*(side.reshape(-1, n) for side in sides), strict=True)
+    found = [
+        scipy.stats.kendalltau(x[~np.isnan(x)], y[~np.isnan(x)], method="asymptotic")
+        for x, y in rows
+    ]
+    return np.reshape([one.statistic for one in found], count.shape[:-1])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+import scipy
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
@@ -260,13 +260,13 @@ def friedman(cells: FloatArray) -> tuple[float, float]:
     """
     n, k = cells.shape
     # Means of a few integers can differ in the last digit where they are equal.
-    ranks = stats.rankdata(np.round(cells, 9), axis=1)
+    ranks = scipy.stats.rankdata(np.round(cells, 9), axis=1)
     # n k (k + 1) / 12 without ties
     spread = ((ranks - (k + 1) / 2) ** 2).sum() / (k - 1)
     if spread <= 0:
         return np.nan, np.nan
     statistic = float(((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2).sum() / spread)
-    return statistic, float(special.chdtrc(k - 1, statistic))
+    return statistic, float(scipy.special.chdtrc(k - 1, statistic))
 
 
 def permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, float]:
@@ -282,7 +282,7 @@ def permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, flo
         return 0.0, 1.0, np.nan
     q = float((rest.sum(axis=0) ** 2).sum() / variance)
     gap = float(np.sqrt(2 * infer.noncentrality(k - 1) * variance) / n_blocks)
-    return q, float(special.chdtrc(k - 1, q)), gap
+    return q, float(scipy.special.chdtrc(k - 1, q)), gap
 
 
 def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:

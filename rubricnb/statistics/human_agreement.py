@@ -214,9 +214,11 @@ def correlations(
     found["r_macro"] = Estimate()
     if not len(y):
         return found
-    within = per_criterion(x, y, criterion)
+    within = per_criterion(x, y, criterion, cluster)
     found["r"] = infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval)
-    found["r_macro"] = infer.jackknife(within, cluster, macro_correlation, interval)
+    found["r_macro"] = infer.jackknife(
+        within, np.arange(len(within)), macro_correlation, interval
+    )
     if not linear:
         rho = float(_difference(np.stack([spearman(side, y) for side in x])))
         left = np.stack([leave_out_spearman(side, y, cluster) for side in x], axis=-1)
@@ -234,13 +236,15 @@ def _pooled(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.stack([infer.moments(side, y) for side in x], axis=1)
 
 
-def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArray:
-    """The same within each criterion: shape (items, sides, criteria, 6)."""
-    criteria = np.unique(criterion)
-    parts = np.zeros((len(y), len(x), len(criteria), 6))
+def per_criterion(
+    x: FloatArray, y: FloatArray, criterion: IntArray, unit: IntArray
+) -> FloatArray:
+    """The same within each criterion, summed over units: (units, sides, criteria, 6)."""
+    criteria, (number, units) = np.unique(criterion), pd.factorize(unit, sort=True)
+    parts = np.zeros((len(units), len(x), len(criteria), 6))
     for column, c in enumerate(criteria):
-        of_criterion = criterion == c
-        parts[of_criterion, :, column] = _pooled(x[:, of_criterion], y[of_criterion])
+        own = criterion == c
+        np.add.at(parts[:, :, column], number[own], _pooled(x[:, own], y[own]))
     return parts
 
 
@@ -492,7 +496,7 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> Row:
             if c in a.items
         )
         # The paper (v2, Table 6) draws texts once for all correlations.
-        sums = arrays.by_cluster(per_criterion(x, y, criterion), text)
+        sums = per_criterion(x, y, criterion, text)
         ends = _bootstrap(sums, macro_correlation, PAPER_PAIRED_RESAMPLES, 0)
         row |= dict(zip(("paper_macro_low", "paper_macro_high"), ends, strict=True))
     row |= _single_reads(value_a[used], value_b[used], y, cluster)

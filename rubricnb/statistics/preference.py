@@ -42,6 +42,8 @@ _FLAT = 1e-7  # gradient a row below which a maximum is reached
 _MOST_STEPS = 100
 # of the dynamic programme; 18 reads of 9 scores, two each, make 19,683
 _MOST_STATES = 50_000
+# the same, over all cases of a group: half a minute
+_MOST_IN_ALL = 1_000_000
 
 
 class Preference(NamedTuple):
@@ -321,11 +323,13 @@ def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray
 
 def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> list[Any]:
     """Maximise for each group: (θ, rows' scores, rows' information), or why not."""
-    fits: list[Any] = [None] * likelihood.n_groups
+    in_all = np.zeros(likelihood.n_groups)
     for pattern in likelihood.patterns:
-        if prod(c + 1 for c in pattern.counts) > _MOST_STATES:
-            for k in np.unique(pattern.group):
-                fits[k] = Reason("log_preference.many_reads")
+        n_states = prod(c + 1 for c in pattern.counts)
+        own = binned(pattern.group, minlength=len(in_all))
+        in_all += own * (n_states if n_states <= _MOST_STATES else _MOST_IN_ALL + 1)
+    many = Reason("log_preference.many_reads")
+    fits: list[Any] = [many if n > _MOST_IN_ALL else None for n in in_all]
     able = _without_fit(fits)
     if len(able):
         found = _maxima(likelihood.only(able), contrasts)

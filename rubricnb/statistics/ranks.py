@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.support.counting import binned, repeated
@@ -24,7 +24,7 @@ _SEARCH = 64  # counting above two values takes as long as this many products
 def spearman(x: FloatArray, y: FloatArray) -> FloatArray:
     """Spearman's ρ with mid-ranks; NaN where a side is constant."""
     return infer.correlation(
-        infer.moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0)
+        infer.moments(scipy.stats.rankdata(x), scipy.stats.rankdata(y)).sum(axis=0)
     )
 
 

@@ -12,7 +12,8 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.core.estimates.intervals import mean_t
-from rubricnb.corrections.raters import p_below_epsilon, shift_of_systems
+from rubricnb.corrections.raters import _tau, p_below_epsilon, shift_of_systems
+from rubricnb.statistics.ranking import kendall_tau, pair_signs
 
 ALT_TEST = (
     "github/nitaytech/AltTest/18428b1f4f34ac61c4978bc180263b90111e7337/data/summeval"
@@ -349,3 +350,17 @@ def test_a_judge_that_is_not_good_enough_passes_in_a_twentieth_of_studies(sizes)
         [p_below_epsilon(*leads(sizes, rng), 0.2) < 0.05 for _ in range(2_000)]
     )
     assert passed < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2_000)
+
+
+@pytest.mark.parametrize("ties", [0, 1])
+def test_tau_of_many_systems_is_that_of_their_pairs(ties):
+    rng = np.random.default_rng(4)
+    count = rng.integers(0, 3, (4, 200)).astype(float)  # some have no text
+    scores, ratings = (rng.normal(size=(4, 200)).round(1 - ties) for _ in range(2))
+    ratings[3] = 2.0  # nobody differs
+    sums = np.stack([count, scores * count, ratings * count], axis=-1)
+    known = [np.where(count > 0, side, np.nan) for side in (scores, ratings)]
+    pairs = kendall_tau(*map(pair_signs, known))
+    assert np.isnan(pairs[3])
+    assert _tau(sums) == pytest.approx(pairs, abs=1e-12, nan_ok=True)
+    assert _tau(sums[0]) == pytest.approx(pairs[0], abs=1e-12)

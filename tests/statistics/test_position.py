@@ -473,6 +473,17 @@ def test_groups_that_are_fitted_together_are_fitted_as_each_alone():
             )
 
 
+def test_a_group_whose_log_preference_takes_minutes_is_refused_before(monkeypatch):
+    judgments = make_judgments(10, design=balanced(5), gamma=np.zeros(5), seed=1)
+    whole = rb.position_bias(judgments).iloc[0]
+    monkeypatch.setattr("rubricnb.statistics.preference._MOST_IN_ALL", 5)
+    monkeypatch.setattr("rubricnb.statistics.preference._maxima", None)
+    refused = rb.position_bias(judgments).iloc[0]
+    assert "log_preference.many_reads" in refused["codes"]
+    assert np.isnan(refused["log_preference_1"]) != np.isnan(whole["log_preference_1"])
+    assert refused["v2_unbiased"] == whole["v2_unbiased"]
+
+
 def test_a_group_of_too_many_reads_leaves_the_others_their_log_preference():
     """40 reads of nine scores have more arrangements than can be summed."""
     parts = [

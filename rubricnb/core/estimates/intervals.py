@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, special, stats
+import scipy
+from scipy import special
 
 from rubricnb.core.estimates.reads import by_cluster
 from rubricnb.core.estimates.reasons import Reason, Reasons
@@ -151,7 +152,7 @@ def detectable(se: float, df: float) -> float:
         return np.nan
     critical = special.stdtrit(df, 1 - ALPHA / 2)
     return float(
-        optimize.brentq(
+        scipy.optimize.brentq(
             lambda effect: special.nctdtr(df, effect, critical) - (1 - POWER),
             1.0,
             5 * critical,
@@ -303,12 +304,7 @@ def largest(found: Estimate, m: int, bounds: Ends = (-np.inf, np.inf)) -> Estima
 @lru_cache
 def noncentrality(df: int) -> float:
     """Noncentrality at which a χ² test at 5 % has 80 % power."""
-    critical = stats.chi2.isf(ALPHA, df)
-    return float(
-        optimize.brentq(
-            lambda nc: stats.ncx2.sf(critical, df, nc) - POWER, 1e-6, 1e3, xtol=1e-10
-        )
-    )
+    return float(special.chndtrinc(special.chdtri(df, ALPHA), df, 1 - POWER))
 
 
 def jackknife_se(leave_out: FloatArray) -> FloatArray:
@@ -510,12 +506,12 @@ def benjamini_hochberg(p: pd.Series) -> FloatArray:
     >>> benjamini_hochberg(pd.Series([0.01, 0.02, float("nan"), 0.5])).tolist()
     [0.03, 0.03, nan, 0.5]
     """
-    values = np.asarray(p, float)
-    out = np.full(len(values), np.nan)
-    known = ~np.isnan(values)
-    if known.any():
-        out[known] = stats.false_discovery_control(values[known])
-    return out
+    values = np.array(p, float)
+    order = np.argsort(values)  # NaN come last
+    times = (~np.isnan(values)).sum() / np.arange(1, len(values) + 1)
+    least = np.fmin.accumulate((values[order] * times)[::-1])[::-1]
+    values[order] = np.minimum(least, 1.0)
+    return values
 
 
 def adjust(result: pd.DataFrame, column: str) -> pd.DataFrame:

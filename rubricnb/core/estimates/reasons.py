@@ -209,7 +209,7 @@ SENTENCES: dict[str, str] = {
         "sizes need more answers"
     ),
     "log_preference.many_reads": (
-        "log preference: too many reads per item for the exact likelihood"
+        "log preference: too many reads, on too many levels, for the exact likelihood"
     ),
     "log_preference.infinite": (
         "log preference: no finite estimate (some position is always or never taken)"
