@@ -105,7 +105,7 @@ def of_many_groups() -> Iterator[dict[str, Any]]:
 
 
 def of_bad_input() -> Iterator[dict[str, Any]]:
-    """Audit as many rows of one text, one prompt, one score or 101 levels, or refuse."""
+    """Audit rows of one text, one prompt, one score or 101 levels, or refuse them."""
     plain, _ = alone(audited, 20_000)
     for name in BAD:
         spent, held = alone(partial(audited, bad=name), 20_000)

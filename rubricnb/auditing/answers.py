@@ -212,7 +212,7 @@ def with_own_names(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def items_of(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the items of others, of which there may be hundreds of times as many."""
+    """Leave out the items of others, of which there may be hundreds of times more."""
     if len(items) <= len(judgments):
         return items
     names = judgments["item_id"].unique()

@@ -126,8 +126,8 @@ def discrimination_rows(answers: Answers) -> Records:
     row["varied"] = " ".join(how)
     if every["value"].isna().any():
         pair = counted(plain), counted(asked)
-        names = "the plain prompt", "another prompt"
-        row["codes"] += lost_to_both(*pair, names) or lost_within(plain)
+        sides_of = "the plain prompt", "another prompt"
+        row["codes"] += lost_to_both(*pair, sides_of) or lost_within(plain)
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
     elif how == ["blanks"] and np.ptp(sides, axis=0).max() < 1e-9:

@@ -239,7 +239,7 @@ def _pooled(x: FloatArray, y: FloatArray) -> FloatArray:
 def per_criterion(
     x: FloatArray, y: FloatArray, criterion: IntArray, unit: IntArray
 ) -> FloatArray:
-    """The same within each criterion, summed over units: (units, sides, criteria, 6)."""
+    """The same within a criterion, summed over units: (units, sides, criteria, 6)."""
     criteria, (number, units) = np.unique(criterion), pd.factorize(unit, sort=True)
     parts = np.zeros((len(units), len(x), len(criteria), 6))
     for column, c in enumerate(criteria):

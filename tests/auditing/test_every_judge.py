@@ -15,7 +15,7 @@ NAMES = ["one/two", "alone", "twice"]
 
 
 def log(names=NAMES, seed=3):
-    """Scores of 30 texts in two reads, of their own for every judge; one has two prompts."""
+    """Scores of 30 texts in two reads, for every judge; one has two prompts."""
     rng = np.random.default_rng(seed)
     parts = []
     for name in names:
