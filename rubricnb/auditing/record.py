@@ -286,7 +286,7 @@ class Audit:
         whole = head | content | said | tables
         whole["checksum"] = sha256_of(whole)
         # A row of a table is a line: Python writes indented JSON ten times as slowly.
-        texts = {k: _compact(part) for k, part in whole.items()}
+        texts = {k: "" if k in tables else _compact(part) for k, part in whole.items()}
         for k, rows in tables.items():
             # Encoded at once. In a text every quotation mark has a backslash.
             first = f'{{"{next(iter(frames[k]))}":'
