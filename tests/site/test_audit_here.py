@@ -207,6 +207,26 @@ def test_the_page_is_the_commands(form, asked, log, tmp_path):
     assert [url for url in asked if not url.startswith(("about:", "blob:"))] == []
 
 
+def test_the_storage_keeps_what_was_typed_and_no_file(form, tmp_path):
+    files, fields = own_data(tmp_path)
+    assert DONE.match(form.audit(files, **fields))
+    stored = form.page.evaluate(
+        """async () => ({
+            tab: {...sessionStorage},
+            site: {...localStorage},
+            databases: await indexedDB.databases(),
+            caches: await caches.keys(),
+        })"""
+    )
+    assert stored["databases"] == stored["caches"] == []
+    (typed,) = stored["tab"].values()
+    assert json.loads(typed)["fields"]["judge"] == "plain"
+    held = json.dumps(stored)  # the theme keeps whether the page is dark
+    table = pd.read_csv(files["judgments"]).astype(str)
+    for text in (*table["item_id"], *(file.name for file in files.values())):
+        assert text not in held
+
+
 def test_the_result_runs_no_script(form, tmp_path):
     files, fields = spreadsheet(tmp_path)
     assert DONE.match(form.audit(files, **fields))
