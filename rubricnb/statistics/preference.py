@@ -452,8 +452,8 @@ def _fit_probabilities(
 class _Answers:
     """Rows, item × block: probabilities of each slot by score, and the row's α.
 
-    `p`: (rows, slots, n), sums over `count` reads. `shown`: (1 or rows, slots, n), the
-    score at each position.
+    `p`: (rows, slots, n), sums over `count` reads. `shown`: (rows, slots, n), the score
+    at each position.
     """
 
     def __init__(
@@ -508,11 +508,10 @@ def _probability_rows(reads: Reads, blocks: Sequence[Block]) -> Iterator[_Answer
         most = max(1, AT_ONCE // block.profile[0].size)
         for start in range(0, len(useful), most):
             some = useful[start : start + most]
-            shown = block.shown if len(block.shown) == 1 else block.shown[some]
             yield _Answers(
-                in_slots(answers[some], block.cell[some], shown.shape[1]),
+                in_slots(answers[some], block.cell[some], block.shown.shape[1]),
                 block.count[some],
-                shown,
+                block.shown[some],
                 reads.cluster[some],
             )
 
