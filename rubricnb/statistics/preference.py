@@ -71,8 +71,8 @@ def log_preferences(
         else:
             fits[k] = _fit_probabilities(reads, parts[k], _contrasts(reads.n_options))
     for n, own in counted.items():
-        sizes = [len(groups[k].cluster) * len(parts[k]) for k in own]
-        for some in _in_chunks(own, sizes, _SMALL):
+        n_rows = np.cumsum([len(groups[k].cluster) * len(parts[k]) for k in own])
+        for some in np.split(own, np.flatnonzero(np.diff(n_rows // _SMALL)) + 1):
             likelihood, why, cluster = _conditional(
                 [groups[k] for k in some], [parts[k] for k in some]
             )
@@ -136,13 +136,8 @@ class _Likelihood:
         """Number of groups; each has a row."""
         return int(self.group[-1]) + 1
 
-    def __call__(self, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return groups' log-likelihoods at γ (groups, n), and rows' gradients."""
-        values, gradients = self.at(gamma[None])
-        return values[0], gradients[0]
-
     def at(self, gammas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same at several γ (several, groups, n): a row of values for each."""
+        """Groups' log-likelihoods and rows' gradients at γ (several, groups, n)."""
         of_row = (gammas[:, self.group] * self.observed).sum(axis=2)
         log_z = of_row.copy()  # a row with one score only is certain
         expected = np.tile(self.observed, (len(gammas), 1, 1))
@@ -306,22 +301,6 @@ def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray
     )
 
 
-def _in_chunks(
-    names: Sequence[int], sizes: Sequence[int], most: int
-) -> Iterator[list[int]]:
-    """Yield the names in turn, as many at once as `most` allows for their sizes."""
-    chunk: list[int] = []
-    total = 0
-    for name, size in zip(names, sizes, strict=True):
-        if chunk and total + size > most:
-            yield chunk
-            chunk, total = [], 0
-        chunk.append(name)
-        total += size
-    if chunk:
-        yield chunk
-
-
 def _maxima(
     likelihood: _Likelihood, why: list[Reason | None], contrasts: FloatArray
 ) -> list[Any]:
@@ -368,7 +347,7 @@ def _newton(
     n_rows = binned(likelihood.group)
     for _ in range(_MOST_STEPS):
         gamma = theta @ contrasts.T
-        value, gradient = likelihood(gamma)
+        (value,), (gradient,) = likelihood.at(gamma[None])
         score = likelihood.summed(gradient) @ contrasts
         has_lost = value[active] < best[active] - 1e-9
         lost = active[has_lost]
@@ -397,7 +376,8 @@ def _scores(
     likelihood: _Likelihood, theta: FloatArray, contrasts: FloatArray
 ) -> FloatArray:
     """Gradient of each row in θ: (rows, size)."""
-    return likelihood(theta @ contrasts.T)[1] @ contrasts
+    _, (gradient,) = likelihood.at((theta @ contrasts.T)[None])
+    return gradient @ contrasts
 
 
 def _information(
