@@ -108,7 +108,7 @@ class Placement:
 def place(reads: Reads, parts: Sequence[Block] | None = None) -> Placement:
     """Compute the permutation moments of one group's position counts.
 
-    `parts`: its blocks, where they are known already or count one score alone.
+    `parts`: its blocks, where they are known already or their answers are changed.
     """
     n_items, n = len(reads.value), reads.n_options
     count, expected = np.zeros((n_items, n)), np.zeros((n_items, n))
@@ -123,11 +123,8 @@ def place(reads: Reads, parts: Sequence[Block] | None = None) -> Placement:
     return Placement(count, expected, variance, sight / max(count.sum(), 1.0))
 
 
-def blocks(reads: Reads, score: int | None = None) -> list[Block]:
-    """Split the reads into blocks of exchangeable orderings.
-
-    With `score`, only answers of this score are counted.
-    """
+def blocks(reads: Reads) -> list[Block]:
+    """Split the reads into blocks of exchangeable orderings."""
     asked = reads.order >= 0
     n_orderings, n_reads = len(reads.orderings), reads.value.shape[1]
     turn = directions(reads.orderings)
@@ -155,8 +152,6 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
         n_slots = shown.shape[1]
         count = in_slots(reads.parsed[..., None], cell, n_slots)
         profile = in_slots(profiles, cell, n_slots) / np.maximum(count, 1)
-        if score is not None:
-            profile[..., np.arange(reads.n_options) != score - 1] = 0.0
         out.append(Block(shown, count[..., 0], profile, cell))
     return out
 

@@ -84,12 +84,12 @@ class _Side:
 
     @classmethod
     def of(cls, values: FloatArray, cluster: IntArray) -> _Side:
-        n, code = len(values), np.unique(values, return_inverse=True)[1]
-        left, right = _span(code)
-        own = _span(cluster * n + code)
+        n = len(values)
+        left, right = _span(values)
+        own = _span(cluster * n + left)
         above = np.searchsorted(cluster, cluster, side="right") - (own[0] + own[1]) / 2
         return cls(
-            np.argsort(code, kind="stable"), left, right, (n - left - right) / 2, above
+            np.argsort(left, kind="stable"), left, right, (n - left - right) / 2, above
         )
 
     def sum_above(self, weight: FloatArray) -> FloatArray:
@@ -118,10 +118,11 @@ def _cube(n: IntArray) -> FloatArray:
     return wide**3 - wide
 
 
-def _span(code: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the codes equal to each one begin and end, once they are sorted."""
-    listed = np.sort(code)
-    return np.searchsorted(listed, code, "left"), np.searchsorted(listed, code, "right")
+def _span(values: FloatArray | IntArray) -> tuple[IntArray, IntArray]:
+    """Where the values equal to each one begin and end, once they are sorted."""
+    listed = np.sort(values)
+    left, right = (np.searchsorted(listed, values, end) for end in ("left", "right"))
+    return left, right
 
 
 def _sum_of_shifts(one: _Side, other: _Side, cluster: IntArray) -> FloatArray:
