@@ -796,7 +796,6 @@ def _measured(
     """Every measure on one test set, and without each cluster: (1 + clusters,)."""
     if not len(label):
         return dict.fromkeys(_MEASURES, np.full(1, np.nan))
-    cluster = np.asarray(np.unique(cluster, return_inverse=True)[1])
     distinct_labels = np.unique(np.concatenate([label, human]))
     label_is, human_is = (side[:, None] == distinct_labels for side in (label, human))
     # in the middle third of the scale

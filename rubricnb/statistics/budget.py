@@ -25,7 +25,6 @@ from rubricnb.core.estimates.reasons import (
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.types import FloatArray, IntArray, Records, Row
 from rubricnb.statistics.human_agreement import row_with_people
-from rubricnb.statistics.placement import blocks
 from rubricnb.statistics.variance import (
     crossed_variances,
     gain_of_averaging,
@@ -234,7 +233,7 @@ def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArr
     if n_reads < 2 or n_items < 3:
         return np.full(n_reads, np.nan)
     item, order, noise = crossed_variances(value, reads.cluster[used])[0]
-    common = bool(reads.n_options) and len(blocks(reads)[0].shown) == 1
+    common = bool(reads.n_options) and len(reads.orderings) <= n_reads
     phi = (noise + (0 if common else order)) / item if item > 0 else np.nan
     return last * np.sqrt((1 + phi / n_reads) / (1 + phi / k))
 

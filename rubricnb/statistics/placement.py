@@ -36,7 +36,7 @@ class Block:
     Attributes
     ----------
     shown
-        Shape (1 or items, slots, n): the score at each position of the ordering of each
+        Shape (items, slots, n): the score at each position of the ordering of each
         slot.
     count
         Shape (items, slots): parsed reads.
@@ -108,7 +108,7 @@ class Placement:
 def place(reads: Reads, parts: Sequence[Block] | None = None) -> Placement:
     """Compute the permutation moments of one group's position counts.
 
-    `parts`: its blocks, where they are known already or count one score alone.
+    `parts`: its blocks, where they are known already or their answers are changed.
     """
     n_items, n = len(reads.value), reads.n_options
     count, expected = np.zeros((n_items, n)), np.zeros((n_items, n))
@@ -117,16 +117,14 @@ def place(reads: Reads, parts: Sequence[Block] | None = None) -> Placement:
         given = block.count[..., None] * block.profile
         count += at_positions(given, block.shown).sum(axis=1)
         expected += _permutation_mean(block)
-        variance += _permutation_variance(block, reads.cluster)
-        sight += _visible_share(block)
+        own_variance, own_sight = _variance_and_sight(block, reads.cluster)
+        variance += own_variance
+        sight += own_sight
     return Placement(count, expected, variance, sight / max(count.sum(), 1.0))
 
 
-def blocks(reads: Reads, score: int | None = None) -> list[Block]:
-    """Split the reads into blocks of exchangeable orderings.
-
-    With `score`, only answers of this score are counted.
-    """
+def blocks(reads: Reads) -> list[Block]:
+    """Split the reads into blocks of exchangeable orderings."""
     asked = reads.order >= 0
     n_orderings, n_reads = len(reads.orderings), reads.value.shape[1]
     turn = directions(reads.orderings)
@@ -145,7 +143,8 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
             cell = np.where(asked & (turn[reads.order] == direction), first, -1)
         else:
             slots = np.flatnonzero(turn == direction)
-            shown = reads.orderings[slots][None]
+            own = reads.orderings[slots]
+            shown = np.broadcast_to(own, (len(reads.order), *own.shape))
             number = np.full(n_orderings + 1, -1)
             # the last entry serves reads never asked
             number[slots] = np.arange(len(slots))
@@ -153,8 +152,6 @@ def blocks(reads: Reads, score: int | None = None) -> list[Block]:
         n_slots = shown.shape[1]
         count = in_slots(reads.parsed[..., None], cell, n_slots)
         profile = in_slots(profiles, cell, n_slots) / np.maximum(count, 1)
-        if score is not None:
-            profile[..., np.arange(reads.n_options) != score - 1] = 0.0
         out.append(Block(shown, count[..., 0], profile, cell))
     return out
 
@@ -190,9 +187,7 @@ def read_profiles(reads: Reads) -> FloatArray:
 
 def at_positions(by_score: FloatArray, shown: IntArray) -> FloatArray:
     """Rearrange (items, slots, scores) to (items, slots, positions)."""
-    return np.take_along_axis(
-        by_score, np.broadcast_to(shown - 1, by_score.shape), axis=2
-    )
+    return np.take_along_axis(by_score, shown - 1, axis=2)
 
 
 def _permutation_mean(block: Block) -> FloatArray:
@@ -202,61 +197,35 @@ def _permutation_mean(block: Block) -> FloatArray:
     return np.einsum("ik,ikp->ip", block.count, spread) / occupied[:, None]
 
 
-def _visible_share(block: Block) -> FloatArray:
-    """How much of a preference reads show: M W of eq-visible-share."""
-    n = block.shown.shape[2]
-    place_of = (block.shown[..., None] == np.arange(1, n + 1)).astype(float)
-    has = (block.count > 0).astype(float)
-    weights = np.stack(
-        [block.count, has / np.maximum(has.sum(axis=1, keepdims=True), 1)]
-    )
-    if len(place_of) == 1:
-        # (items, positions, scores)
-        total, mean = np.tensordot(weights, place_of[0], axes=1)
-    else:
-        total, mean = np.einsum("wik,ikps->wips", weights, place_of)
-    return block.count.sum() * np.eye(n) - np.tensordot(total, mean, ((0, 2), (0, 2)))
-
-
-def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
+def _variance_and_sight(
+    block: Block, cluster: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """V of eq-permutation-moments, and how much of a preference reads show."""
     n_slots, n = block.profile.shape[1:]
-    count, shown = block.count, block.shown
-    if len(shown) == 1 and (count == count[0]).all():
-        return _variance_of_alike(
-            count[0], by_cluster(block.profile, cluster), shown[0]
-        )
     # eq-placement has an array of slots × slots × positions for every row, so some
     # clusters are worked on at a time.
     order = np.argsort(cluster, kind="stable")
     step = max(1, AT_ONCE // (n_slots**2 * n))
     starts = np.unique(np.searchsorted(cluster[order], cluster[order][::step]))
-    variance = np.zeros((n, n))
+    variance, sight = np.zeros((2, n, n))
     for some in np.split(order, starts[1:]):
-        own = shown[some] if len(shown) > 1 else shown
-        placed = _placed(count[some], block.profile[some], own)
-        flat = by_cluster(placed, cluster[some]).reshape(-1, n)
+        count, shown = block.count[some], block.shown[some]
+        flat = by_cluster(_placed(count, block.profile[some], shown), cluster[some])
+        flat = flat.reshape(-1, n)
         variance += flat.T @ flat
-    return variance / max(n_slots - 1, 1)  # V of eq-permutation-moments
+        sight += _visible_share(count, shown)
+    return variance / max(n_slots - 1, 1), sight
 
 
-def _variance_of_alike(
-    count: FloatArray, profile: FloatArray, shown: IntArray
-) -> FloatArray:
-    """V of eq-permutation-moments where all clusters have the same reads.
-
-    What an ordering does to an answer is then the same for all, so that the products of
-    answers can be added up first, and no placement is written out.
-    """
-    scores = np.arange(1, shown.shape[1] + 1)
-    has = count > 0
-    if not has.any():
-        return np.zeros((len(scores), len(scores)))
-    placed = count[has, None, None] * (shown[has, None] == scores[:, None])
-    placed -= placed.mean(axis=0)  # (slots, scores, positions)
-    rest = profile[:, has] - profile[:, has].mean(axis=1, keepdims=True)
-    products = np.tensordot(rest, rest, ((0, 1), (0, 1)))
-    moved = (placed.swapaxes(1, 2) @ products @ placed).sum(axis=0)
-    return moved / max(has.sum() - 1, 1)
+def _visible_share(count: FloatArray, shown: IntArray) -> FloatArray:
+    """M W of eq-visible-share."""
+    n = shown.shape[2]
+    place_of = (shown[..., None] == np.arange(1, n + 1)).astype(float)
+    has = (count > 0).astype(float)
+    weights = np.stack([count, has / np.maximum(has.sum(axis=1, keepdims=True), 1)])
+    # (items, positions, scores)
+    total, mean = np.einsum("wik,ikps->wips", weights, place_of)
+    return count.sum() * np.eye(n) - np.tensordot(total, mean, ((0, 2), (0, 2)))
 
 
 def _placed(count: FloatArray, profile: FloatArray, shown: IntArray) -> FloatArray:
@@ -265,10 +234,7 @@ def _placed(count: FloatArray, profile: FloatArray, shown: IntArray) -> FloatArr
     What was answered under slot j, placed under slot k, times the reads of k. Worked on
     in place.
     """
-    if len(shown) == 1:
-        placed = np.take(profile, shown[0] - 1, axis=2)
-    else:
-        placed = np.take_along_axis(profile[:, :, None, :], shown[:, None] - 1, axis=3)
+    placed = np.take_along_axis(profile[:, :, None, :], shown[:, None] - 1, axis=3)
     placed *= count[:, None, :, None]
     has = (count > 0).astype(float)
     occupied = np.maximum(has.sum(axis=1), 1)[:, None, None]

@@ -478,7 +478,8 @@ def _score_position(reads: Reads) -> Records:
     answers = read_profiles(reads)[reads.parsed]
     given = answers.sum(axis=0)
     shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
-    is_blind = bool(given.any()) and place(reads).comparable == 0
+    parts = blocks(reads)
+    is_blind = bool(given.any()) and place(reads, parts).comparable == 0
     blind = _why_uncompared(reads, 0) if is_blind else None
     why = [
         Reason("never_given")
@@ -491,7 +492,10 @@ def _score_position(reads: Reads) -> Records:
     size = np.where(
         shown & (given > 0)[:, None] & (not is_blind), given[:, None], np.nan
     )
-    placements = [place(reads, blocks(reads, score=s)) for s in range(1, n + 1)]
+    placements = [
+        place(reads, [replace(part, profile=part.profile * own) for part in parts])
+        for own in np.eye(n)
+    ]
     count = np.stack([placement.count.sum(axis=0) for placement in placements])
     null = np.stack([placement.expected.sum(axis=0) for placement in placements])
     sd = np.sqrt(

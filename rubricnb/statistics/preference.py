@@ -24,7 +24,7 @@ from rubricnb.core.estimates.intervals import UNTESTED, jackknife_se, t_estimate
 from rubricnb.core.estimates.reads import Reads, by_cluster, copies
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.support.counting import binned, summed_from
-from rubricnb.core.support.types import FloatArray, IntArray, Mask
+from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.statistics.placement import (
     AT_ONCE,
     Block,
@@ -71,14 +71,13 @@ def log_preferences(
         else:
             fits[k] = _fit_probabilities(reads, parts[k], _contrasts(reads.n_options))
     for n, own in counted.items():
-        sizes = [len(groups[k].cluster) * len(parts[k]) for k in own]
-        for some in _in_chunks(own, sizes, _SMALL):
-            likelihood, cluster = _conditional(
+        n_rows = np.cumsum([len(groups[k].cluster) * len(parts[k]) for k in own])
+        for some in np.split(own, np.flatnonzero(np.diff(n_rows // _SMALL)) + 1):
+            likelihood, why, cluster = _conditional(
                 [groups[k] for k in some], [parts[k] for k in some]
             )
-            for number, (k, fit) in enumerate(
-                zip(some, _fit_conditional(likelihood, _contrasts(n)), strict=True)
-            ):
+            found = _maxima(likelihood, why, _contrasts(n))
+            for number, (k, fit) in enumerate(zip(some, found, strict=True)):
                 fits[k] = fit, cluster[likelihood.group == number]
     return [_preference(reads, *fits[k]) for k, reads in enumerate(groups)]
 
@@ -137,13 +136,8 @@ class _Likelihood:
         """Number of groups; each has a row."""
         return int(self.group[-1]) + 1
 
-    def __call__(self, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return groups' log-likelihoods at γ (groups, n), and rows' gradients."""
-        values, gradients = self.at(gamma[None])
-        return values[0], gradients[0]
-
     def at(self, gammas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same at several γ (several, groups, n): a row of values for each."""
+        """Groups' log-likelihoods and rows' gradients at γ (several, groups, n)."""
         of_row = (gammas[:, self.group] * self.observed).sum(axis=2)
         log_z = of_row.copy()  # a row with one score only is certain
         expected = np.tile(self.observed, (len(gammas), 1, 1))
@@ -153,28 +147,14 @@ class _Likelihood:
             expected[:, pattern.rows] = chosen[:, pattern.case]
         return self.summed(of_row - log_z, axis=1), self.observed - expected
 
-    def only(self, groups: IntArray) -> _Likelihood:
-        """The likelihood of these groups alone; they are ascending."""
-        if len(groups) == self.n_groups:
-            return self
-        is_group = np.isin(np.arange(self.n_groups), groups)
-        is_row = is_group[self.group]
-        patterns = []
+    def n_states(self) -> FloatArray:
+        """Of the dynamic programme, over all cases of each group."""
+        in_all = np.zeros(self.n_groups)
         for pattern in self.patterns:
-            is_case = is_group[pattern.group]
-            has_case = is_case[pattern.case]
-            if is_case.any():
-                patterns.append(
-                    _Pattern(
-                        pattern.counts,
-                        rows=_renumbered(pattern.rows[has_case], is_row),
-                        position=pattern.position[..., is_case],
-                        case=_renumbered(pattern.case[has_case], is_case),
-                        group=_renumbered(pattern.group[is_case], is_group),
-                    )
-                )
-        group = _renumbered(self.group[is_row], is_group)
-        return _Likelihood(self.observed[is_row], patterns, group)
+            n_states = prod(c + 1 for c in pattern.counts)
+            own = binned(pattern.group, minlength=len(in_all))
+            in_all += own * (n_states if n_states <= _MOST_STATES else _MOST_IN_ALL + 1)
+        return in_all
 
     def summed(self, rows: FloatArray, axis: int = 0) -> FloatArray:
         """Sum what belongs to rows within each group."""
@@ -182,17 +162,13 @@ class _Likelihood:
         return summed_from(rows, starts, axis)
 
 
-def _renumbered(numbers: IntArray, is_kept: Mask) -> IntArray:
-    """Number anew, from 0 and in turn, what was kept."""
-    return (np.cumsum(is_kept) - 1)[numbers]
-
-
 def _conditional(
     groups: Sequence[Reads], parts: Sequence[Sequence[Block]]
-) -> tuple[_Likelihood, IntArray]:
+) -> tuple[_Likelihood, list[Reason | None], IntArray]:
     """The likelihood of groups with the same number of options, and each row's cluster.
 
-    Rows are item × block; copies of an answer count once.
+    Rows are item × block; copies of an answer count once. Between them stands for each
+    group why it would take too long, if it would: then its rows are empty.
     """
     rows, orderings, group, cluster = [], [], [], []
     n_orderings = 0
@@ -216,10 +192,14 @@ def _conditional(
         group.append(np.full(len(cluster[-1]), k))
     width = max(p.shape[1] for p in rows)
     rows = [np.pad(p, ((0, 0), (0, width - p.shape[1]), (0, 0))) for p in rows]
-    likelihood = _likelihood(
-        np.concatenate(rows), np.concatenate(orderings), np.concatenate(group)
-    )
-    return likelihood, np.concatenate(cluster)
+    every, of_row = np.concatenate(rows), np.concatenate(group)
+    likelihood = _likelihood(every, np.concatenate(orderings), of_row)
+    is_long = likelihood.n_states() > _MOST_IN_ALL
+    if is_long.any():
+        every[is_long[of_row]] = 0
+        likelihood = _likelihood(every, np.concatenate(orderings), of_row)
+    why = [Reason("log_preference.many_reads") if long else None for long in is_long]
+    return likelihood, why, np.concatenate(cluster)
 
 
 def _likelihood(rows: IntArray, orderings: IntArray, group: IntArray) -> _Likelihood:
@@ -321,102 +301,72 @@ def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray
     )
 
 
-def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> list[Any]:
-    """Maximise for each group: (θ, rows' scores, rows' information), or why not."""
-    in_all = np.zeros(likelihood.n_groups)
-    for pattern in likelihood.patterns:
-        n_states = prod(c + 1 for c in pattern.counts)
-        own = binned(pattern.group, minlength=len(in_all))
-        in_all += own * (n_states if n_states <= _MOST_STATES else _MOST_IN_ALL + 1)
-    many = Reason("log_preference.many_reads")
-    fits: list[Any] = [many if n > _MOST_IN_ALL else None for n in in_all]
-    able = _without_fit(fits)
-    if len(able):
-        found = _maxima(likelihood.only(able), contrasts)
-        for k, fit in zip(able, found, strict=True):
-            fits[k] = fit
-    return fits
+def _maxima(
+    likelihood: _Likelihood, why: list[Reason | None], contrasts: FloatArray
+) -> list[Any]:
+    """Maximise for each group: (θ, rows' scores, rows' information), or why not.
 
-
-def _without_fit(fits: Sequence[Any]) -> IntArray:
-    return np.array([k for k, fit in enumerate(fits) if fit is None], dtype=np.int64)
-
-
-def _in_chunks(
-    names: Sequence[int], sizes: Sequence[int], most: int
-) -> Iterator[list[int]]:
-    """Yield the names in turn, as many at once as `most` allows for their sizes."""
-    chunk: list[int] = []
-    total = 0
-    for name, size in zip(names, sizes, strict=True):
-        if chunk and total + size > most:
-            yield chunk
-            chunk, total = [], 0
-        chunk.append(name)
-        total += size
-    if chunk:
-        yield chunk
-
-
-def _maxima(every: _Likelihood, contrasts: FloatArray) -> list[Any]:
-    """Maximise the likelihoods of all groups at once."""
-    theta = np.zeros((every.n_groups, contrasts.shape[1]))
-    start = every.summed(_information(every, theta, contrasts))
-    fits: list[Any] = [_singular(one) for one in start]
-    able = _without_fit(fits)
+    `why`: what already speaks against it.
+    """
+    theta = np.zeros((likelihood.n_groups, contrasts.shape[1]))
+    start = likelihood.summed(_information(likelihood, theta, contrasts))
+    fits: list[Any] = [
+        known or _singular(one) for known, one in zip(why, start, strict=True)
+    ]
+    able = np.flatnonzero([fit is None for fit in fits])
     if not len(able):
         return fits
-    likelihood = every.only(able)
-    theta[able] = _newton(likelihood, contrasts)
-    information = _information(likelihood, theta[able], contrasts)
+    theta = _newton(likelihood, contrasts, able)
+    information = _information(likelihood, theta, contrasts)
     total = likelihood.summed(information)
-    left = np.linalg.eigvalsh(total)[:, 0] / np.linalg.eigvalsh(start[able])[:, 0]
+    left = np.linalg.eigvalsh(total)[able, 0] / np.linalg.eigvalsh(start)[able, 0]
     largest = np.abs(theta[able] @ contrasts.T).max(axis=1)
     is_finite = (largest <= _LARGEST) & (left >= _SEPARATED)
     # One more step polishes the last digits.
-    score = likelihood.summed(_scores(likelihood, theta[able], contrasts))
     finite = able[is_finite]
-    theta[finite] += np.linalg.solve(total[is_finite], score[is_finite, :, None])[
-        ..., 0
-    ]
-    scores = _scores(likelihood, theta[able], contrasts)
-    for number, k in enumerate(able):
-        rows = likelihood.group == number
+    score = likelihood.summed(_scores(likelihood, theta, contrasts))[finite]
+    theta[finite] += np.linalg.solve(total[finite], score[..., None])[..., 0]
+    scores = _scores(likelihood, theta, contrasts)
+    for k, finite_k in zip(able, is_finite, strict=True):
+        rows = likelihood.group == k
         fit = (theta[k], scores[rows], information[rows])
-        fits[k] = fit if is_finite[number] else Reason("log_preference.infinite")
+        fits[k] = fit if finite_k else Reason("log_preference.infinite")
     return fits
 
 
-def _newton(every: _Likelihood, contrasts: FloatArray) -> FloatArray:
+def _newton(
+    likelihood: _Likelihood, contrasts: FloatArray, active: IntArray
+) -> FloatArray:
     """Climb to the maximum of each, (groups, size), from 0; or to where it is infinite.
 
-    The likelihoods are concave. A step that is too long, so that it loses, is halved; a
-    group that has arrived is not computed again.
+    The likelihoods are concave. A step that is too long, so that it loses, is halved.
+    A group that is not `active`, or that has arrived, stays where it is.
     """
-    theta, step = np.zeros((2, every.n_groups, contrasts.shape[1]))
-    best = np.full(every.n_groups, -np.inf)
-    active = np.arange(every.n_groups)
+    theta, step = np.zeros((2, likelihood.n_groups, contrasts.shape[1]))
+    best = np.full(likelihood.n_groups, -np.inf)
+    n_rows = binned(likelihood.group)
     for _ in range(_MOST_STEPS):
-        likelihood = every.only(active)
-        gamma = theta[active] @ contrasts.T
-        value, gradient = likelihood(gamma)
+        gamma = theta @ contrasts.T
+        (value,), (gradient,) = likelihood.at(gamma[None])
         score = likelihood.summed(gradient) @ contrasts
-        has_lost = value < best[active] - 1e-9
-        step[active[has_lost]] /= 2
-        theta[active[has_lost]] -= step[active[has_lost]]
-        best[active] = np.maximum(best[active], value)
-        is_flat = np.abs(score).max(axis=1) <= _FLAT * binned(likelihood.group)
-        goes_on = ~has_lost & ~is_flat & (np.abs(gamma).max(axis=1) <= _LARGEST)
-        moving = active[goes_on]
+        has_lost = value[active] < best[active] - 1e-9
+        lost = active[has_lost]
+        step[lost] /= 2
+        theta[lost] -= step[lost]
+        best = np.maximum(best, value)
+        is_flat = np.abs(score).max(axis=1) <= _FLAT * n_rows
+        goes_on = ~is_flat & (np.abs(gamma).max(axis=1) <= _LARGEST)
+        moving = active[~has_lost & goes_on[active]]
         if len(moving):
-            some = every.only(moving)
-            total = some.summed(_information(some, theta[moving], contrasts))
-            step[moving] = np.linalg.solve(total, score[goes_on, :, None])[..., 0]
+            total = likelihood.summed(_information(likelihood, theta, contrasts))
+            step[moving] = np.linalg.solve(total[moving], score[moving, :, None])[
+                ..., 0
+            ]
             step[moving] /= np.maximum(
                 np.abs(step[moving]).max(axis=1, keepdims=True), 1.0
             )
             theta[moving] += step[moving]
-        active = active[goes_on | has_lost]
+        active = np.union1d(moving, lost)
         if not len(active):
             break
     return theta
@@ -426,7 +376,8 @@ def _scores(
     likelihood: _Likelihood, theta: FloatArray, contrasts: FloatArray
 ) -> FloatArray:
     """Gradient of each row in θ: (rows, size)."""
-    return likelihood(theta @ contrasts.T)[1] @ contrasts
+    _, (gradient,) = likelihood.at((theta @ contrasts.T)[None])
+    return gradient @ contrasts
 
 
 def _information(
@@ -481,8 +432,8 @@ def _fit_probabilities(
 class _Answers:
     """Rows, item × block: probabilities of each slot by score, and the row's α.
 
-    `p`: (rows, slots, n), sums over `count` reads. `shown`: (1 or rows, slots, n), the
-    score at each position.
+    `p`: (rows, slots, n), sums over `count` reads. `shown`: (rows, slots, n), the score
+    at each position.
     """
 
     def __init__(
@@ -537,11 +488,10 @@ def _probability_rows(reads: Reads, blocks: Sequence[Block]) -> Iterator[_Answer
         most = max(1, AT_ONCE // block.profile[0].size)
         for start in range(0, len(useful), most):
             some = useful[start : start + most]
-            shown = block.shown if len(block.shown) == 1 else block.shown[some]
             yield _Answers(
-                in_slots(answers[some], block.cell[some], shown.shape[1]),
+                in_slots(answers[some], block.cell[some], block.shown.shape[1]),
                 block.count[some],
-                shown,
+                block.shown[some],
                 reads.cluster[some],
             )
 

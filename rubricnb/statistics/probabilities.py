@@ -15,6 +15,7 @@ from rubricnb.core.frames import score_dtype
 from rubricnb.core.permutation import code, decode, ranks
 from rubricnb.core.support.counting import binned, repeated
 from rubricnb.core.support.types import FloatArray, IntArray, Records
+from rubricnb.statistics.placement import by_score, in_slots
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
@@ -255,26 +256,18 @@ def position_prior(
 def _shift(reads: Reads) -> Records:
     """Log preference of each order for each score, from items that have all orders."""
     arrays.require_orderings(reads)
-    item, read = np.nonzero(reads.parsed & (reads.order >= 0))
-    order, n = reads.order[item, read], reads.n_options
-    shape = (len(reads.value), len(reads.orderings))
-    cell = item * shape[1] + order
-    logs = _logs(np.asarray(reads.probability)[item, read])
-    by_score = np.take_along_axis(
-        logs, np.argsort(reads.orderings[order], axis=1), axis=1
-    )
-    count = binned(cell, minlength=np.prod(shape)).reshape(shape)
-    sums = np.stack(
-        [binned(cell, one, count.size).reshape(shape) for one in by_score.T], -1
-    )
-    whole = (count > 0).all(axis=1)
-    if len(reads.orderings) < 2 or not whole.any():
+    cell = np.where(reads.parsed, reads.order, -1)
+    n_orderings, n = reads.orderings.shape
+    count = in_slots(reads.parsed[..., None], cell, n_orderings)
+    sums = in_slots(_logs(by_score(reads)), cell, n_orderings)
+    whole = (count > 0).all(axis=(1, 2))
+    if n_orderings < 2 or not whole.any():
         raise ValueError(
             "no text was asked in several orders and in all that others were asked in, "
             "so that an order cannot be separated from its texts: ask some texts in "
             "balanced(n) orders"
         )
-    mean = sums[whole] / count[whole][..., None]
+    mean = sums[whole] / count[whole]
     moved = (mean - mean.mean(axis=1, keepdims=True)).reshape(len(mean), -1)
     cluster = reads.cluster[whole]
     own, size = by_cluster(moved, cluster), by_cluster(np.ones((len(mean), 1)), cluster)
@@ -282,7 +275,7 @@ def _shift(reads: Reads) -> Records:
     return pd.DataFrame(
         {
             "ordering": repeated(code(reads.orderings), n),
-            "score": np.tile(np.arange(1, n + 1), len(reads.orderings)),
+            "score": np.tile(np.arange(1, n + 1), n_orderings),
             "log_preference": moved.mean(axis=0),
             **jackknifed(moved.mean(axis=0), left),
             "n_reads": int(count[whole].sum()),

@@ -9,6 +9,7 @@ own: no item is ranked again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -83,12 +84,12 @@ class _Side:
 
     @classmethod
     def of(cls, values: FloatArray, cluster: IntArray) -> _Side:
-        n, code = len(values), np.unique(values, return_inverse=True)[1]
-        left, right = _span(code)
-        own = _span(cluster * n + code)
+        n = len(values)
+        left, right = _span(values)
+        own = _span(cluster * n + left)
         above = np.searchsorted(cluster, cluster, side="right") - (own[0] + own[1]) / 2
         return cls(
-            np.argsort(code, kind="stable"), left, right, (n - left - right) / 2, above
+            np.argsort(left, kind="stable"), left, right, (n - left - right) / 2, above
         )
 
     def sum_above(self, weight: FloatArray) -> FloatArray:
@@ -117,10 +118,11 @@ def _cube(n: IntArray) -> FloatArray:
     return wide**3 - wide
 
 
-def _span(code: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the codes equal to each one begin and end, once they are sorted."""
-    listed = np.sort(code)
-    return np.searchsorted(listed, code, "left"), np.searchsorted(listed, code, "right")
+def _span(values: FloatArray | IntArray) -> tuple[IntArray, IntArray]:
+    """Where the values equal to each one begin and end, once they are sorted."""
+    listed = np.sort(values)
+    left, right = (np.searchsorted(listed, values, end) for end in ("left", "right"))
+    return left, right
 
 
 def _sum_of_shifts(one: _Side, other: _Side, cluster: IntArray) -> FloatArray:
@@ -169,10 +171,7 @@ def _by_counting(
     one: _Side, other: _Side, cluster: IntArray, chosen: Mask
 ) -> FloatArray:
     """Count, for every two items of a cluster, the items below both of them."""
-    levels = [np.unique(side.left, return_inverse=True)[1] for side in (one, other)]
-    if levels[0].max() < levels[1].max():  # few levels are counted in few steps
-        return _by_counting(other, one, cluster, chosen)
-    counts, level = _Counts(levels[1][one.order]), levels[1]
+    listed = _in_blocks(other.left[one.order])
     size = binned(cluster)
     start = np.cumsum(size) - size
     item = np.flatnonzero(chosen[cluster])
@@ -189,37 +188,35 @@ def _by_counting(
             + start[cluster[j]]
         )
         n_below = sum(
-            counts.below(begin, below)
-            for begin in (one.left[j], one.right[j])
-            for below in (level[k], level[k] + 1)
+            _n_below(listed, first[j], other.left[k], end)
+            for first in (one.left, one.right)
+            for end in ("left", "right")
         )
         out += binned(cluster[j], n_below / 4, minlength=len(size))
     return out
 
 
-class _Counts:
-    """How many of the first p of a row of whole numbers are below v, bit by bit.
+def _in_blocks(numbers: IntArray) -> list[IntArray]:
+    """Sort whole numbers from 0 on within blocks of 1, 2, 4 and so on of them.
 
-    A wavelet matrix (Claude, Navarro & Ordóñez 2015): the numbers are sorted bit by
-    bit, from the highest, and before each step it is noted how many of the first p have
-    the bit.
+    Before each stands the number of its block, so that the whole row is sorted.
     """
+    n = len(numbers)
+    place = np.arange(n, dtype=np.int64)
+    return [np.sort((place >> bit) * n + numbers) for bit in range(n.bit_length())]
 
-    def __init__(self, numbers: IntArray) -> None:
-        self.bits = range(int(numbers.max() + 1).bit_length() - 1, -1, -1)
-        self.ones: list[IntArray] = []
-        for bit in self.bits:
-            has = (numbers >> bit) & 1
-            self.ones.append(np.concatenate([[0], np.cumsum(has)]))
-            numbers = np.concatenate([numbers[has == 0], numbers[has == 1]])
 
-    def below(self, p: IntArray, v: IntArray) -> IntArray:
-        """Count, for all `p` and `v` at once."""
-        begin, end, found = np.zeros_like(p), p, np.zeros_like(p)
-        for bit, ones in zip(self.bits, self.ones, strict=True):
-            has, zeros = (v >> bit) & 1 == 1, len(ones) - 1 - ones[-1]
-            one_begin, one_end = ones[begin], ones[end]
-            found = found + np.where(has, (end - one_end) - (begin - one_begin), 0)
-            begin = np.where(has, zeros + one_begin, begin - one_begin)
-            end = np.where(has, zeros + one_end, end - one_end)
-        return found
+def _n_below(
+    listed: list[IntArray],
+    first: IntArray,
+    value: IntArray,
+    end: Literal["left", "right"],
+) -> IntArray:
+    """Of the first so many numbers, how many are below a value; "right": or equal."""
+    found = np.zeros_like(first)
+    for bit, numbers in enumerate(listed):
+        own = np.flatnonzero(first >> bit & 1)
+        block = (first[own] >> bit).astype(np.int64) - 1
+        code = block * len(numbers) + value[own]
+        found[own] += np.searchsorted(numbers, code, end) - (block << bit)
+    return found

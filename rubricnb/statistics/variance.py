@@ -170,17 +170,9 @@ def _without(row: IntArray, column: IntArray, g: int, weight: Any = None) -> Flo
 
 
 def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, list[IntArray]]:
-    """Each read's combination of two codes, and each combination's levels of both.
-
-    Where the levels of one are parts of the other's, these are the combinations:
-    nothing is looked up.
-    """
-    if (its := _within(one, other)) is not None:
-        return one, [np.arange(len(its)), its]
-    if (its := _within(other, one)) is not None:
-        return other, [its, np.arange(len(its))]
+    """Each read's combination of two codes, and each combination's levels of both."""
     width = int(other.max()) + 1
-    pair, found = pd.factorize(one * width + other)
+    pair, found = pd.factorize(one.astype(np.int64) * width + other)
     return pair, [*np.divmod(found, width)]
 
 

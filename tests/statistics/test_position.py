@@ -477,7 +477,7 @@ def test_a_group_whose_log_preference_takes_minutes_is_refused_before(monkeypatc
     judgments = make_judgments(10, design=balanced(5), gamma=np.zeros(5), seed=1)
     whole = rb.position_bias(judgments).iloc[0]
     monkeypatch.setattr("rubricnb.statistics.preference._MOST_IN_ALL", 5)
-    monkeypatch.setattr("rubricnb.statistics.preference._maxima", None)
+    monkeypatch.setattr("rubricnb.statistics.preference._permanents", None)
     refused = rb.position_bias(judgments).iloc[0]
     assert "log_preference.many_reads" in refused["codes"]
     assert np.isnan(refused["log_preference_1"]) != np.isnan(whole["log_preference_1"])
