@@ -38,8 +38,8 @@ from rubricnb.engines.question import (
     SHAPES,
     Kind,
     Shape,
-    TypedQuestion,
     level_name,
+    typed_question,
 )
 
 _SHAPES: dict[str, Shape] = {OPENAI: "decisions", "api.fireworks.ai": "decisions"}
@@ -127,7 +127,7 @@ class DecisionJudge(Endpoint):
                 "of a version, such as jev-1.13.0, or pass check_model=False"
             )
         self.through_openai = self.shape != "systemone"
-        self.own_prompt = TypedQuestion(self.kind, self.shape)
+        self.own_prompt = typed_question(self.kind, self.shape)
         self.slug = f"{self.slug}-{self.kind}"
         self.identity = f"{self.base_url} {self.model} {self.shape} {self.kind}"
         # whether a server of your own is still to be asked for a false name
