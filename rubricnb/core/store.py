@@ -222,11 +222,10 @@ class Store:
             }
             (order,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
         if changed := [key for key, is_intact in intact.items() if not is_intact]:
-            why = (
+            order = (
                 f"{len(changed):,} of {len(intact):,} answers have changed, first "
                 f"{changed[0]}"
             )
-            raise DamagedStore(_damaged(self.path, why))
         if order != "ok":
             raise DamagedStore(_damaged(self.path, order))
         return len(intact)

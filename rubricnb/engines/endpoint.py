@@ -211,7 +211,7 @@ class Endpoint:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         # here, so that a judge is described where nothing can be asked
-        from rubricnb.engines.client import OpenAIPosts, Posts
+        from rubricnb.engines.client import Connection, OpenAIPosts
 
         if self._loop is None:
             key = self._key()
@@ -220,7 +220,7 @@ class Endpoint:
                     f"no key for {self.base_url}: set the environment variable "
                     f"{self.key_variable}"
                 )
-            connect = OpenAIPosts if self.through_openai else Posts
+            connect = OpenAIPosts if self.through_openai else Connection
             self._connection = connect(
                 self.base_url,
                 headers_for(self.host, key),

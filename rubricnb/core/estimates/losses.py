@@ -21,7 +21,12 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.core.estimates.intervals import mean_known, mean_of
-from rubricnb.core.estimates.reads import Reads, item_means, same_answer
+from rubricnb.core.estimates.reads import (
+    Reads,
+    item_means,
+    probability_columns,
+    same_answer,
+)
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.estimates.sides import shared_items
 from rubricnb.core.support.types import Ends, FloatArray, IntArray, Mask
@@ -40,15 +45,13 @@ _SHARES = {  # code → name of the number of which "lost" is a part
 }
 _CODES = (
     *_SHARES,
-    *(
-        "open_sign",
-        "open_share",
-        "r_of_all",
-        "r_turned",
-        "r_one_of_all",
-        "lost_prompts",
-        "flip_strict.bounds",
-    ),
+    "open_sign",
+    "open_share",
+    "r_of_all",
+    "r_turned",
+    "r_one_of_all",
+    "lost_prompts",
+    "flip_strict.bounds",
     "no_equivalence.lost",
 )
 
@@ -344,18 +347,24 @@ def share_lost(codes: Iterable[str]) -> float:
 # columns of a text or of its answer; every other one is a condition of the read
 _OF_A_TEXT = frozenset(
     {
-        *(
-            "request_id",
-            "item_id",
-            "key",
-            "dataset",
-            "group_id",
-            "cluster_id",
-            "candidate",
-        ),
-        *("source", "status", "score", "position", "expected_score", "label_mass"),
+        "request_id",
+        "item_id",
+        "key",
+        "dataset",
+        "group_id",
+        "cluster_id",
+        "candidate",
+        "source",
+        "status",
+        "score",
+        "position",
+        "expected_score",
+        "label_mass",
         "server_note",
-        *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
+        "prompt_tokens",
+        "cached_tokens",
+        "completion_tokens",
+        "seconds",
     }
 )
 
@@ -363,8 +372,7 @@ _OF_A_TEXT = frozenset(
 def are_closed(judgments: pd.DataFrame) -> bool:
     """Whether answers are probabilities and nothing else, as a decision model's."""
     mass = judgments.get("label_mass", pd.Series(dtype=float))
-    names = (str(name) for name in judgments)
-    return any(n.startswith("probability_") for n in names) and mass.isna().all()
+    return bool(probability_columns(judgments)) and mass.isna().all()
 
 
 def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
@@ -389,9 +397,8 @@ def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     texts = {"instruction", "response"}
     if not texts <= set(items) or not are_closed(judgments):
         return ()
-    shares = [name for name in judgments if str(name).startswith("probability_")]
     by = "text_id" if "criterion_ordering" in judgments else "item_id"
-    read = judgments[judgments[shares[0]].notna()]
+    read = judgments[judgments[probability_columns(judgments)[0]].notna()]
     conditions = [name for name in read if name not in _OF_A_TEXT]
     row = pd.util.hash_pandas_object(read[conditions], index=False)
     answers = row.groupby(read["item_id"].astype(str)).sum()
