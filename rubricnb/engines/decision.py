@@ -23,6 +23,7 @@ from rubricnb.core.address import KEYS, OPENAI, TYPESAFE
 from rubricnb.core.contract import JudgeError, Readout, Request
 from rubricnb.core.frames import Items
 from rubricnb.core.support.shown import one_line
+from rubricnb.core.support.spelling import one_of
 from rubricnb.core.support.types import Json
 from rubricnb.engines.connection import Refused, part
 from rubricnb.engines.doubts import MOST_SPREAD, server_doubts
@@ -116,11 +117,8 @@ class DecisionJudge(Endpoint):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.shape = self.shape or _SHAPES.get(self.host, "systemone")
-        for option, allowed in (("kind", KINDS), ("shape", SHAPES)):
-            if (value := getattr(self, option)) not in allowed:
-                raise ValueError(
-                    f"{option} = {value!r}: choose from {', '.join(allowed)}"
-                )
+        one_of("kind", self.kind, KINDS)
+        one_of("shape", self.shape, SHAPES)
         if self.check_model and _MOVES.fullmatch(self.model.lower()):
             raise ValueError(
                 f"model = {self.model!r} may be another model tomorrow: give the name "
