@@ -422,8 +422,7 @@ def _requests(
         {"design": "category", "ordering": "category"}
     )
     which = np.arange(len(conditions)).repeat(len(frame))
-    if len(conditions) > 1:
-        frame = pd.concat([frame] * len(conditions), ignore_index=True)
+    frame = pd.concat([frame] * len(conditions), ignore_index=True)
     # All reads of an item together: its prompts share their longest prefix.
     order = np.argsort(frame["row"].to_numpy(), kind="stable")
     frame, which = frame.iloc[order].reset_index(drop=True), which[order]

@@ -316,13 +316,11 @@ def open_sign(
 
 def no_equivalence(codes: Iterable[str]) -> Reasons:
     """Return why a comparison shows no equivalence; empty if it may."""
-    worst = [
-        code
-        for code in codes
-        if isinstance(code, Reason) and share_lost((code,)) > MOST_LOST
-    ]
-    what = {"what": worst[0].numbers.get("what", "reads")} if worst else {}
-    return (Reason("no_equivalence.lost", most=MOST_LOST, **what),) if worst else ()
+    for code in codes:
+        if isinstance(code, Reason) and share_lost((code,)) > MOST_LOST:
+            what = code.numbers.get("what", "reads")
+            return (Reason("no_equivalence.lost", most=MOST_LOST, what=what),)
+    return ()
 
 
 def share_lost(codes: Iterable[str]) -> float:

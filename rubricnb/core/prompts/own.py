@@ -19,6 +19,8 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from rubricnb.core.support.spelling import one_of
+
 SLOTS = (
     "instruction",
     "response",
@@ -93,9 +95,7 @@ def read_template(path: str | Path) -> OwnPrompt:
             f"{path.name}, line {error.lineno}: {error.message}"
         ) from error
     for name in sorted(shows - set(SLOTS)):
-        raise ValueError(
-            f"{path.name} has an unknown slot {name!r}; there are: {', '.join(SLOTS)}"
-        )
+        one_of(f"slot in {path.name}", name, SLOTS)
     if "response" not in shows:
         raise ValueError(
             f"{path.name} shows no text to judge: write {{{{ response }}}} into it"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +47,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         content = yaml.safe_load(Path(path).read_text("utf-8"))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid YAML: {_reason(error)}") from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict) or not all(
-        isinstance(name, str) for name in content
-    ):
-        raise ValueError(
-            f"{path} does not hold lines 'name: value' but {_kind(content)}"
-        )
-    return content
+    return _named(content, str(path))
 
 
 def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
@@ -67,21 +58,21 @@ def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
     ValueError
         It holds something else.
     """
-    found = content.get(name)
-    if found is None:
+    return _named(content.get(name), f"{path}: {name}")
+
+
+def _named(content: Any, where: str) -> dict[str, Any]:
+    if content is None:
         return {}
-    if not isinstance(found, dict):
-        raise ValueError(
-            f"{path}: {name} does not hold lines 'name: value' but {_kind(found)}"
+    if not isinstance(content, dict) or not all(
+        isinstance(name, str) for name in content
+    ):
+        kind = {list: "a list", str: "a text", dict: "names that are no texts"}.get(
+            type(content), f"the value {content!r}"
         )
-    return found
+        raise ValueError(f"{where} does not hold lines 'name: value' but {kind}")
+    return content
 
 
 def _reason(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def _kind(content: Hashable) -> str:
-    return {list: "a list", str: "a text", dict: "names that are no texts"}.get(
-        type(content), f"the value {content!r}"
-    )
