@@ -90,7 +90,6 @@ def lost_scores(
         lost = ~np.isnan(side) & np.isnan(other)
         if lost.any():
             both = ~np.isnan(side) & ~np.isnan(other)
-            means = {"lost_mean": mean_of(side[lost]), "kept_mean": mean_of(side[both])}
             why.append(
                 Reason(
                     "lost",
@@ -99,7 +98,8 @@ def lost_scores(
                     what=what,
                     name=name,
                     lacking=lacking,
-                    **means,
+                    lost_mean=mean_of(side[lost]),
+                    kept_mean=mean_of(side[both]),
                 )
             )
     return tuple(why)
@@ -126,13 +126,14 @@ def absent(
         shared[rows] = True
         absent_here = ~np.isnan(mean) & ~shared
         if absent_here.any() and len(rows):
-            means = {
-                "lost_mean": mean_of(mean[absent_here]),
-                "kept_mean": mean_known(mean[shared]),
-            }
             why.append(
                 Reason(
-                    "absent", n=int(absent_here.sum()), what=what, name=name, **means
+                    "absent",
+                    n=int(absent_here.sum()),
+                    what=what,
+                    name=name,
+                    lost_mean=mean_of(mean[absent_here]),
+                    kept_mean=mean_known(mean[shared]),
                 )
             )
     return tuple(why)
@@ -181,12 +182,15 @@ def reads_lost(
     lost, got = counts
     if not lost.any():
         return ()
-    means = {
-        "lost_mean": lost @ scored / lost.sum(),
-        "kept_mean": got @ scored / got.sum(),
-    }
-    asked = int(lost.sum() + got.sum())
-    return (Reason(code, **names, lost=int(lost.sum()), asked=asked, **means),)
+    reason = Reason(
+        code,
+        **names,
+        lost=int(lost.sum()),
+        asked=int(lost.sum() + got.sum()),
+        lost_mean=lost @ scored / lost.sum(),
+        kept_mean=got @ scored / got.sum(),
+    )
+    return (reason,)
 
 
 def shares_lost(side: Reads) -> FloatArray:
@@ -224,11 +228,15 @@ def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
     lost = ~np.isnan(mean) & ~used
     if not lost.any():
         return ()
-    kept = used & ~np.isnan(mean)
-    means = {"lost_mean": mean_of(mean[lost]), "kept_mean": mean_of(mean[kept])}
-    return (
-        Reason("left_out", lost=int(lost.sum()), asked=len(values), what=what, **means),
+    reason = Reason(
+        "left_out",
+        lost=int(lost.sum()),
+        asked=len(values),
+        what=what,
+        lost_mean=mean_of(mean[lost]),
+        kept_mean=mean_known(mean[used]),
     )
+    return (reason,)
 
 
 def scale_ends(*sides: Reads) -> Ends:

@@ -1,11 +1,24 @@
-"""YAML that a person typed: a value on the command line, or a file of parameters."""
+"""What a person typed: YAML, as a value or a file of parameters, and amounts."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+
+def is_amount(value: object, kind: Any = int | float) -> bool:
+    """Say whether a value is a number of a kind: finite, 0 or more, and no yes or no.
+
+    Examples
+    --------
+    >>> is_amount(0.5), is_amount(0.5, int), is_amount(True), is_amount(float("nan"))
+    (True, False, False, False)
+    """
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    return is_number and 0 <= value < math.inf
 
 
 def yaml_value(name: str, text: str) -> Any:
@@ -67,9 +80,12 @@ def _named(content: Any, where: str) -> dict[str, Any]:
     if not isinstance(content, dict) or not all(
         isinstance(name, str) for name in content
     ):
-        kind = {list: "a list", str: "a text", dict: "names that are no texts"}.get(
-            type(content), f"the value {content!r}"
-        )
+        kinds: dict[type, str] = {
+            list: "a list",
+            str: "a text",
+            dict: "names that are no texts",
+        }
+        kind = kinds.get(type(content), f"the value {content!r}")
         raise ValueError(f"{where} does not hold lines 'name: value' but {kind}")
     return content
 
