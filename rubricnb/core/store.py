@@ -397,14 +397,11 @@ class Store:
             tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[
                 0
             ]
-            if version == 0 and tables == 0:
-                for statement in _SCHEMA.split(";"):
-                    self._db.execute(statement)
-            elif version == _OLDER:
-                for statement in _UPGRADE.split(";"):
-                    self._db.execute(statement)
-            elif version != VERSION:
+            scripts = {_OLDER: _UPGRADE, VERSION: ""} if tables else {0: _SCHEMA}
+            if version not in scripts:
                 raise StoreError(_other_version(self.path, version))
+            for statement in scripts[version].split(";"):
+                self._db.execute(statement)
             self._db.execute(_PER_CONNECTION)
 
     def _lock(self, judge: Engine) -> sqlite3.Connection | None:

@@ -109,6 +109,7 @@ class DecisionJudge(Endpoint):
     # the same request can be answered differently, even by your own server
     deterministic = False
     closed = True
+    how_to_start = "'sparrow-decider serve' or 'callo serve --model WEIGHTS.gguf'"
     other_model = (
         "name that one, since a name that moves may be another model tomorrow (or pass "
         "check_model=False if it is the same)"
@@ -156,11 +157,6 @@ class DecisionJudge(Endpoint):
             if host == self.host and self.model.startswith(name)
         )
         return next(known, None)
-
-    @property
-    def how_to_start(self) -> str:
-        """A server of your own, for a message."""
-        return "'sparrow-decider serve' or 'callo serve --model WEIGHTS.gguf'"
 
     def call(self, request: Request) -> Call:
         """Return the one call of a request."""

@@ -434,9 +434,7 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
             twice = known.duplicated() & own
             if twice.any():
                 key = known[int(twice.argmax())]
-                rows = [
-                    str(row + 1) for row in np.flatnonzero([k == key for k in known])
-                ]
+                rows = [str(row + 1) for row in np.flatnonzero(known == key)]
                 named = ", ".join(
                     f"{name} {part!r}" for name, part in zip(names, key, strict=True)
                 )

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 
-def is_amount(value: object, kind: Any = int | float) -> bool:
+def is_amount(value: Any, kind: Any = int | float) -> bool:
     """Say whether a value is a number of a kind: finite, 0 or more, and no yes or no.
 
     Examples
@@ -18,7 +18,7 @@ def is_amount(value: object, kind: Any = int | float) -> bool:
     (True, False, False, False)
     """
     is_number = isinstance(value, kind) and not isinstance(value, bool)
-    return is_number and 0 <= value < math.inf
+    return is_number and bool(0 <= value < math.inf)
 
 
 def yaml_value(name: str, text: str) -> Any:
