@@ -189,8 +189,6 @@ class Engine(Protocol):
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests in any order, as answers arrive; take them as needed."""
-        ...
 
     def close(self) -> None:
         """Release the engine's resources."""
-        ...

@@ -124,7 +124,7 @@ def join(requests: Requests, known: pd.DataFrame, live: pd.DataFrame) -> pd.Data
     frames = [f for f in (known, live) if len(f)]
     if not frames:
         return typed(pd.DataFrame({c.name: [] for c in JUDGMENTS if c.required}))
-    out = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    out = pd.concat(frames, ignore_index=True)
     order = pd.Series(np.arange(len(requests)), index=requests["request_id"].to_numpy())
     out = out.assign(_row=order.reindex(out["request_id"].to_numpy()).to_numpy())
     keys = ["_row", "criterion_position"] if "criterion_position" in out else ["_row"]

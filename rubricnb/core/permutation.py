@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rubricnb.core.support.hashing import hash64, mix64
+from rubricnb.core.support.spelling import one_of
 from rubricnb.core.support.types import FloatArray, IntArray
 
 DesignName = Literal[
@@ -90,11 +91,7 @@ class Design:
     order: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in get_args(DesignName):
-            raise ValueError(
-                f"no design {self.name!r}: choose from "
-                f"{', '.join(get_args(DesignName))}"
-            )
+        one_of("design", self.name, get_args(DesignName))
         for name, given, least, most, what in (
             ("n", self.n, 2, _MOST_OPTIONS, "options"),
             ("k", self.k, 1, _MOST_READS, "reads"),

@@ -27,6 +27,7 @@ from rubricnb.core.prompts.render import LAYOUTS, TEMPLATES, takes_edits
 from rubricnb.core.rubrics import check_length, in_wording
 from rubricnb.core.support.counting import repeated
 from rubricnb.core.support.hashing import UInt64Array, hash64, mix64
+from rubricnb.core.support.spelling import one_of
 from rubricnb.core.support.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -167,8 +168,8 @@ def plan(
         readout=readout,
         n_options=n,
         layout=layout,
-        reference_score=_texts(reference),
-        exemplar=_texts(exemplar),
+        reference_score=reference,
+        exemplar=exemplar,
         variant=variant,
         template=template,
         prompt_format=prompt_format,
@@ -323,10 +324,6 @@ def _same_size(designs: Design | Sequence[Design]) -> list[Design]:
     return designs
 
 
-def _texts(values: OneOrMore[str | int]) -> str | list[str]:
-    return [str(v) for v in values] if isinstance(values, list | tuple) else str(values)
-
-
 def _conditions(**settings: Any) -> list[dict[str, Any]]:
     """Cross the settings that are lists; every combination is one condition."""
     lists = [list(v) if isinstance(v, list | tuple) else [v] for v in settings.values()]
@@ -349,13 +346,12 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
         "thinking": ("default", "on", "off"),
     }
     for name, choices in allowed.items():
-        if values[name] not in choices:
-            raise ValueError(
-                f"{name} = {values[name]!r}: choose from {', '.join(choices)}"
-            )
+        one_of(name, values[name], choices)
     if not 0 <= values["temperature"] <= 2:
         raise ValueError(f"temperature = {values['temperature']}: choose from 0 to 2")
-    return values
+    return values | {
+        name: str(values[name]) for name in ("reference_score", "exemplar")
+    }
 
 
 def labels_there_are(items: Items, labels: OneOrMore[str], n: int) -> list[str]:
@@ -426,8 +422,7 @@ def _requests(
         {"design": "category", "ordering": "category"}
     )
     which = np.arange(len(conditions)).repeat(len(frame))
-    if len(conditions) > 1:
-        frame = pd.concat([frame] * len(conditions), ignore_index=True)
+    frame = pd.concat([frame] * len(conditions), ignore_index=True)
     # All reads of an item together: its prompts share their longest prefix.
     order = np.argsort(frame["row"].to_numpy(), kind="stable")
     frame, which = frame.iloc[order].reset_index(drop=True), which[order]

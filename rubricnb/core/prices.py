@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rubricnb.core.contract import Reply, Request
 from rubricnb.core.judge import Judge, Price
 from rubricnb.core.sharing import common_prefix
+from rubricnb.core.support.settings import is_amount
 from rubricnb.core.thinking import most_tokens, thinks
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -165,10 +166,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name, what in (("max_calls", "requests"), ("max_cost", "US dollars")):
             limit = getattr(self, name)
-            if limit is None:
-                continue
-            is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
-            if not is_number or not 0 <= limit < math.inf:
+            if limit is not None and not is_amount(limit):
                 raise ValueError(
                     f"{name} = {limit!r}: give a number of {what}, finite and not "
                     "negative, or leave it out for no limit"

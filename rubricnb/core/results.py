@@ -113,7 +113,7 @@ def recorded_judgments(judge: Judge, requests: Requests) -> pd.DataFrame:
     found = [f for f in found if len(f)]
     if not found:
         return pd.DataFrame()
-    out = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
+    out = pd.concat(found, ignore_index=True)
     out = out[has_todays_key(out, judge, requests)]
     return out.drop_duplicates(["request_id", "criterion"], ignore_index=True)
 

@@ -222,11 +222,10 @@ class Store:
             }
             (order,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
         if changed := [key for key, is_intact in intact.items() if not is_intact]:
-            why = (
+            order = (
                 f"{len(changed):,} of {len(intact):,} answers have changed, first "
                 f"{changed[0]}"
             )
-            raise DamagedStore(_damaged(self.path, why))
         if order != "ok":
             raise DamagedStore(_damaged(self.path, order))
         return len(intact)
@@ -398,14 +397,11 @@ class Store:
             tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[
                 0
             ]
-            if version == 0 and tables == 0:
-                for statement in _SCHEMA.split(";"):
-                    self._db.execute(statement)
-            elif version == _OLDER:
-                for statement in _UPGRADE.split(";"):
-                    self._db.execute(statement)
-            elif version != VERSION:
+            scripts = {_OLDER: _UPGRADE, VERSION: ""} if tables else {0: _SCHEMA}
+            if version not in scripts:
                 raise StoreError(_other_version(self.path, version))
+            for statement in scripts[version].split(";"):
+                self._db.execute(statement)
             self._db.execute(_PER_CONNECTION)
 
     def _lock(self, judge: Engine) -> sqlite3.Connection | None:

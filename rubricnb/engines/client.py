@@ -34,7 +34,10 @@ _HEADERS = (
 
 
 class Connection(httpx2.AsyncClient):
-    """Calls to one endpoint: our headers only, bounded responses."""
+    """Calls to one endpoint: our headers only, bounded responses.
+
+    No client library is in between, which is a sixth less work for a call.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,17 @@ class Connection(httpx2.AsyncClient):
 
     async def _call(self, path: str, content: bytes | None) -> httpx2.Response:
         """Post a body (None: get); return the response, whatever its status."""
-        raise NotImplementedError
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        request = httpx2.Request(
+            "POST" if content else "GET",
+            self._address.copy_with(raw_path=self._address.raw_path + path.encode()),
+            headers=headers | self._own_headers,
+            content=content,
+        )
+        try:
+            return await self._whole(request)
+        except httpx2.RequestError as problem:
+            raise _unreachable(problem) from None
 
     async def _whole(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; return the response, up to a size limit."""
@@ -120,24 +133,6 @@ class Connection(httpx2.AsyncClient):
         if answer.get("error") and not answer.get("choices"):
             raise Refused(status, answer, headers)
         return answer
-
-
-class Posts(Connection):
-    """Calls without a client library in between: a sixth less work for a call."""
-
-    async def _call(self, path: str, content: bytes | None) -> httpx2.Response:
-        """Send a call; return the response, whatever its status."""
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        request = httpx2.Request(
-            "POST" if content else "GET",
-            self._address.copy_with(raw_path=self._address.raw_path + path.encode()),
-            headers=headers | self._own_headers,
-            content=content,
-        )
-        try:
-            return await self._whole(request)
-        except httpx2.RequestError as problem:
-            raise _unreachable(problem) from None
 
 
 class OpenAIPosts(Connection):

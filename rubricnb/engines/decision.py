@@ -23,6 +23,7 @@ from rubricnb.core.address import KEYS, OPENAI, TYPESAFE
 from rubricnb.core.contract import JudgeError, Readout, Request
 from rubricnb.core.frames import Items
 from rubricnb.core.support.shown import one_line
+from rubricnb.core.support.spelling import one_of
 from rubricnb.core.support.types import Json
 from rubricnb.engines.connection import Refused, part
 from rubricnb.engines.doubts import MOST_SPREAD, server_doubts
@@ -38,8 +39,8 @@ from rubricnb.engines.question import (
     SHAPES,
     Kind,
     Shape,
-    TypedQuestion,
     level_name,
+    typed_question,
 )
 
 _SHAPES: dict[str, Shape] = {OPENAI: "decisions", "api.fireworks.ai": "decisions"}
@@ -108,6 +109,7 @@ class DecisionJudge(Endpoint):
     # the same request can be answered differently, even by your own server
     deterministic = False
     closed = True
+    how_to_start = "'sparrow-decider serve' or 'callo serve --model WEIGHTS.gguf'"
     other_model = (
         "name that one, since a name that moves may be another model tomorrow (or pass "
         "check_model=False if it is the same)"
@@ -116,18 +118,15 @@ class DecisionJudge(Endpoint):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.shape = self.shape or _SHAPES.get(self.host, "systemone")
-        for option, allowed in (("kind", KINDS), ("shape", SHAPES)):
-            if (value := getattr(self, option)) not in allowed:
-                raise ValueError(
-                    f"{option} = {value!r}: choose from {', '.join(allowed)}"
-                )
+        one_of("kind", self.kind, KINDS)
+        one_of("shape", self.shape, SHAPES)
         if self.check_model and _MOVES.fullmatch(self.model.lower()):
             raise ValueError(
                 f"model = {self.model!r} may be another model tomorrow: give the name "
                 "of a version, such as jev-1.13.0, or pass check_model=False"
             )
         self.through_openai = self.shape != "systemone"
-        self.own_prompt = TypedQuestion(self.kind, self.shape)
+        self.own_prompt = typed_question(self.kind, self.shape)
         self.slug = f"{self.slug}-{self.kind}"
         self.identity = f"{self.base_url} {self.model} {self.shape} {self.kind}"
         # whether a server of your own is still to be asked for a false name
@@ -158,11 +157,6 @@ class DecisionJudge(Endpoint):
             if host == self.host and self.model.startswith(name)
         )
         return next(known, None)
-
-    @property
-    def how_to_start(self) -> str:
-        """A server of your own, for a message."""
-        return "'sparrow-decider serve' or 'callo serve --model WEIGHTS.gguf'"
 
     def call(self, request: Request) -> Call:
         """Return the one call of a request."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rubricnb.core.estimates.losses import unread
+from rubricnb.core.estimates.losses import are_closed, unread
+from rubricnb.core.estimates.reads import probability_columns
 from rubricnb.core.estimates.reasons import Reason, Reasons
 
 MOST_SPREAD = 0.0101
@@ -33,10 +34,9 @@ def server_doubts(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     if "server_note" in judgments:
         for note, n in judgments["server_note"].value_counts().head(_NOTES).items():
             why.append(Reason("noted", n=int(n), asked=len(judgments), note=str(note)))
-    shares = [name for name in judgments if str(name).startswith("probability_")]
-    is_closed = "label_mass" in judgments and judgments["label_mass"].isna().all()
-    if shares and is_closed:
-        spread = judgments[shares].max(axis=1) - judgments[shares].min(axis=1)
+    if are_closed(judgments):
+        shares = judgments[probability_columns(judgments)]
+        spread = shares.max(axis=1) - shares.min(axis=1)
         if n_flat := int((spread <= MOST_SPREAD).sum()):
             why.append(Reason("flat", n=n_flat, asked=len(judgments)))
     return (*why, *unread(judgments, items))

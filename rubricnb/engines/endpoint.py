@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 import re
 import threading
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 from rubricnb.core.address import KEYS, OPENAI, checked, headers_for
 from rubricnb.core.contract import Finish, JudgeError, Reply, Request
+from rubricnb.core.support.settings import is_amount
 from rubricnb.core.support.shown import one_line
 from rubricnb.core.support.types import Json
 from rubricnb.engines.connection import (
@@ -88,9 +88,7 @@ class Endpoint:
             if name == "requests_per_minute" and value is None:
                 continue
             kind = int if "whole" in wanted else int | float
-            is_number = isinstance(value, kind) and not isinstance(value, bool)
-            is_enough = is_number and 0 <= value < math.inf
-            if not is_enough or (not value and "0 or more" not in wanted):
+            if not is_amount(value, kind) or (not value and "0 or more" not in wanted):
                 raise ValueError(f"{name} = {value!r}: give {wanted}")
         self.base_url, self.host = checked(self.base_url or f"https://{OPENAI}/v1")
         self.slug = slug(self.model)
@@ -211,7 +209,7 @@ class Endpoint:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         # here, so that a judge is described where nothing can be asked
-        from rubricnb.engines.client import OpenAIPosts, Posts
+        from rubricnb.engines.client import Connection, OpenAIPosts
 
         if self._loop is None:
             key = self._key()
@@ -220,7 +218,7 @@ class Endpoint:
                     f"no key for {self.base_url}: set the environment variable "
                     f"{self.key_variable}"
                 )
-            connect = OpenAIPosts if self.through_openai else Posts
+            connect = OpenAIPosts if self.through_openai else Connection
             self._connection = connect(
                 self.base_url,
                 headers_for(self.host, key),

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any, Literal
 
-from rubricnb.core.contract import Readout, Reply, Request
+from rubricnb.core.contract import JudgeError, Readout, Reply, Request
 from rubricnb.core.support.shown import one_line
 from rubricnb.engines.endpoint import running_loop
 from rubricnb.engines.fingerprint import code_fingerprint
@@ -77,9 +77,6 @@ class FunctionJudge:
             self.answered_before |= not reply.error
             yield reply
         if self._is_hopeless():
-            # here, since it loads the client
-            from rubricnb.core.contract import JudgeError
-
             failures, self._failures = self._failures, 0
             said = f"all of the first {failures} calls failed; the last: {last}"
             raise JudgeError(f"{self.slug}: {said}")

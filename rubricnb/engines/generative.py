@@ -49,7 +49,6 @@ probability.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,8 +88,7 @@ class Batch(NamedTuple):
         return Batch(self.table, *(array[rows] for array in arrays))
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(NamedTuple):
     """One answer per row: position from 0, score, P by position with logprobs."""
 
     position: IntArray
@@ -138,8 +136,7 @@ def answer(profile: Profile, seed: int, batch: Batch, logprobs: Mask) -> Answers
     return Answers(position, score, lost, probabilities, expected)
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(NamedTuple):
     """What depends on the ordering alone, a row for each distinct one of n options."""
 
     hashes: UInt64Array

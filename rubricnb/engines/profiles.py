@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
 import yaml
+
+from rubricnb.core.support.spelling import nearest
 
 Spread: TypeAlias = float  # 0 or more
 Share: TypeAlias = float  # from 0 to 1
@@ -153,18 +154,18 @@ def open_profile(name: str) -> Profile:
 
     Examples
     --------
-    >>> open_profile("unbaised")
+    >>> open_profile("unbaised")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: no simulated profile 'unbaised'; did you mean: unbiased
+    ValueError: no simulated profile 'unbaised'; did you mean 'unbiased' or ...
     """
     known = profiles()
     if name in known:
         return known[name]
-    near = get_close_matches(name.lower(), known, n=3) or [
-        n for n in known if "/" not in n
-    ]
-    raise ValueError(f"no simulated profile {name!r}; did you mean: {', '.join(near)}")
+    planted = ", ".join(one for one in known if "/" not in one)
+    raise ValueError(
+        f"no simulated profile {name!r}{nearest(name, known)} Planted are: {planted}"
+    )
 
 
 def _read(form: Any, value: Any) -> Any:

@@ -7,12 +7,12 @@ A rubric is a question of type ``score`` (an ordered list of levels) or ``choice
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
+from rubricnb.core.prompts.own import OwnPrompt
 from rubricnb.core.support.types import Json
 
 Kind = Literal["score", "choice"]
@@ -25,11 +25,10 @@ _SHOWN = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class TypedQuestion:
-    """One question about a text, or one for each criterion, as `OwnTemplate` has it.
+def typed_question(kind: Kind, shape: Shape) -> OwnPrompt:
+    """Return one question about a text, or one for each criterion.
 
-    Attributes
+    Parameters
     ----------
     kind
         ``score``: the levels have no names, and the model numbers them by position.
@@ -44,96 +43,77 @@ class TypedQuestion:
     ...     "instruction": "Add 2 and 2.", "response": "4",
     ...     "definition": "Is it right?", "criteria": [],
     ...     "options": [("2", "Right."), ("1", "Wrong.")]}
-    >>> print(TypedQuestion("score", "systemone").fill(values, frozenset())[1])
+    >>> print(typed_question("score", "systemone").fill(values, frozenset())[1])
     {"state": "Instruction:\\nAdd 2 and 2.\\n\\nResponse:\\n4", \
 "questions": {"rating": {"type": "score", "instructions": "Is it right?", \
 "criteria": ["Right.", "Wrong."]}}}
     """
+    fill = partial(_fill, kind, shape)
+    slots: Json = {name: f"{{{{ {name} }}}}" for name in _SHOWN}
+    slots |= {"options": [("…", "…")], "criteria": []}
+    source = fill(slots, frozenset())[1]
+    unseen = {"sampling"}
+    if kind == "score" and shape == "systemone":  # its levels have no names
+        unseen.add("labels")
+    return OwnPrompt(f"a {kind} question", source, _SHOWN, fill, frozenset(unseen))
 
-    kind: Kind
-    shape: Shape
 
-    shows = _SHOWN
+def _fill(
+    kind: Kind, shape: Shape, values: Mapping[str, Any], edits: frozenset[str]
+) -> tuple[str, str]:
+    """Return nothing for the system, and the call's body without model, as JSON.
 
-    @property
-    def name(self) -> str:
-        """What a message calls it."""
-        return f"a {self.kind} question"
+    The neutral edits add a line break after the response ("blank line") and a blank
+    after each level ("colon") and after the instructions ("trailing space"), or rename
+    the question ("header").
+    """
+    text = f"Instruction:\n{values['instruction']}\n\nResponse:\n{values['response']}"
+    if "blank line" in edits:
+        text += "\n"
+    name = "judgment" if "header" in edits else "rating"
+    asked = values["criteria"] or [
+        {"definition": values["definition"], "levels": values["options"]}
+    ]
+    several = len(asked) > 1
+    questions = [
+        _question(kind, shape, f"{name} {number}" if several else name, one, edits)
+        for number, one in enumerate(asked, 1)
+    ]
+    if shape == "decisions":
+        body: Json = {"input": text, "questions": questions}
+    else:
+        named = {question.pop("name"): question for question in questions}
+        body = {"state": text, "questions": named}
+    return "", json.dumps(body, ensure_ascii=False)
 
-    @property
-    def unseen(self) -> frozenset[str]:
-        """Conditions that the model cannot see, so that they are not asked."""
-        nameless = self.kind == "score" and self.shape == "systemone"
-        return frozenset({"sampling"} | ({"labels"} if nameless else set()))
 
-    @property
-    def source(self) -> str:
-        """The question with its slots in the place of texts."""
-        slots: Json = {name: f"{{{{ {name} }}}}" for name in _SHOWN}
-        return self.fill(
-            slots | {"options": [("…", "…")], "criteria": []}, frozenset()
-        )[1]
-
-    @property
-    def sha256(self) -> str:
-        """The SHA-256 of that."""
-        return hashlib.sha256(self.source.encode()).hexdigest()
-
-    def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
-        """Return nothing for the system, and the call's body without model, as JSON.
-
-        The neutral edits add a line break after the response ("blank line") and a blank
-        after each level ("colon") and after the instructions ("trailing space"), or
-        rename the question ("header").
-        """
-        text = (
-            f"Instruction:\n{values['instruction']}\n\nResponse:\n{values['response']}"
-        )
-        if "blank line" in edits:
-            text += "\n"
-        name = "judgment" if "header" in edits else "rating"
-        asked = values["criteria"] or [
-            {"definition": values["definition"], "levels": values["options"]}
-        ]
-        several = len(asked) > 1
-        questions = [
-            self._question(f"{name} {number}" if several else name, one, edits)
-            for number, one in enumerate(asked, 1)
-        ]
-        if self.shape == "decisions":
-            body: Json = {"input": text, "questions": questions}
-        else:
-            named = {question.pop("name"): question for question in questions}
-            body = {"state": text, "questions": named}
-        return "", json.dumps(body, ensure_ascii=False)
-
-    def _question(
-        self, name: str, asked: Mapping[str, Any], edits: frozenset[str]
-    ) -> Any:
-        """Return one question, with its name."""
-        after_level = " " if "colon" in edits else ""
-        levels = [
-            (level_name(label), text + after_level) for label, text in asked["levels"]
-        ]
-        for label, text in levels:
-            if not text.strip():
-                raise ValueError(
-                    f"{label} has no description, and a decision model compares a text "
-                    "with descriptions: describe every level in the rubric"
-                )
-        question = {
-            "type": self.kind,
-            "name": name,
-            "instructions": asked["definition"]
-            + (" " if "trailing space" in edits else ""),
-        }
-        if self.shape == "systemone":
-            named = dict(levels)
-            listed = [*named.values()] if self.kind == "score" else named
-            return question | {"criteria": listed}
-        several, name = _NAMES[self.kind]
-        told = [{name: label, "description": text} for label, text in levels]
-        return question | {several: told}
+def _question(
+    kind: Kind, shape: Shape, name: str, asked: Mapping[str, Any], edits: frozenset[str]
+) -> Any:
+    """Return one question, with its name."""
+    after_level = " " if "colon" in edits else ""
+    levels = [
+        (level_name(label), text + after_level) for label, text in asked["levels"]
+    ]
+    for label, text in levels:
+        if not text.strip():
+            raise ValueError(
+                f"{label} has no description, and a decision model compares a text "
+                "with descriptions: describe every level in the rubric"
+            )
+    question = {
+        "type": kind,
+        "name": name,
+        "instructions": asked["definition"]
+        + (" " if "trailing space" in edits else ""),
+    }
+    if shape == "systemone":
+        named = dict(levels)
+        listed = [*named.values()] if kind == "score" else named
+        return question | {"criteria": listed}
+    several, name = _NAMES[kind]
+    told = [{name: label, "description": text} for label, text in levels]
+    return question | {several: told}
 
 
 _NAMES = {"score": ("levels", "label"), "choice": ("choices", "value")}

@@ -320,16 +320,9 @@ def _keys(identity: str, request_id: UInt64Array) -> Any:
     words = np.stack(
         [mix64(hash64([identity]), request_id, j) for j in range(4)], axis=1
     )
-    text = words.astype(">u8").tobytes().hex().encode()
-    try:
-        import pyarrow as pa
-    except ModuleNotFoundError:  # ten times slower
-        keys = np.frombuffer(text, "S64").astype("U64")
-        return pd.array(keys.tolist(), dtype="str")
-    offsets = np.arange(len(request_id) + 1, dtype=np.int64) * 64
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    array = pa.Array.from_buffers(pa.large_string(), len(request_id), buffers)
-    return pd.array(array, dtype="str")
+    text = words.astype(">u8").tobytes().hex()
+    keys = [text[start : start + 64] for start in range(0, len(text), 64)]
+    return pd.array(keys, dtype="str")
 
 
 def _category(column: pd.Series, item: IntArray) -> pd.Categorical:

@@ -210,7 +210,7 @@ def test_another_text_is_another_judge_and_another_parser_is_not(
     [
         (
             "{{ respnse }}",
-            r"mine\.jinja has an unknown slot 'respnse'; there are: instruction, resp",
+            r"slot in mine\.jinja 'respnse'; did you mean .* There are: instruction",
         ),
         (
             "Rate it.",

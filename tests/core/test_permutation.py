@@ -127,7 +127,10 @@ def test_single_refuses_what_is_no_permutation(bad):
         ),
         (lambda: Design("first", 5, 3), "of 5 options first shows 1, 2"),
         (lambda: shuffled(5, 10).orderings(), "item_id"),
-        (lambda: Design("upwards", 5), "no design 'upwards': choose from balanced, "),
+        (
+            lambda: Design("upwards", 5),
+            "unknown design 'upwards'. There are: balanced, ",
+        ),
     ],
 )
 def test_impossible_sizes_are_refused_with_the_reason(call, message):

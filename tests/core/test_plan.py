@@ -125,7 +125,7 @@ def test_a_million_requests_are_planned_in_little_memory(items):
         (
             rb.fixed(5, 1),
             {"labels": ["numeric", "greek"]},
-            "labels = 'greek': choose from",
+            "unknown labels 'greek'. There are: numeric",
         ),
         (
             rb.fixed(5, 1),

@@ -203,7 +203,7 @@ def test_text_from_a_dataset_never_acts_as_a_template(text):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"template": "rubrik"}, "unknown template 'rubrik': choose from rubric"),
+        ({"template": "rubrik"}, "did you mean 'rubric'.* There are: rubric, "),
         ({"layout": "left"}, "unknown layout 'left'"),
         ({"labels": "emoji"}, "unknown labels 'emoji'"),
     ],

@@ -553,8 +553,8 @@ def test_a_key_goes_to_typesafe_alone(monkeypatch):
 @pytest.mark.parametrize(
     ("spec", "options", "says"),
     [
-        ("decision:m", {"kind": "noul"}, "choose from score, choice"),
-        ("decision:m", {"shape": "chat"}, "choose from systemone, decisions"),
+        ("decision:m", {"kind": "noul"}, "There are: score, choice"),
+        ("decision:m", {"shape": "chat"}, "There are: systemone, decisions"),
         ("decision:m", {"shap": "x"}, "no option 'shap'"),
         ("decision:", {}, "names no model"),
         ("decision:m", {"parser": "json"}, "leave template and parser out"),

@@ -21,7 +21,12 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.core.estimates.intervals import mean_known, mean_of
-from rubricnb.core.estimates.reads import Reads, item_means, same_answer
+from rubricnb.core.estimates.reads import (
+    Reads,
+    item_means,
+    probability_columns,
+    same_answer,
+)
 from rubricnb.core.estimates.reasons import Reason, Reasons
 from rubricnb.core.estimates.sides import shared_items
 from rubricnb.core.support.types import Ends, FloatArray, IntArray, Mask
@@ -40,15 +45,13 @@ _SHARES = {  # code → name of the number of which "lost" is a part
 }
 _CODES = (
     *_SHARES,
-    *(
-        "open_sign",
-        "open_share",
-        "r_of_all",
-        "r_turned",
-        "r_one_of_all",
-        "lost_prompts",
-        "flip_strict.bounds",
-    ),
+    "open_sign",
+    "open_share",
+    "r_of_all",
+    "r_turned",
+    "r_one_of_all",
+    "lost_prompts",
+    "flip_strict.bounds",
     "no_equivalence.lost",
 )
 
@@ -87,7 +90,6 @@ def lost_scores(
         lost = ~np.isnan(side) & np.isnan(other)
         if lost.any():
             both = ~np.isnan(side) & ~np.isnan(other)
-            means = {"lost_mean": mean_of(side[lost]), "kept_mean": mean_of(side[both])}
             why.append(
                 Reason(
                     "lost",
@@ -96,7 +98,8 @@ def lost_scores(
                     what=what,
                     name=name,
                     lacking=lacking,
-                    **means,
+                    lost_mean=mean_of(side[lost]),
+                    kept_mean=mean_of(side[both]),
                 )
             )
     return tuple(why)
@@ -123,13 +126,14 @@ def absent(
         shared[rows] = True
         absent_here = ~np.isnan(mean) & ~shared
         if absent_here.any() and len(rows):
-            means = {
-                "lost_mean": mean_of(mean[absent_here]),
-                "kept_mean": mean_known(mean[shared]),
-            }
             why.append(
                 Reason(
-                    "absent", n=int(absent_here.sum()), what=what, name=name, **means
+                    "absent",
+                    n=int(absent_here.sum()),
+                    what=what,
+                    name=name,
+                    lost_mean=mean_of(mean[absent_here]),
+                    kept_mean=mean_known(mean[shared]),
                 )
             )
     return tuple(why)
@@ -178,12 +182,15 @@ def reads_lost(
     lost, got = counts
     if not lost.any():
         return ()
-    means = {
-        "lost_mean": lost @ scored / lost.sum(),
-        "kept_mean": got @ scored / got.sum(),
-    }
-    asked = int(lost.sum() + got.sum())
-    return (Reason(code, **names, lost=int(lost.sum()), asked=asked, **means),)
+    reason = Reason(
+        code,
+        **names,
+        lost=int(lost.sum()),
+        asked=int(lost.sum() + got.sum()),
+        lost_mean=lost @ scored / lost.sum(),
+        kept_mean=got @ scored / got.sum(),
+    )
+    return (reason,)
 
 
 def shares_lost(side: Reads) -> FloatArray:
@@ -221,11 +228,15 @@ def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
     lost = ~np.isnan(mean) & ~used
     if not lost.any():
         return ()
-    kept = used & ~np.isnan(mean)
-    means = {"lost_mean": mean_of(mean[lost]), "kept_mean": mean_of(mean[kept])}
-    return (
-        Reason("left_out", lost=int(lost.sum()), asked=len(values), what=what, **means),
+    reason = Reason(
+        "left_out",
+        lost=int(lost.sum()),
+        asked=len(values),
+        what=what,
+        lost_mean=mean_of(mean[lost]),
+        kept_mean=mean_known(mean[used]),
     )
+    return (reason,)
 
 
 def scale_ends(*sides: Reads) -> Ends:
@@ -313,13 +324,11 @@ def open_sign(
 
 def no_equivalence(codes: Iterable[str]) -> Reasons:
     """Return why a comparison shows no equivalence; empty if it may."""
-    worst = [
-        code
-        for code in codes
-        if isinstance(code, Reason) and share_lost((code,)) > MOST_LOST
-    ]
-    what = {"what": worst[0].numbers.get("what", "reads")} if worst else {}
-    return (Reason("no_equivalence.lost", most=MOST_LOST, **what),) if worst else ()
+    for code in codes:
+        if isinstance(code, Reason) and share_lost((code,)) > MOST_LOST:
+            what = code.numbers.get("what", "reads")
+            return (Reason("no_equivalence.lost", most=MOST_LOST, what=what),)
+    return ()
 
 
 def share_lost(codes: Iterable[str]) -> float:
@@ -344,18 +353,24 @@ def share_lost(codes: Iterable[str]) -> float:
 # columns of a text or of its answer; every other one is a condition of the read
 _OF_A_TEXT = frozenset(
     {
-        *(
-            "request_id",
-            "item_id",
-            "key",
-            "dataset",
-            "group_id",
-            "cluster_id",
-            "candidate",
-        ),
-        *("source", "status", "score", "position", "expected_score", "label_mass"),
+        "request_id",
+        "item_id",
+        "key",
+        "dataset",
+        "group_id",
+        "cluster_id",
+        "candidate",
+        "source",
+        "status",
+        "score",
+        "position",
+        "expected_score",
+        "label_mass",
         "server_note",
-        *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
+        "prompt_tokens",
+        "cached_tokens",
+        "completion_tokens",
+        "seconds",
     }
 )
 
@@ -363,8 +378,7 @@ _OF_A_TEXT = frozenset(
 def are_closed(judgments: pd.DataFrame) -> bool:
     """Whether answers are probabilities and nothing else, as a decision model's."""
     mass = judgments.get("label_mass", pd.Series(dtype=float))
-    names = (str(name) for name in judgments)
-    return any(n.startswith("probability_") for n in names) and mass.isna().all()
+    return bool(probability_columns(judgments)) and mass.isna().all()
 
 
 def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
@@ -389,9 +403,8 @@ def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     texts = {"instruction", "response"}
     if not texts <= set(items) or not are_closed(judgments):
         return ()
-    shares = [name for name in judgments if str(name).startswith("probability_")]
     by = "text_id" if "criterion_ordering" in judgments else "item_id"
-    read = judgments[judgments[shares[0]].notna()]
+    read = judgments[judgments[probability_columns(judgments)[0]].notna()]
     conditions = [name for name in read if name not in _OF_A_TEXT]
     row = pd.util.hash_pandas_object(read[conditions], index=False)
     answers = row.groupby(read["item_id"].astype(str)).sum()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from rubricnb.core.estimates.reasons import Reason, because
 from rubricnb.core.frames import CONDITIONS, places
 from rubricnb.core.permutation import decode, levels_above, ranks
 from rubricnb.core.support.counting import binned
+from rubricnb.core.support.spelling import one_of
 from rubricnb.core.support.types import FloatArray, IntArray, Mask, Records, Row
 
 Value = Literal["score", "expected_score"]
@@ -292,8 +293,7 @@ def keyed(key: Row, frame: pd.DataFrame) -> pd.DataFrame:
 
 def require_value(judgments: pd.DataFrame, value: Value) -> None:
     """Refuse an unknown `value`, and judgments without the columns that it needs."""
-    if value not in ("score", "expected_score"):
-        raise ValueError(f"value {value!r} is neither 'score' nor 'expected_score'")
+    one_of("value", value, get_args(Value))
     if value == "expected_score" and not probability_columns(judgments):
         raise ValueError(
             "value='expected_score' needs the columns probability_1…n, which "
@@ -434,9 +434,7 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
             twice = known.duplicated() & own
             if twice.any():
                 key = known[int(twice.argmax())]
-                rows = [
-                    str(row + 1) for row in np.flatnonzero([k == key for k in known])
-                ]
+                rows = [str(row + 1) for row in np.flatnonzero(known == key)]
                 named = ", ".join(
                     f"{name} {part!r}" for name, part in zip(names, key, strict=True)
                 )

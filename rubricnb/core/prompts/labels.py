@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from rubricnb.core.support.spelling import one_of
+
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 
 LABELS = ("numeric", "letter", "roman")
@@ -31,8 +33,7 @@ def labels_of(
     'ii'
     """
     n = len(scores)
-    if labels not in LABELS:
-        raise ValueError(f"unknown labels {labels!r}: choose from {', '.join(LABELS)}")
+    one_of("labels", labels, LABELS)
     if n > (most := MOST_LEVELS.get(labels, n)):
         raise ValueError(
             f"labels {labels!r} name at most {most} levels, not {n}: use 'numeric'"

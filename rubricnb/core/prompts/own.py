@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from jinja2 import (
     StrictUndefined,
@@ -18,101 +19,58 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from rubricnb.core.support.spelling import one_of
+
 SLOTS = (
-    *(
-        "instruction",
-        "response",
-        "criterion",
-        "definition",
-        "options",
-        "lowest",
-        "highest",
-    ),
-    *("reference", "reference_label", "criteria"),
+    "instruction",
+    "response",
+    "criterion",
+    "definition",
+    "options",
+    "lowest",
+    "highest",
+    "reference",
+    "reference_label",
+    "criteria",
 )
 # around a label while a prompt is edited; no text has them
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 
 
 @dataclass(frozen=True)
-class OwnTemplate:
-    """A file's name, the SHA-256 of its text, and the slots that it shows."""
+class OwnPrompt:
+    """What replaces the papers' prompts: your template, or typed questions.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    source
+        Its text, with its slots.
+    shows
+        The slots that it shows, of `SLOTS`.
+    fill
+        Takes the slots' values and the edits; returns what the system says (nothing, in
+        most templates), and the user.
+    unseen
+        Kinds of conditions that it shows, but that do not reach the judge.
+    """
 
     name: str
-    sha256: str
-    shows: frozenset[str]
     source: str = field(repr=False)
-    template: Template = field(repr=False, compare=False)
-
-    unseen = frozenset[str]()  # kinds of conditions that never reach the judge
-
-    def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
-        """Return what the system says (nothing, in most templates), and the user."""
-        shown = {name: values[name] for name in SLOTS}
-        if edits:
-            shown["options"] = [
-                (_marked(label), text) for label, text in shown["options"]
-            ]
-            named = [c | {"name": _marked(c["name"])} for c in shown["criteria"]]
-            shown["criteria"] = named
-        blocks = self.template.blocks or {"user": self.template.root_render_func}
-        try:
-            texts = {
-                name: "".join(block(self.template.new_context(shown)))
-                for name, block in blocks.items()
-            }
-        except (
-            TemplateError,
-            ArithmeticError,
-            TypeError,
-            ValueError,
-            RecursionError,
-        ) as error:
-            raise ValueError(f"{self.name}: {error}") from error
-        if edits:
-            if not any(_OPEN in text for text in texts.values()):
-                raise ValueError(
-                    f"{self.name} changes its options' labels, so placebo edits do not "
-                    "apply"
-                )
-            texts = {name: _edited(text, edits) for name, text in texts.items()}
-        return texts.get("system", "").strip(), texts["user"].strip("\n")
-
-
-class OwnPrompt(Protocol):
-    """What replaces the papers' prompts: your template, or typed questions."""
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Its text, with its slots."""
-        ...
+    shows: frozenset[str]
+    fill: Callable[[Mapping[str, Any], frozenset[str]], tuple[str, str]] = field(
+        repr=False, compare=False
+    )
+    unseen: frozenset[str] = frozenset()
 
     @property
     def sha256(self) -> str:
         """The SHA-256 of its text."""
-        ...
-
-    @property
-    def shows(self) -> frozenset[str]:
-        """The slots that it shows, of `SLOTS`."""
-        ...
-
-    @property
-    def unseen(self) -> frozenset[str]:
-        """Kinds of conditions that it shows, but that do not reach the judge."""
-        ...
-
-    def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
-        """Return what the system says, and the user."""
-        ...
+        return hashlib.sha256(self.source.encode()).hexdigest()
 
 
-def read_template(path: str | Path) -> OwnTemplate:
+def read_template(path: str | Path) -> OwnPrompt:
     """Read a template, and say what it shows.
 
     Raises
@@ -137,16 +95,46 @@ def read_template(path: str | Path) -> OwnTemplate:
             f"{path.name}, line {error.lineno}: {error.message}"
         ) from error
     for name in sorted(shows - set(SLOTS)):
-        raise ValueError(
-            f"{path.name} has an unknown slot {name!r}; there are: {', '.join(SLOTS)}"
-        )
+        one_of(f"slot in {path.name}", name, SLOTS)
     if "response" not in shows:
         raise ValueError(
             f"{path.name} shows no text to judge: write {{{{ response }}}} into it"
         )
     _check_blocks(path.name, tree, set(template.blocks))
-    sha256 = hashlib.sha256(source.encode()).hexdigest()
-    return OwnTemplate(path.name, sha256, frozenset(shows), source, template)
+    fill = partial(_fill, path.name, template)
+    return OwnPrompt(path.name, source, frozenset(shows), fill)
+
+
+def _fill(
+    name: str, template: Template, values: Mapping[str, Any], edits: frozenset[str]
+) -> tuple[str, str]:
+    """Return what the system says (nothing, in most templates), and the user."""
+    shown = {slot: values[slot] for slot in SLOTS}
+    if edits:
+        shown["options"] = [(_marked(label), text) for label, text in shown["options"]]
+        named = [c | {"name": _marked(c["name"])} for c in shown["criteria"]]
+        shown["criteria"] = named
+    blocks = template.blocks or {"user": template.root_render_func}
+    try:
+        texts = {
+            block: "".join(write(template.new_context(shown)))
+            for block, write in blocks.items()
+        }
+    except (
+        TemplateError,
+        ArithmeticError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:
+        raise ValueError(f"{name}: {error}") from error
+    if edits:
+        if not any(_OPEN in text for text in texts.values()):
+            raise ValueError(
+                f"{name} changes its options' labels, so placebo edits do not apply"
+            )
+        texts = {block: _edited(text, edits) for block, text in texts.items()}
+    return texts.get("system", "").strip(), texts["user"].strip("\n")
 
 
 def _check_blocks(name: str, tree: nodes.Template, blocks: set[str]) -> None:

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template, meta
 
 from rubricnb.core.prompts.control_tokens import inert
 from rubricnb.core.prompts.labels import labels_of, span
+from rubricnb.core.support.spelling import one_of
 
 if TYPE_CHECKING:
     from rubricnb.core.prompts.own import OwnPrompt
@@ -138,8 +139,7 @@ def render(
     >>> prompt.slots, prompt.choices
     (('[RESULT]',), ('3', '1', '2'))
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f"unknown layout {layout!r}: choose from {', '.join(LAYOUTS)}")
+    one_of("layout", layout, LAYOUTS)
     scale = tuple(sorted(ordering))
     label = labels_of(scale, labels, own_labels)
     names = tuple(label[score] for score in ordering)
@@ -233,10 +233,8 @@ def takes_edits(template: str) -> bool:
 
 @cache  # Jinja looks at the file each time
 def _template(name: str) -> Template:
-    if name not in (*TEMPLATES, "write"):
-        raise ValueError(
-            f"unknown template {name!r}: choose from {', '.join(TEMPLATES)}"
-        )
+    if name != "write":
+        one_of("template", name, TEMPLATES)
     return templates().get_template(f"{name}.jinja")
 
 

@@ -1,12 +1,24 @@
-"""YAML that a person typed: a value on the command line, or a file of parameters."""
+"""What a person typed: YAML, as a value or a file of parameters, and amounts."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+
+def is_amount(value: Any, kind: Any = int | float) -> bool:
+    """Say whether a value is a number of a kind: finite, 0 or more, and no yes or no.
+
+    Examples
+    --------
+    >>> is_amount(0.5), is_amount(0.5, int), is_amount(True), is_amount(float("nan"))
+    (True, False, False, False)
+    """
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    return is_number and bool(0 <= value < math.inf)
 
 
 def yaml_value(name: str, text: str) -> Any:
@@ -48,15 +60,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         content = yaml.safe_load(Path(path).read_text("utf-8"))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid YAML: {_reason(error)}") from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict) or not all(
-        isinstance(name, str) for name in content
-    ):
-        raise ValueError(
-            f"{path} does not hold lines 'name: value' but {_kind(content)}"
-        )
-    return content
+    return _named(content, str(path))
 
 
 def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
@@ -67,21 +71,24 @@ def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
     ValueError
         It holds something else.
     """
-    found = content.get(name)
-    if found is None:
+    return _named(content.get(name), f"{path}: {name}")
+
+
+def _named(content: Any, where: str) -> dict[str, Any]:
+    if content is None:
         return {}
-    if not isinstance(found, dict):
-        raise ValueError(
-            f"{path}: {name} does not hold lines 'name: value' but {_kind(found)}"
-        )
-    return found
+    if not isinstance(content, dict) or not all(
+        isinstance(name, str) for name in content
+    ):
+        kinds: dict[type, str] = {
+            list: "a list",
+            str: "a text",
+            dict: "names that are no texts",
+        }
+        kind = kinds.get(type(content), f"the value {content!r}")
+        raise ValueError(f"{where} does not hold lines 'name: value' but {kind}")
+    return content
 
 
 def _reason(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def _kind(content: Hashable) -> str:
-    return {list: "a list", str: "a text", dict: "names that are no texts"}.get(
-        type(content), f"the value {content!r}"
-    )
