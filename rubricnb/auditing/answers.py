@@ -281,6 +281,11 @@ def counted(reads: pd.DataFrame, column: str = "value") -> pd.DataFrame:
     return reads.groupby(KEYS)[column].agg(["mean", "count", "size"]).astype(float)
 
 
+def counted_once(values: pd.Series) -> pd.DataFrame:
+    """As `counted`, of items that have one value, or none."""
+    return counted(values.rename("value").reset_index())
+
+
 def lost_within(reads: pd.DataFrame, column: str = "value") -> Reasons:
     """Reads without a score of items that have one."""
     of_item = counted(reads, column).dropna()

@@ -11,7 +11,7 @@ from rubricnb.auditing.answers import (
     ITEM,
     PLAIN,
     TWO_ANSWERS,
-    counted,
+    counted_once,
     ends_of,
     lost_to_both,
     open_to_losses,
@@ -98,13 +98,9 @@ def _drift(
     """A row about the mean difference of two audits, text by text."""
     means = {"a": then.mean(), "b": now.mean()}
     row = mean_row(f"drift_{name}", question, now - then, looks=looks, **means)
-    sides = _counted(now), _counted(then)
+    sides = counted_once(now), counted_once(then)
     row["codes"] += lost_to_both(*sides, _SIDES)
     return open_to_losses(row, *sides, ends)
-
-
-def _counted(values: pd.Series) -> pd.DataFrame:
-    return counted(values.rename("value").reset_index())
 
 
 def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Records:
@@ -114,7 +110,9 @@ def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Record
     if len(both) <= 2:
         return []
     is_rated = human.notna()
-    lost = lost_to_both(_counted(now[is_rated]), _counted(then[is_rated]), _SIDES)
+    lost = lost_to_both(
+        counted_once(now[is_rated]), counted_once(then[is_rated]), _SIDES
+    )
     n = both.index.get_level_values("cluster_id").nunique()
     rows = []
     for name, sums_of, statistic in (
@@ -188,5 +186,7 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> Row:
     )
     if np.isnan(within).all() and not np.isnan(between).all():
         row["codes"] = (Reason("not_asked_twice"),)
-    row["codes"] += lost_to_both(_counted(now[PLAIN]), _counted(then[PLAIN]), _SIDES)
+    row["codes"] += lost_to_both(
+        counted_once(now[PLAIN]), counted_once(then[PLAIN]), _SIDES
+    )
     return row

@@ -14,6 +14,7 @@ from rubricnb.auditing.answers import (
     PLAIN,
     Answers,
     counted,
+    counted_once,
     open_to_losses,
     span_and_step,
 )
@@ -106,9 +107,8 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row, as_rated: Why) -> R
     row["codes"] = collect(row["codes"], as_rated, lost)
     if lost:
         score = counted(answers.usual)
-        rating = answers.of_items(score.index, "human").astype(float)
-        human = pd.DataFrame({"mean": rating, "count": 1.0, "size": 1.0})
-        row = open_to_losses(row, score, human[rating.notna()], answers.ends)
+        rating = answers.of_items(score.index, "human").dropna()
+        row = open_to_losses(row, score, counted_once(rating), answers.ends)
     span, _ = span_and_step(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(compared["bias"]) > span / 4:
         ranges = [

@@ -117,4 +117,4 @@ def _graded(items: Items, scale: Sequence[float]) -> list[int]:
     ]
     inner = [k for k in there if scale[0] < k < scale[-1]]
     two = inner if len(inner) > 1 else there
-    return sorted({*two[:1], *two[-1:], *there[-1:]} if len(two) > 1 else there)
+    return sorted({*two[:1], *two[-1:], *there[-1:]})

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from rubricnb.auditing.answers import as_texts, items_of, with_own_names
@@ -252,10 +251,8 @@ def audit_each(
     rows = zip(named.to_numpy(), shown.to_numpy(), strict=True)
     names = [", ".join(kind_of[is_shown]) for kind_of, is_shown in rows]
     check(names)
-    order = np.argsort(kind, kind="stable")
-    bounds = np.searchsorted(kind[order], np.arange(1, len(names)))
-    for name, own in zip(names, np.split(order, bounds), strict=True):
-        done = _of_judgments(None, None, judgments.iloc[own], None)
+    for name, (_, own) in zip(names, judgments.groupby(kind), strict=True):
+        done = _of_judgments(None, None, own, None)
         yield replace(done, judge=name, identity=f"judgments of {name}")
 
 

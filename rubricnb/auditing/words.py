@@ -11,6 +11,7 @@ from typing import Any
 
 from rubricnb.auditing.terms import (
     ABSENT,
+    ADVERSE,
     ALPHA,
     FAILS,
     FOUND,
@@ -218,10 +219,13 @@ def lost_doubt(row: Row) -> str:
     return "the lost reads could hide a preference that matters" if hides else ""
 
 
-def way_out(row: Row) -> str:
-    """Advise what can decide a row that is inconclusive."""
-    if "reversed_scale" in row["codes"]:
+def advice(row: Row) -> str:
+    """Advise what to do about a row; of one that is open, what can decide it."""
+    if row["verdict"] == REVERSED or "reversed_scale" in row["codes"]:
         return TURN_SCALE
+    if row["verdict"] != UNCLEAR:
+        kind = row["act"] if row["verdict"] in ADVERSE else "calm"
+        return MEASURES[row["measure"]][kind]
     if {"same_words", "unmoved"} & {*row["codes"]} and "too_few" not in row["codes"]:
         return REWORD
     if lost_doubt(row):
