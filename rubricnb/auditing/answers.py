@@ -46,13 +46,17 @@ class Answers:
     @cached_property
     def usual(self) -> pd.DataFrame:
         """Reads of the plain prompt; all reads if the prompt is not the book's."""
-        plain = self.judgments[self.judgments["condition"] == PLAIN]
+        plain = self.under(PLAIN)
         return plain if len(plain) else self.judgments
+
+    def under(self, condition: str) -> pd.DataFrame:
+        """Reads under a condition, by its name."""
+        return self.judgments[self.judgments["condition"] == condition]
 
     @cached_property
     def edited(self) -> pd.DataFrame:
         """Reads of the plain prompt under neutral edits."""
-        return self.judgments[self.judgments["condition"] == "placebo"]
+        return self.under("placebo")
 
     def of_items(self, index: pd.MultiIndex, name: str) -> pd.Series:
         """Return what the items of an index have in a column."""
@@ -225,11 +229,11 @@ def with_conditions(
 ) -> pd.DataFrame:
     """Add to judgments: value, score, name of the condition, and top of the scale."""
     shown = answers["reference_score"].astype("str")
-    order = answers["ordering"].astype("category").cat
-    highest = [*(max(decode(o)) for o in order.categories), np.nan]
-    top = pd.Series(np.array(highest, dtype=float)[order.codes], answers.index)
+    orders = answers["ordering"].astype("object")
+    top = orders.map({o: max(decode(o)) for o in orders.dropna().unique()})
+    top = top.astype(float)
     shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
-    number = shown.map({k: pd.to_numeric(k, errors="coerce") for k in shown.unique()})
+    number = pd.to_numeric(shown, errors="coerce")
     shown = shown.mask(number == top, "of full mark")
     if shown.nunique() == 1:  # never asked without it, or only with a different one
         shown[:] = "none"

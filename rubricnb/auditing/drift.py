@@ -132,7 +132,7 @@ def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Record
 
 def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> Records:
     """Differences of the systems' rankings and means, and of a further system's."""
-    if system is None or system.nunique() < 3:
+    if system is None:
         return []
     found = shift_of_systems(system, then.to_numpy(float), now.to_numpy(float))
     if found["n_systems"] < 3:
@@ -174,8 +174,7 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> Row:
     def differ(one: FloatArray, other: FloatArray) -> FloatArray:
         return np.where(np.isnan(one + other), np.nan, one != other)
 
-    pairs = [differ(old[:, i], new[:, j]) for i in range(2) for j in range(2)]
-    between = item_means(np.stack(pairs, axis=1))
+    between = item_means(differ(old[:, :, None], new[:, None]).reshape(len(old), -1))
     within = (differ(*old.T) + differ(*new.T)) / 2
     row = mean_row(
         "drift_changed",

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from rubricnb.auditing.draw import first_look
 from rubricnb.auditing.plan import requests_for
 from rubricnb.auditing.terms import UNCLEAR
 from rubricnb.core.cost import estimate_cost
@@ -100,7 +99,7 @@ def ask_in_looks(
     planned
         All that may be asked, of the parts of `requests_for`, with their readout.
     first_items
-        From `first_look`.
+        From `requests_for`.
     ask
         Requests → judgments.
     rows_of
@@ -166,10 +165,8 @@ def audit_cost(
     (391, [1])
     """
     described = describe(judge, price)
-    first_items = first_look(items, looks, how.get("seed", 0))
-    planned = [
-        askable(p, described)[0] for p in requests_for(items, first_items, **how)
-    ]
+    first_items, parts = requests_for(items, looks, **how)
+    planned = [askable(part, described)[0] for part in parts]
     return estimated([p for p in planned if len(p)], first_items, described)
 
 

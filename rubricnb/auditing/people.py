@@ -54,7 +54,8 @@ def people_rows(answers: Answers) -> Records:
     n, r, kappa = int(agreed["n_clusters"]), agreed["r_macro"], Estimate()
     why = without(agreed["codes"], "r_macro")
     bounded = as_rated if rated_alike else None
-    notes: list[Why] = [bounded or same or why or Reason("constant_criteria")]
+    gap: Why = bounded or same or why or Reason("constant_criteria")
+    notes = [gap]
     if names:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
@@ -68,6 +69,7 @@ def people_rows(answers: Answers) -> Records:
         differs = n_reads > 1 and abs(single.value - r) >= 0.005
         left = ", ".join(sorted(every - names))
         lacking = Reason("criteria_left_out", criteria=left) if left else None
+        gap = None
         notes = [
             lacking,
             why,
@@ -76,7 +78,7 @@ def people_rows(answers: Answers) -> Records:
             of_one if differs else None,
         ]
     of_r = agreed["r_macro_low"], agreed["r_macro_high"]
-    ends, gap = kappa.within(-1.0, 1.0).ends, None if names else notes[0]
+    ends = kappa.within(-1.0, 1.0).ends
     lost = losses_of(agreed["codes"])
     why_kappa = collect(gap, lost)
     rows = [

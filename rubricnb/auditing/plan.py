@@ -36,14 +36,14 @@ def audit_requests(
     >>> [len(requests) for requests in audit_requests(rb.load("minibench"))]
     [3312, 540]
     """
-    first = first_look(items, looks, settings.get("seed", 0))
-    return requests_for(items, first, edits, **settings)
+    return requests_for(items, looks, edits, **settings)[1]
 
 
 def requests_for(
-    items: Items, first: Items, edits: int | None = None, **settings: Any
-) -> list[Requests]:
-    """Plan an audit whose first look is at the items `first`; see `audit_requests`."""
+    items: Items, looks: int, edits: int | None = None, **settings: Any
+) -> tuple[Items, list[Requests]]:
+    """Items of the first look, and all that may be asked, as in `audit_requests`."""
+    first = first_look(items, looks, settings.get("seed", 0))
     which, scales = scales_of(items)
     first_scale = which[items["item_id"].isin(first["item_id"]).to_numpy()]
     parts = []
@@ -72,7 +72,7 @@ def requests_for(
         how = settings | {"template": "criteria", "n_options": len(scale)}
         reads = edits or edit_reads(len(first), scale, EDITS_TOGETHER)
         asked.append(_dealt(plan(items, designs, **how), reads, EDITS_TOGETHER))
-    return asked
+    return first, asked
 
 
 def edit_reads(n_items: int, scale: Sequence[float], most: int) -> int:
