@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.auditing.plan import references_of
 from rubricnb.auditing.rows import level_of, p_mostly_changed, p_moved
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.core.estimates import intervals as inference
@@ -29,7 +30,7 @@ from rubricnb.core.support.types import Ends, FloatArray, Row
 
 ITEM = ["dataset", "item_id", "criterion"]
 KEYS = [*ITEM, "cluster_id"]
-PLAIN, FULL_MARK = "baseline", "reference of full mark"
+PLAIN = "baseline"
 TWO_ANSWERS = ("first_answer", "second_answer")
 
 
@@ -101,10 +102,10 @@ class Answers:
         read = read.sort_values("ordering", kind="stable")
         first = read.drop_duplicates(ITEM)
         same = read.merge(first[[*ITEM, "ordering"]], on=[*ITEM, "ordering"])
-        second = same[same.duplicated(ITEM)].drop_duplicates(ITEM)
-        answers = [part.set_index(KEYS)["whole"] for part in (first, second)]
-        two = dict(zip(TWO_ANSWERS, answers, strict=True))
-        return cells.join(pd.concat(two, axis=1))
+        turn = same.groupby(ITEM, observed=True).cumcount()
+        for n, name in enumerate(TWO_ANSWERS):
+            cells[name] = same[turn == n].set_index(KEYS)["whole"]
+        return cells
 
     @cached_property
     def ends(self) -> Ends:
@@ -228,13 +229,8 @@ def with_conditions(
     answers: pd.DataFrame, items: pd.DataFrame, value: Value
 ) -> pd.DataFrame:
     """Add to judgments: value, score, name of the condition, and top of the scale."""
-    shown = answers["reference_score"].astype("str")
-    orders = answers["ordering"].astype("object")
-    top = orders.map({o: max(decode(o)) for o in orders.dropna().unique()})
-    top = top.astype(float)
-    shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
-    number = pd.to_numeric(shown, errors="coerce")
-    shown = shown.mask(number == top, "of full mark")
+    auto = "of full mark" if "reference" in items else "none"
+    shown, top = references_of(answers, auto)
     if shown.nunique() == 1:  # never asked without it, or only with a different one
         shown[:] = "none"
     named = {name: as_texts(answers[name]) for name in KEYS}

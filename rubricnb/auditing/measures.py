@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.auditing.answers import (
-    FULL_MARK,
     ITEM,
     KEYS,
     PLAIN,
@@ -28,6 +27,7 @@ from rubricnb.auditing.answers import (
     share_changed,
 )
 from rubricnb.auditing.people import same_score, within_criterion
+from rubricnb.auditing.plan import FULL_MARK
 from rubricnb.auditing.rows import (
     correlation_row,
     level_of,

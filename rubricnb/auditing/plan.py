@@ -11,12 +11,14 @@ import pandas as pd
 from rubricnb.auditing.draw import first_look, some_items
 from rubricnb.auditing.terms import MARGINS, USUAL_SPAN
 from rubricnb.core.frames import Items, Requests, scales_of
-from rubricnb.core.permutation import Design, balanced, fixed, placebo
+from rubricnb.core.permutation import Design, balanced, decode, fixed, placebo
 from rubricnb.core.plan import labels_there_are, plan
 from rubricnb.core.support.hashing import hash64
 
 EDITS, EDITS_TOGETHER = 5, 3
 """Neutral edits of a prompt about one criterion, and about several."""
+FULL_MARK = "reference of full mark"
+"""Condition whose reference has the highest score of its scale."""
 
 
 def audit_requests(
@@ -118,3 +120,17 @@ def _graded(items: Items, scale: Sequence[float]) -> list[int]:
     inner = [k for k in there if scale[0] < k < scale[-1]]
     two = inner if len(inner) > 1 else there
     return sorted({*two[:1], *two[-1:], *there[-1:]})
+
+
+def references_of(
+    asked: pd.DataFrame, auto: str = "of full mark"
+) -> tuple[pd.Series, pd.Series]:
+    """Name the reference that each prompt shows; and the highest score that it lists.
+
+    `auto`: what the reference is whose score is not named.
+    """
+    orders = asked["ordering"].astype("object")
+    top = orders.map({o: max(decode(o)) for o in orders.dropna().unique()})
+    shown = asked["reference_score"].astype("str").replace("auto", auto)
+    is_full = pd.to_numeric(shown, errors="coerce") == top
+    return shown.mask(is_full, "of full mark"), top.astype(float)
