@@ -192,9 +192,7 @@ def systems_rows(answers: Answers) -> Records:
     if len(means) < 3:
         return []
     tau = system_agreement(**answers.rated).iloc[0]
-    question, n = f"{tau['n_systems']} systems", int(tau["n_clusters"])
-    ends = tau["tau_low"], tau["tau_high"]
-    row = correlation_row("systems", question, n, tau["tau"], ends, tau["codes"])
+    row = _correlation("systems", f"{tau['n_systems']} systems", tau, "tau")
     least = MARGINS["score points"] * span_and_step(answers.judgments)[0] / USUAL_SPAN
     if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
@@ -210,8 +208,13 @@ def overall_rows(answers: Answers) -> Records:
     whole = overall(answers.usual, items)
     given = {"judgments": whole.assign(ordering=np.nan), "items": whole.rated}
     r = linear_agreement(**answers.rated | given).iloc[0]
-    ends, n = (r["r_low"], r["r_high"]), int(r["n_clusters"])
-    return [correlation_row("overall", "overall score", n, r["r"], ends, r["codes"])]
+    return [_correlation("overall", "overall score", r, "r")]
+
+
+def _correlation(measure: str, question: str, found: pd.Series, name: str) -> Row:
+    """A row about a correlation of a table of a statistic."""
+    n, ends = int(found["n_clusters"]), (found[f"{name}_low"], found[f"{name}_high"])
+    return correlation_row(measure, question, n, found[name], ends, found["codes"])
 
 
 def mean_over_criteria(

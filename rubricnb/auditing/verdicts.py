@@ -35,7 +35,7 @@ from rubricnb.auditing.terms import (
 )
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
+from rubricnb.core.estimates.losses import MOST_LOST, share_lost
 from rubricnb.core.estimates.reasons import (
     Reason,
     Reasons,
@@ -93,7 +93,7 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
     doubts = zip(table["codes"], clusters, bare, strict=True)
     table = table.assign(**because_each(*(_doubted(*row) for row in doubts)))
-    table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
+    table["sentence"] = [words.sentence(row) for row in table.to_dict("records")]
     table["advice"] = [words.advice(row) for row in table.to_dict("records")]
     limits = [steady_limits(rows) for _, rows in table.groupby("measure")]
     table["steady_limit"] = pd.concat(limits)
@@ -110,13 +110,6 @@ def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
         return others
     code = "too_few" if n < TOO_FEW else "few_clusters"
     return collect(others, Reason(code, n=n, unit=words.effective(n)))
-
-
-def _sentence(row: Row) -> str:
-    """Say a row's result, and after it what it is not about."""
-    lost = losses_of(row["codes"])
-    sentence = words.sentence({**row, "reason": words.beyond_losses(row)})
-    return " ".join([sentence, *(words.as_sentence(code.sentence) for code in lost)])
 
 
 def _verdict(row: Row, enough: bool) -> str:

@@ -147,7 +147,8 @@ def _is_share(row: Row) -> bool:
 
 
 def sentence(row: Row) -> str:
-    """Say what was measured, its verdict, and how many scores change."""
+    """Say what was measured, its verdict, how many scores change, and what was lost."""
+    row = {**row, "reason": beyond_losses(row)}
     kind, verdict = MEASURES[row["measure"]]["kind"], row["verdict"]
     if row["measure"] == "parsed":
         verdict = NOTED
@@ -171,7 +172,9 @@ def sentence(row: Row) -> str:
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
         "many": "too many are lost" if lost_doubt(row) else "too few prompts",
     }
-    return (form.format(**{**row, **own}) + _changed_scores(row)).strip()
+    result = (form.format(**{**row, **own}) + _changed_scores(row)).strip()
+    lost = [as_sentence(code.sentence) for code in losses_of(row["codes"])]
+    return " ".join([result, *lost])
 
 
 _RESULTS = {
