@@ -36,7 +36,7 @@ from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.reads import Value
 from rubricnb.core.estimates.reasons import Reason
 from rubricnb.core.support.naming import check_answered, truth_of
-from rubricnb.core.support.types import Ends, IntArray, Records, Row
+from rubricnb.core.support.types import Ends, FloatArray, Records, Row
 from rubricnb.engines.doubts import server_doubts
 
 
@@ -188,7 +188,7 @@ def _charts(answers: Answers, step: float) -> Row:
         "scores": shares.to_dict("index"),
         "levels": {f"{level:g}": _estimate(gaps) for level, gaps in levels},
         "calibration": rated.groupby(tenth).mean().to_dict("records"),
-        "ties": _estimate(tied, (0.0, 1.0), pairs[pairs > 0].to_numpy()),
+        "ties": _estimate(tied, (0.0, 1.0), pairs[pairs > 0].to_numpy(float)),
     }
 
 
@@ -208,7 +208,7 @@ def _n_pairs(n: pd.Series) -> pd.Series:
 
 
 def _estimate(
-    values: pd.Series, bounds: Ends | None = None, weight: IntArray | None = None
+    values: pd.Series, bounds: Ends | None = None, weight: FloatArray | None = None
 ) -> Row:
     """Return a mean with a 95 % cluster interval; None for unknown numbers."""
     cluster = values.index.get_level_values("cluster_id")
