@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.auditing.plan import references_of
 from rubricnb.auditing.rows import level_of, p_mostly_changed, p_moved
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.core.estimates import intervals as inference
@@ -29,7 +30,7 @@ from rubricnb.core.support.types import Ends, FloatArray, Row
 
 ITEM = ["dataset", "item_id", "criterion"]
 KEYS = [*ITEM, "cluster_id"]
-PLAIN, FULL_MARK = "baseline", "reference of full mark"
+PLAIN = "baseline"
 TWO_ANSWERS = ("first_answer", "second_answer")
 
 
@@ -46,13 +47,17 @@ class Answers:
     @cached_property
     def usual(self) -> pd.DataFrame:
         """Reads of the plain prompt; all reads if the prompt is not the book's."""
-        plain = self.judgments[self.judgments["condition"] == PLAIN]
+        plain = self.under(PLAIN)
         return plain if len(plain) else self.judgments
+
+    def under(self, condition: str) -> pd.DataFrame:
+        """Reads under a condition, by its name."""
+        return self.judgments[self.judgments["condition"] == condition]
 
     @cached_property
     def edited(self) -> pd.DataFrame:
         """Reads of the plain prompt under neutral edits."""
-        return self.judgments[self.judgments["condition"] == "placebo"]
+        return self.under("placebo")
 
     def of_items(self, index: pd.MultiIndex, name: str) -> pd.Series:
         """Return what the items of an index have in a column."""
@@ -97,10 +102,10 @@ class Answers:
         read = read.sort_values("ordering", kind="stable")
         first = read.drop_duplicates(ITEM)
         same = read.merge(first[[*ITEM, "ordering"]], on=[*ITEM, "ordering"])
-        second = same[same.duplicated(ITEM)].drop_duplicates(ITEM)
-        answers = [part.set_index(KEYS)["whole"] for part in (first, second)]
-        two = dict(zip(TWO_ANSWERS, answers, strict=True))
-        return cells.join(pd.concat(two, axis=1))
+        turn = same.groupby(ITEM, observed=True).cumcount()
+        for n, name in enumerate(TWO_ANSWERS):
+            cells[name] = same[turn == n].set_index(KEYS)["whole"]
+        return cells
 
     @cached_property
     def ends(self) -> Ends:
@@ -224,13 +229,8 @@ def with_conditions(
     answers: pd.DataFrame, items: pd.DataFrame, value: Value
 ) -> pd.DataFrame:
     """Add to judgments: value, score, name of the condition, and top of the scale."""
-    shown = answers["reference_score"].astype("str")
-    order = answers["ordering"].astype("category").cat
-    highest = [*(max(decode(o)) for o in order.categories), np.nan]
-    top = pd.Series(np.array(highest, dtype=float)[order.codes], answers.index)
-    shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
-    number = shown.map({k: pd.to_numeric(k, errors="coerce") for k in shown.unique()})
-    shown = shown.mask(number == top, "of full mark")
+    auto = "of full mark" if "reference" in items else "none"
+    shown, top = references_of(answers, auto)
     if shown.nunique() == 1:  # never asked without it, or only with a different one
         shown[:] = "none"
     named = {name: as_texts(answers[name]) for name in KEYS}
@@ -279,6 +279,11 @@ def distinct_reads(judgments: pd.DataFrame) -> pd.DataFrame:
 def counted(reads: pd.DataFrame, column: str = "value") -> pd.DataFrame:
     """Mean of each item's values, the number of those known, and of all."""
     return reads.groupby(KEYS)[column].agg(["mean", "count", "size"]).astype(float)
+
+
+def counted_once(values: pd.Series) -> pd.DataFrame:
+    """As `counted`, of items that have one value, or none."""
+    return counted(values.rename("value").reset_index())
 
 
 def lost_within(reads: pd.DataFrame, column: str = "value") -> Reasons:

@@ -11,7 +11,7 @@ from rubricnb.auditing.answers import (
     ITEM,
     PLAIN,
     TWO_ANSWERS,
-    counted,
+    counted_once,
     ends_of,
     lost_to_both,
     open_to_losses,
@@ -98,13 +98,9 @@ def _drift(
     """A row about the mean difference of two audits, text by text."""
     means = {"a": then.mean(), "b": now.mean()}
     row = mean_row(f"drift_{name}", question, now - then, looks=looks, **means)
-    sides = _counted(now), _counted(then)
+    sides = counted_once(now), counted_once(then)
     row["codes"] += lost_to_both(*sides, _SIDES)
     return open_to_losses(row, *sides, ends)
-
-
-def _counted(values: pd.Series) -> pd.DataFrame:
-    return counted(values.rename("value").reset_index())
 
 
 def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Records:
@@ -114,7 +110,9 @@ def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Record
     if len(both) <= 2:
         return []
     is_rated = human.notna()
-    lost = lost_to_both(_counted(now[is_rated]), _counted(then[is_rated]), _SIDES)
+    lost = lost_to_both(
+        counted_once(now[is_rated]), counted_once(then[is_rated]), _SIDES
+    )
     n = both.index.get_level_values("cluster_id").nunique()
     rows = []
     for name, sums_of, statistic in (
@@ -134,7 +132,7 @@ def _agreement_rows(then: pd.Series, now: pd.Series, human: pd.Series) -> Record
 
 def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> Records:
     """Differences of the systems' rankings and means, and of a further system's."""
-    if system is None or system.nunique() < 3:
+    if system is None:
         return []
     found = shift_of_systems(system, then.to_numpy(float), now.to_numpy(float))
     if found["n_systems"] < 3:
@@ -176,8 +174,7 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> Row:
     def differ(one: FloatArray, other: FloatArray) -> FloatArray:
         return np.where(np.isnan(one + other), np.nan, one != other)
 
-    pairs = [differ(old[:, i], new[:, j]) for i in range(2) for j in range(2)]
-    between = item_means(np.stack(pairs, axis=1))
+    between = item_means(differ(old[:, :, None], new[:, None]).reshape(len(old), -1))
     within = (differ(*old.T) + differ(*new.T)) / 2
     row = mean_row(
         "drift_changed",
@@ -188,5 +185,7 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> Row:
     )
     if np.isnan(within).all() and not np.isnan(between).all():
         row["codes"] = (Reason("not_asked_twice"),)
-    row["codes"] += lost_to_both(_counted(now[PLAIN]), _counted(then[PLAIN]), _SIDES)
+    row["codes"] += lost_to_both(
+        counted_once(now[PLAIN]), counted_once(then[PLAIN]), _SIDES
+    )
     return row

@@ -7,7 +7,7 @@ import pandas as pd
 
 from rubricnb.auditing.answers import KEYS, Answers, distinct_reads, lost_within
 from rubricnb.auditing.rows import new_row
-from rubricnb.auditing.terms import MARGINS, MEASURES
+from rubricnb.auditing.terms import MARGINS
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.losses import are_closed, left_out
 from rubricnb.core.estimates.reasons import Reason
@@ -67,7 +67,7 @@ def halo_rows(answers: Answers) -> Records:
     )
     templates = set(answers.judgments["template"].astype("str"))
     apart = "act_apart" if answers.asked or templates == {"rubric"} else "act"
-    return [row | {"p_equivalent": same, "own_act": MEASURES["halo"][apart]}]
+    return [row | {"p_equivalent": same, "act": apart}]
 
 
 _UNRELIABLE = (

@@ -19,15 +19,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from rubricnb.auditing.draw import first_look
-from rubricnb.auditing.plan import requests_for
+from rubricnb.auditing.plan import FULL_MARK, references_of, requests_for
 from rubricnb.auditing.terms import UNCLEAR
 from rubricnb.core.cost import estimate_cost
 from rubricnb.core.frames import Items, Requests
 from rubricnb.core.judge import Judge, JudgeLike, PriceLike, describe
 from rubricnb.core.judgments import join
-from rubricnb.core.permutation import decode
 from rubricnb.core.rendering import askable
+from rubricnb.core.support.naming import condition_names
 
 PLAIN_PROMPT, EDITS = "the plain prompt", "neutral edits"
 TURNED, DESCENDING = "balanced orders", "descending order"
@@ -48,24 +47,22 @@ class Asked(NamedTuple):
 
 def purposes(requests: Requests) -> pd.Series:
     """Name what each request is asked for."""
-    design = requests["design"].astype("str")
-    shown = requests["reference_score"].astype("str")
-    # A prompt lists every score of its scale; the full mark is the largest.
-    top = {order: f"{max(decode(order)):g}" for order in requests["ordering"].unique()}
-    full = (shown == "auto") | (shown == requests["ordering"].astype("object").map(top))
-    labels = requests["labels"].astype("str").map({"letter": LETTERS, "roman": ROMAN})
-    purpose = labels.fillna(
-        design.map(
-            {
-                "fixed": PLAIN_PROMPT,
-                "placebo": EDITS,
-                "balanced": TURNED,
-                "descending": DESCENDING,
-            }
-        )
-    )
-    purpose = purpose.mask(shown != "none", GRADED).mask((shown != "none") & full, FULL)
+    shown, _ = references_of(requests)
+    changes = requests[["design", "labels"]].assign(reference_score=shown)
+    conditions = pd.Series(condition_names(changes), requests.index)
+    purpose = conditions.map(_PURPOSES).fillna(GRADED)
     return purpose.mask(requests["template"].astype("str") == "criteria", TOGETHER)
+
+
+_PURPOSES = {
+    "baseline": PLAIN_PROMPT,
+    "placebo": EDITS,
+    "balanced": TURNED,
+    "descending": DESCENDING,
+    "letters": LETTERS,
+    "Roman numerals": ROMAN,
+    FULL_MARK: FULL,
+}
 
 
 def still_open(rows: pd.DataFrame) -> set[str]:
@@ -100,7 +97,7 @@ def ask_in_looks(
     planned
         All that may be asked, of the parts of `requests_for`, with their readout.
     first_items
-        From `first_look`.
+        From `requests_for`.
     ask
         Requests → judgments.
     rows_of
@@ -166,10 +163,8 @@ def audit_cost(
     (391, [1])
     """
     described = describe(judge, price)
-    first_items = first_look(items, looks, how.get("seed", 0))
-    planned = [
-        askable(p, described)[0] for p in requests_for(items, first_items, **how)
-    ]
+    first_items, parts = requests_for(items, looks, **how)
+    planned = [askable(part, described)[0] for part in parts]
     return estimated([p for p in planned if len(p)], first_items, described)
 
 

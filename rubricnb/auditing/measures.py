@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.auditing.answers import (
-    FULL_MARK,
     ITEM,
     KEYS,
     PLAIN,
@@ -28,6 +27,7 @@ from rubricnb.auditing.answers import (
     share_changed,
 )
 from rubricnb.auditing.people import same_score, within_criterion
+from rubricnb.auditing.plan import FULL_MARK
 from rubricnb.auditing.rows import (
     correlation_row,
     level_of,
@@ -43,7 +43,7 @@ from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.losses import are_closed
 from rubricnb.core.estimates.reasons import Reason, Reasons, without
 from rubricnb.core.support.naming import check_answered
-from rubricnb.core.support.types import Records, Row
+from rubricnb.core.support.types import FloatArray, Records, Row
 from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.position import position_sizes
 
@@ -176,7 +176,7 @@ def noise_rows(answers: Answers) -> Records:
 
 def moved_rows(answers: Answers) -> Records:
     """How far an order, a label or a reference moves scores, beyond neutral edits."""
-    judgments, rows = answers.judgments, []
+    plain, rows = answers.under(PLAIN), []
     moves = {
         "descending": ("order", "descending"),
         "letters": ("labels", "letters"),
@@ -186,12 +186,11 @@ def moved_rows(answers: Answers) -> Records:
     if "descending" not in answers.cells and answers.mirrored:
         name, base, turned = answers.mirrored
         rows.append(_moved(answers, "order", name, base, turned))
-    plain = judgments[judgments["condition"] == PLAIN]
     for condition, named in moves.items():
-        reads = judgments[judgments["condition"] == condition]
+        reads = answers.under(condition)
         if len(plain) and len(reads):
             rows.append(_moved(answers, *named, plain, reads))
-    for _, reads in judgments.groupby("top"):  # each scale by itself
+    for _, reads in answers.judgments.groupby("top"):  # each scale by itself
         rows += _pulled(reads, answers)
     return rows
 
@@ -249,7 +248,12 @@ def position_rows(answers: Answers) -> Records:
     table = position_sizes(rotated, by=["n_options"], value=answers.value)
     for bias in table:
         n, clusters = int(bias["n_options"]), int(bias["n_clusters"])
-        shares = np.array([bias.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
+        shares, *ends = np.array(
+            [
+                [bias.get(f"share_{place}{end}", np.nan) for place in range(1, n + 1)]
+                for end in ("", "_least", "_most")
+            ]
+        )
         most = int(np.argmax(np.nan_to_num(np.abs(shares - 1 / n)))) + 1
         share, se, df = (
             bias.get(f"share_{most}{e}", np.nan) for e in ("", "_se", "_df")
@@ -270,18 +274,14 @@ def position_rows(answers: Answers) -> Records:
             **answers.flips(reads),
         )
         row["codes"] = without(bias["codes"], "chi2", "mde") + lost
-        rows.append(_with_lost_reads(row, bias, most) if lost else row)
+        rows.append(_with_lost_reads(row, np.array(ends).T, most) if lost else row)
     return rows
 
 
-def _with_lost_reads(row: Row, bias: Row, most: int) -> Row:
-    """A row about position `most`, and between which ends the lost reads put it."""
-    n = int(bias["n_options"])
-    ends = [
-        [bias[f"share_{place}_{end}"] for end in ("least", "most")]
-        for place in range(1, n + 1)
-    ]
-    away = 100 * np.subtract(ends, 1 / n)
+def _with_lost_reads(row: Row, ends: FloatArray, most: int) -> Row:
+    """A row about position `most`, and between which `ends` the lost reads put each."""
+    n = len(ends)
+    away = 100 * (ends - 1 / n)
     moved = away[most - 1] - row["effect"]
     low, high = np.add((row["low"], row["high"]), moved)
     row["p_open"] = p_moved(row, away[most - 1], n)

@@ -14,6 +14,7 @@ from rubricnb.auditing.answers import (
     PLAIN,
     Answers,
     counted,
+    counted_once,
     open_to_losses,
     span_and_step,
 )
@@ -53,7 +54,8 @@ def people_rows(answers: Answers) -> Records:
     n, r, kappa = int(agreed["n_clusters"]), agreed["r_macro"], Estimate()
     why = without(agreed["codes"], "r_macro")
     bounded = as_rated if rated_alike else None
-    notes: list[Why] = [bounded or same or why or Reason("constant_criteria")]
+    gap: Why = bounded or same or why or Reason("constant_criteria")
+    notes = [gap]
     if names:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
@@ -67,6 +69,7 @@ def people_rows(answers: Answers) -> Records:
         differs = n_reads > 1 and abs(single.value - r) >= 0.005
         left = ", ".join(sorted(every - names))
         lacking = Reason("criteria_left_out", criteria=left) if left else None
+        gap = None
         notes = [
             lacking,
             why,
@@ -75,7 +78,7 @@ def people_rows(answers: Answers) -> Records:
             of_one if differs else None,
         ]
     of_r = agreed["r_macro_low"], agreed["r_macro_high"]
-    ends, gap = kappa.within(-1.0, 1.0).ends, None if names else notes[0]
+    ends = kappa.within(-1.0, 1.0).ends
     lost = losses_of(agreed["codes"])
     why_kappa = collect(gap, lost)
     rows = [
@@ -106,9 +109,8 @@ def _bias(answers: Answers, sides: pd.DataFrame, ranks: Row, as_rated: Why) -> R
     row["codes"] = collect(row["codes"], as_rated, lost)
     if lost:
         score = counted(answers.usual)
-        rating = answers.of_items(score.index, "human").astype(float)
-        human = pd.DataFrame({"mean": rating, "count": 1.0, "size": 1.0})
-        row = open_to_losses(row, score, human[rating.notna()], answers.ends)
+        rating = answers.of_items(score.index, "human").dropna()
+        row = open_to_losses(row, score, counted_once(rating), answers.ends)
     span, _ = span_and_step(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(compared["bias"]) > span / 4:
         ranges = [
@@ -190,9 +192,7 @@ def systems_rows(answers: Answers) -> Records:
     if len(means) < 3:
         return []
     tau = system_agreement(**answers.rated).iloc[0]
-    question, n = f"{tau['n_systems']} systems", int(tau["n_clusters"])
-    ends = tau["tau_low"], tau["tau_high"]
-    row = correlation_row("systems", question, n, tau["tau"], ends, tau["codes"])
+    row = _correlation("systems", f"{tau['n_systems']} systems", tau, "tau")
     least = MARGINS["score points"] * span_and_step(answers.judgments)[0] / USUAL_SPAN
     if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
@@ -208,8 +208,13 @@ def overall_rows(answers: Answers) -> Records:
     whole = overall(answers.usual, items)
     given = {"judgments": whole.assign(ordering=np.nan), "items": whole.rated}
     r = linear_agreement(**answers.rated | given).iloc[0]
-    ends, n = (r["r_low"], r["r_high"]), int(r["n_clusters"])
-    return [correlation_row("overall", "overall score", n, r["r"], ends, r["codes"])]
+    return [_correlation("overall", "overall score", r, "r")]
+
+
+def _correlation(measure: str, question: str, found: pd.Series, name: str) -> Row:
+    """A row about a correlation of a table of a statistic."""
+    n, ends = int(found["n_clusters"]), (found[f"{name}_low"], found[f"{name}_high"])
+    return correlation_row(measure, question, n, found[name], ends, found["codes"])
 
 
 def mean_over_criteria(

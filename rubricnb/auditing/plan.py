@@ -11,12 +11,14 @@ import pandas as pd
 from rubricnb.auditing.draw import first_look, some_items
 from rubricnb.auditing.terms import MARGINS, USUAL_SPAN
 from rubricnb.core.frames import Items, Requests, scales_of
-from rubricnb.core.permutation import Design, balanced, fixed, placebo
+from rubricnb.core.permutation import Design, balanced, decode, fixed, placebo
 from rubricnb.core.plan import labels_there_are, plan
 from rubricnb.core.support.hashing import hash64
 
 EDITS, EDITS_TOGETHER = 5, 3
 """Neutral edits of a prompt about one criterion, and about several."""
+FULL_MARK = "reference of full mark"
+"""Condition whose reference has the highest score of its scale."""
 
 
 def audit_requests(
@@ -36,14 +38,14 @@ def audit_requests(
     >>> [len(requests) for requests in audit_requests(rb.load("minibench"))]
     [3312, 540]
     """
-    first = first_look(items, looks, settings.get("seed", 0))
-    return requests_for(items, first, edits, **settings)
+    return requests_for(items, looks, edits, **settings)[1]
 
 
 def requests_for(
-    items: Items, first: Items, edits: int | None = None, **settings: Any
-) -> list[Requests]:
-    """Plan an audit whose first look is at the items `first`; see `audit_requests`."""
+    items: Items, looks: int, edits: int | None = None, **settings: Any
+) -> tuple[Items, list[Requests]]:
+    """Items of the first look, and all that may be asked, as in `audit_requests`."""
+    first = first_look(items, looks, settings.get("seed", 0))
     which, scales = scales_of(items)
     first_scale = which[items["item_id"].isin(first["item_id"]).to_numpy()]
     parts = []
@@ -72,7 +74,7 @@ def requests_for(
         how = settings | {"template": "criteria", "n_options": len(scale)}
         reads = edits or edit_reads(len(first), scale, EDITS_TOGETHER)
         asked.append(_dealt(plan(items, designs, **how), reads, EDITS_TOGETHER))
-    return asked
+    return first, asked
 
 
 def edit_reads(n_items: int, scale: Sequence[float], most: int) -> int:
@@ -117,4 +119,18 @@ def _graded(items: Items, scale: Sequence[float]) -> list[int]:
     ]
     inner = [k for k in there if scale[0] < k < scale[-1]]
     two = inner if len(inner) > 1 else there
-    return sorted({*two[:1], *two[-1:], *there[-1:]} if len(two) > 1 else there)
+    return sorted({*two[:1], *two[-1:], *there[-1:]})
+
+
+def references_of(
+    asked: pd.DataFrame, auto: str = "of full mark"
+) -> tuple[pd.Series, pd.Series]:
+    """Name the reference that each prompt shows; and the highest score that it lists.
+
+    `auto`: what the reference is whose score is not named.
+    """
+    orders = asked["ordering"].astype("object")
+    top = orders.map({o: max(decode(o)) for o in orders.dropna().unique()})
+    shown = asked["reference_score"].astype("str").replace("auto", auto)
+    is_full = pd.to_numeric(shown, errors="coerce") == top
+    return shown.mask(is_full, "of full mark"), top.astype(float)

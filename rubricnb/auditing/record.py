@@ -120,11 +120,8 @@ class Audit:
         sign = np.sign(each["effect"]).where(each["verdict"] == FOUND, 0)
         whole = rows["verdict"][rows["criterion"] == ""]
         worse = whole.empty or rank.min() < WORST_FIRST.index(whole.iloc[0])
-        adverse = (
-            each["verdict"].isin(ADVERSE).any()
-            and len({*zip(rank, sign, strict=True)}) > 1
-        )
-        if not (worse or adverse):
+        differ = len({*zip(rank, sign, strict=True)}) > 1
+        if not (worse or (differ and rank.min() < len(ADVERSE))):
             return rows.head(1).to_dict("records")
         return [
             {
@@ -140,12 +137,8 @@ class Audit:
         """The rows that matter most: the parse rate first, the worst finding last."""
         first = self.rows["measure"].isin(["parsed", "agreement", "discrimination"])
         first &= (self.rows["criterion"] == "") | self.rows["verdict"].isin(ADVERSE)
-        others = self.rows[
-            self.rows["margin"].notna() & (self.rows["section"] != "against")
-        ]
-        others = others[
-            ~others["measure"].map(MEASURE_TABLE["kind"]).isin(["level", "fact"])
-        ]
+        is_moved = self.rows["margin"].notna() & (self.rows["section"] != "against")
+        others = self.rows[is_moved & ~self.rows["measure"].map(is_level)]
         differ = others.groupby("measure")["verdict"].transform("nunique") > 1
         others = others[(others["criterion"] == "") | differ]
         size = others["effect"].abs() / others["margin"]

@@ -28,15 +28,15 @@ from rubricnb.auditing.measures import (
 )
 from rubricnb.auditing.people import overall_rows, people_rows, systems_rows
 from rubricnb.auditing.record import Audit
-from rubricnb.auditing.rows import mean_row
 from rubricnb.auditing.terms import MEASURES
 from rubricnb.auditing.verdicts import with_verdicts
 from rubricnb.auditing.words import number, retest_of
 from rubricnb.core.estimates import intervals as inference
+from rubricnb.core.estimates.intervals import Estimate
 from rubricnb.core.estimates.reads import Value
 from rubricnb.core.estimates.reasons import Reason
 from rubricnb.core.support.naming import check_answered, truth_of
-from rubricnb.core.support.types import Records, Row
+from rubricnb.core.support.types import Ends, FloatArray, Records, Row
 from rubricnb.engines.doubts import server_doubts
 
 
@@ -186,9 +186,9 @@ def _charts(answers: Answers, step: float) -> Row:
     tied = (_n_pairs(alike).groupby(cluster).sum() / pairs)[pairs > 0]
     return {
         "scores": shares.to_dict("index"),
-        "levels": {f"{level:g}": _estimate("bias", gaps) for level, gaps in levels},
+        "levels": {f"{level:g}": _estimate(gaps) for level, gaps in levels},
         "calibration": rated.groupby(tenth).mean().to_dict("records"),
-        "ties": _estimate("edits", tied, (0.0, 1.0), weight=pairs[pairs > 0]),
+        "ties": _estimate(tied, (0.0, 1.0), pairs[pairs > 0].to_numpy(float)),
     }
 
 
@@ -207,9 +207,15 @@ def _n_pairs(n: pd.Series) -> pd.Series:
     return n * (n - 1) // 2
 
 
-def _estimate(measure: str, values: pd.Series, *bounds: Any, **more: Any) -> Row:
+def _estimate(
+    values: pd.Series, bounds: Ends | None = None, weight: FloatArray | None = None
+) -> Row:
     """Return a mean with a 95 % cluster interval; None for unknown numbers."""
-    row = mean_row(measure, "", values, *bounds, **more)
-    found = {name: row[name] for name in ("effect", "low", "high", "n_clusters")}
-    n = int(more["weight"].sum()) if more else len(values)
-    return {"n": n} | {k: v if v == v else None for k, v in found.items()}
+    cluster = values.index.get_level_values("cluster_id")
+    found = Estimate()
+    if len(values):
+        found = inference.mean_t(values.to_numpy(), cluster, bounds, weight)
+    known = {"effect": found.value, **found.columns("low", "high")}
+    n = len(values) if weight is None else int(weight.sum())
+    numbers = {k: float(v) if v == v else None for k, v in known.items()}
+    return {"n": n, **numbers, "n_clusters": cluster.nunique()}

@@ -49,7 +49,6 @@ def mean_row(
     question: str,
     values: pd.Series,
     bounds: Ends | None = None,
-    weight: pd.Series | None = None,
     looks: int = 1,
     **more: Any,
 ) -> Row:
@@ -57,11 +56,10 @@ def mean_row(
     values = values.dropna()
     cluster = values.index.get_level_values("cluster_id")
     n = cluster.nunique()
-    size = None if weight is None else weight[values.index].to_numpy(float)
     found = Estimate()
     if n:
         level = level_of(looks)
-        found = inference.mean_t(values.to_numpy(), cluster, bounds, size, level)
+        found = inference.mean_t(values.to_numpy(), cluster, bounds, level=level)
     # The p allows for so many looks, as the interval does.
     tested = replace(found, p=float(np.minimum(1.0, looks * found.p)))
     row = new_row(measure, question, n, tested, looks=looks, **more)

@@ -11,11 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from rubricnb.auditing.answers import as_texts, items_of, with_own_names
-from rubricnb.auditing.draw import drawn, first_look
+from rubricnb.auditing.draw import drawn
 from rubricnb.auditing.drift import beside
 from rubricnb.auditing.html import NOT_ASKED_WARNING
 from rubricnb.auditing.looks import about, ask_in_looks, estimated
@@ -195,8 +194,7 @@ def _asked(
     on_cost: Callable[[pd.DataFrame], None] | None,
 ) -> Audit:
     """Ask a judge that is open, and answer the questions of an audit."""
-    first_items = first_look(items, looks, settings.get("seed", 0))
-    parts = requests_for(items, first_items, **settings)
+    first_items, parts = requests_for(items, looks, **settings)
     planned = [askable(part, judge) for part in parts]
     looks = 1 if first_items is items else 2
     requests = [with_readout(part, judge) for part, _ in planned if len(part)]
@@ -252,10 +250,8 @@ def audit_each(
     rows = zip(named.to_numpy(), shown.to_numpy(), strict=True)
     names = [", ".join(kind_of[is_shown]) for kind_of, is_shown in rows]
     check(names)
-    order = np.argsort(kind, kind="stable")
-    bounds = np.searchsorted(kind[order], np.arange(1, len(names)))
-    for name, own in zip(names, np.split(order, bounds), strict=True):
-        done = _of_judgments(None, None, judgments.iloc[own], None)
+    for name, (_, own) in zip(names, judgments.groupby(kind), strict=True):
+        done = _of_judgments(None, None, own, None)
         yield replace(done, judge=name, identity=f"judgments of {name}")
 
 
@@ -270,9 +266,7 @@ def _kinds(judgments: pd.DataFrame) -> tuple[IntArray, pd.DataFrame]:
 def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
     """Pick the judgments of one judge, template and temperature, by name."""
     kind, named = _kinds(judgments)
-    chosen = (
-        (named == str(name)).any(axis=1) if name is not None else named["judge"] != ""
-    )
+    chosen = (named == str(name)).any(axis=1) | (name is None)
     absent = "" if chosen.any() else f"nothing in the judgments is named {name!r}; "
     there = named if absent else named[chosen]
     several = [f"{column} {v}" for column in named for v in there[column].unique()]

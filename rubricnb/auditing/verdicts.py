@@ -12,7 +12,6 @@ from rubricnb.auditing.gate import steady_limits
 from rubricnb.auditing.rows import p_mostly_changed
 from rubricnb.auditing.terms import (
     ABSENT,
-    ADVERSE,
     ALPHA,
     BOUNDS,
     ENOUGH_PARSED,
@@ -36,7 +35,7 @@ from rubricnb.auditing.terms import (
 )
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import Estimate
-from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
+from rubricnb.core.estimates.losses import MOST_LOST, share_lost
 from rubricnb.core.estimates.reasons import (
     Reason,
     Reasons,
@@ -49,7 +48,7 @@ from rubricnb.core.support.types import Row
 _COLUMNS = (
     *("measure", "question", "effect", "low", "high", "se", "df", "placebo", "flips"),
     *("flips_beyond", "p", "p_equivalent", "n_clusters", "reason", "codes"),
-    *("constant", "p_steady", "p_open", "scrambled", "control", "own_act"),
+    *("constant", "p_steady", "p_open", "scrambled", "control"),
 )
 
 
@@ -65,9 +64,10 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
         "varied": "",
         "codes": (),
         "looks": 1,
+        "act": "act",
     }
     table = pd.DataFrame([{**blank, **row} for row in rows])
-    table = table.join(MEASURE_TABLE[["section", "unit", "act", "calm"]], on="measure")
+    table = table.join(MEASURE_TABLE[["section", "unit"]], on="measure")
     points = table["unit"].eq("score points")
     table["margin"] = table["unit"].map(MARGINS) * np.where(
         points, span / USUAL_SPAN, 1.0
@@ -93,16 +93,11 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
     doubts = zip(table["codes"], clusters, bare, strict=True)
     table = table.assign(**because_each(*(_doubted(*row) for row in doubts)))
-    table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
-    act = table.pop("own_act").astype("object").fillna(table.pop("act"))
-    usual = act.where(table["verdict"].isin(ADVERSE), table.pop("calm"))
-    table["advice"] = usual.mask(table["verdict"].eq(REVERSED), words.TURN_SCALE)
-    is_open = table["verdict"].eq(UNCLEAR)
-    ways = [words.way_out(row) for row in table[is_open].to_dict("records")]
-    table.loc[is_open, "advice"] = ways
+    table["sentence"] = [words.sentence(row) for row in table.to_dict("records")]
+    table["advice"] = [words.advice(row) for row in table.to_dict("records")]
     limits = [steady_limits(rows) for _, rows in table.groupby("measure")]
     table["steady_limit"] = pd.concat(limits)
-    inner = ["constant", "p_steady", "p_open", "scrambled", "control"]
+    inner = ["constant", "p_steady", "p_open", "scrambled", "control", "act"]
     return table.drop(columns=inner)
 
 
@@ -115,13 +110,6 @@ def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
         return others
     code = "too_few" if n < TOO_FEW else "few_clusters"
     return collect(others, Reason(code, n=n, unit=words.effective(n)))
-
-
-def _sentence(row: Row) -> str:
-    """Say a row's result, and after it what it is not about."""
-    lost = losses_of(row["codes"])
-    sentence = words.sentence({**row, "reason": words.beyond_losses(row)})
-    return " ".join([sentence, *(words.as_sentence(code.sentence) for code in lost)])
 
 
 def _verdict(row: Row, enough: bool) -> str:

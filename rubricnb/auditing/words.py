@@ -11,6 +11,7 @@ from typing import Any
 
 from rubricnb.auditing.terms import (
     ABSENT,
+    ADVERSE,
     ALPHA,
     FAILS,
     FOUND,
@@ -146,7 +147,8 @@ def _is_share(row: Row) -> bool:
 
 
 def sentence(row: Row) -> str:
-    """Say what was measured, its verdict, and how many scores change."""
+    """Say what was measured, its verdict, how many scores change, and what was lost."""
+    row = {**row, "reason": beyond_losses(row)}
     kind, verdict = MEASURES[row["measure"]]["kind"], row["verdict"]
     if row["measure"] == "parsed":
         verdict = NOTED
@@ -170,7 +172,9 @@ def sentence(row: Row) -> str:
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
         "many": "too many are lost" if lost_doubt(row) else "too few prompts",
     }
-    return (form.format(**{**row, **own}) + _changed_scores(row)).strip()
+    result = (form.format(**{**row, **own}) + _changed_scores(row)).strip()
+    lost = [as_sentence(code.sentence) for code in losses_of(row["codes"])]
+    return " ".join([result, *lost])
 
 
 _RESULTS = {
@@ -218,10 +222,13 @@ def lost_doubt(row: Row) -> str:
     return "the lost reads could hide a preference that matters" if hides else ""
 
 
-def way_out(row: Row) -> str:
-    """Advise what can decide a row that is inconclusive."""
-    if "reversed_scale" in row["codes"]:
+def advice(row: Row) -> str:
+    """Advise what to do about a row; of one that is open, what can decide it."""
+    if row["verdict"] == REVERSED or "reversed_scale" in row["codes"]:
         return TURN_SCALE
+    if row["verdict"] != UNCLEAR:
+        kind = row["act"] if row["verdict"] in ADVERSE else "calm"
+        return MEASURES[row["measure"]][kind]
     if {"same_words", "unmoved"} & {*row["codes"]} and "too_few" not in row["codes"]:
         return REWORD
     if lost_doubt(row):
