@@ -15,7 +15,8 @@ from benchmarks import row, timed
 from rubricnb.core.contract import Engine
 from rubricnb.core.frames import Requests
 from rubricnb.core.rendering import rendered
-from rubricnb.core.sharing import Limit, walk
+from rubricnb.core.sharing import walk
+from studies.limit import Limit
 
 # items asked about: HANNA has six criteria to a text
 DATASETS = {"mt-bench": 4, "hanna": 6}

@@ -18,7 +18,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.core.support.types import FloatArray, IntArray
-from rubricnb.corrections.error_budget import variance_of_difference, with_left_out
+from rubricnb.corrections.error_budget import left_out, rows_of, variance_of_difference
 from studies import forms, noisy, replace
 from studies.intervals import jackknife_row
 from studies.recording import write_tables
@@ -175,7 +175,7 @@ def prices(of: list[Cell]) -> pd.DataFrame:
     """
     rows = []
     for cell in of:
-        budget = with_left_out(cell.budget())
+        budget = left_out(rows_of(cell.budget()))
         power = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
         endless = {k: variance(budget, k, np.inf) for k in (1, 2, 4, 8)}
         hundred = {k: variance(budget, k, 100) for k in (1, 2, 4, 8)}
@@ -224,7 +224,7 @@ def coverage(
         tally: dict[tuple[int, int], list[tuple[float, float, float]]] = {}
         for _ in range(splits):
             order = rng.permutation(len(x))
-            sources, variances = with_left_out(whole.budget(order[:half]))
+            sources, variances = left_out(rows_of(whole.budget(order[:half])))
             budget, other = (sources, variances[:, :1]), x[order[half:]]
             t = stats.t.ppf(0.975, half - 1)
             for n in sizes:

@@ -12,9 +12,10 @@ from rubricnb.core.permutation import decode
 from rubricnb.core.prices import typical_tokens
 from rubricnb.core.rendering import rendered
 from rubricnb.core.results import results_folder
-from rubricnb.core.sharing import Limit, walk
+from rubricnb.core.sharing import walk
 from rubricnb.engines.embedded import EmbeddedJudge
 from rubricnb.engines.fitting import stand_in
+from studies.limit import Limit
 from studies.recording import inside
 from studies.study import plans_for, read_study, requests_of
 

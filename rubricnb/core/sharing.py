@@ -28,7 +28,6 @@ lines of a prompt: requests that differ in one of these share next to nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -127,20 +126,6 @@ def _order(requests: Requests, items: pd.DataFrame) -> IntArray:
 
 def _rank(column: pd.Series) -> IntArray:
     return pd.factorize(column.astype(object), sort=True)[0]
-
-
-@dataclass
-class Limit:
-    """Counts a trie's distinct nodes along one walk, with one prompt in memory."""
-
-    # nodes of their trie; too many if the prompts do not come as a walk
-    distinct: int = 0
-    _before: Sequence[Any] = ()
-
-    def add(self, prompt: Sequence[Any]) -> None:
-        """Walk on to this prompt."""
-        self.distinct += len(prompt) - common_prefix(self._before, prompt)
-        self._before = prompt
 
 
 def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:

@@ -109,7 +109,7 @@ def error_budget(
     return table
 
 
-def _rows_of(budget: pd.DataFrame) -> Records:
+def rows_of(budget: pd.DataFrame) -> Records:
     """Rows of a budget; without ``left`` where it was read back from a file."""
     left = budget.attrs.get("left", {})
     rows = zip(budget.index, budget.to_dict("records"), strict=True)
@@ -312,7 +312,7 @@ def design_for(
     names = list(budget.columns[: budget.columns.get_loc("source")])
     rows: Records = []
     for key, part in arrays.groups(budget, names):
-        rows += [row | key for row in designs(_rows_of(part), difference, price)]
+        rows += [row | key for row in designs(rows_of(part), difference, price)]
     table = pd.DataFrame(rows)
     asked = [c for c in table if c in ("reads", *(f"{f}s" for f in _FACETS))]
     table[asked] = table[asked].fillna(1).astype(int)
@@ -380,11 +380,6 @@ def _cost(calls: float, prompts: float, price: Prices) -> float:
         return np.nan
     amounts = ((calls, price.get("call", np.nan)), (prompts, price.get("item", 0.0)))
     return float(sum(amount * each for amount, each in amounts if each != 0))
-
-
-def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
-    """Return what `left_out` does, of a budget of one group."""
-    return left_out(_rows_of(budget))
 
 
 def left_out(budget: Records) -> tuple[list[str], FloatArray]:

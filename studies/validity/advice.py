@@ -14,7 +14,12 @@ from rubricnb.core.estimates.intervals import (
 )
 from rubricnb.core.support.types import FloatArray, IntArray
 from rubricnb.corrections.advice import gain_interval
-from rubricnb.corrections.error_budget import design_for, error_budget, with_left_out
+from rubricnb.corrections.error_budget import (
+    design_for,
+    error_budget,
+    left_out,
+    rows_of,
+)
 from rubricnb.corrections.labels import mean_row, needed_row
 from rubricnb.statistics.budget import permuting_row
 from rubricnb.statistics.variance import gain_of_averaging
@@ -89,7 +94,7 @@ def _gain_of_orders(n_prompts: int, rng: np.random.Generator, costly: bool) -> F
     )
     yield _covers(name, all_sources, row["gain_low"], row["gain_high"], true_gain)
     yield "recovery", name, all_sources, true_gain, row["gain"]
-    variances = dict(zip(*with_left_out(error_budget(table, by=[])), strict=True))
+    variances = dict(zip(*left_out(rows_of(error_budget(table, by=[]))), strict=True))
     item = variances["item"]
     gain = gain_of_averaging(
         variances["order × item"] / np.where(item > 0, item, np.nan), 10

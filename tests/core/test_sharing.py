@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import rubricnb as rb
 from rubricnb.core.rendering import rendered
-from rubricnb.core.sharing import Limit, common_prefix, walk
+from rubricnb.core.sharing import common_prefix, walk
+from studies.limit import Limit
 
 PROMPTS = st.lists(st.text("ab", max_size=12), max_size=24)
 SINGLE = rb.permutation.single([1, 2, 3, 4, 5])

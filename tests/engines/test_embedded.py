@@ -14,9 +14,9 @@ from rubricnb.core.parsing import read
 from rubricnb.core.prompts import inert, render
 from rubricnb.core.prompts.labels import labels_of
 from rubricnb.core.rendering import rendered
-from rubricnb.core.sharing import Limit
 from rubricnb.engines import embedded
 from rubricnb.engines.embedded import EmbeddedJudge, default_weights
+from studies.limit import Limit
 
 LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}
 

@@ -16,9 +16,9 @@ from rubricnb.core.contract import Message, Request
 from rubricnb.core.parsing import read
 from rubricnb.core.prompts import render
 from rubricnb.core.rendering import rendered
-from rubricnb.core.sharing import Limit
 from rubricnb.engines.openai import JudgeError
 from rubricnb.engines.tokens import Tokens
+from studies.limit import Limit
 
 LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}
 # On a processor one engine after the other must fit;
