@@ -245,9 +245,10 @@ def audit_each(
     `check` is given all their names first, and may refuse them.
     """
     kind, named = _kinds(judgments)
-    varied = named.loc[:, named.nunique() > 1]
-    names = named[["judge"]].join(varied.drop(columns="judge", errors="ignore"))
-    names = names.agg(", ".join, axis=1).to_list()
+    shown = named.groupby("judge").transform("nunique") > 1
+    shown.insert(0, "judge", True)
+    rows = zip(named.to_numpy(), shown.to_numpy(), strict=True)
+    names = [", ".join(kind_of[is_shown]) for kind_of, is_shown in rows]
     check(names)
     for name, (_, own) in zip(names, judgments.groupby(kind), strict=True):
         done = _of_judgments(None, None, own, None)
