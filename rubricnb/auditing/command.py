@@ -139,11 +139,11 @@ class AuditCommand(AuditOptions):
 
     def _check_pages(self, judges: list[str]) -> None:
         """Refuse pages that cannot be written, or two of one name, before the work."""
-        judge_of: dict[Path, str] = {}
-        for judge in judges:
-            page = self.page_of(judge)
-            if (other := judge_of.setdefault(page, judge)) != judge:
-                raise ValueError(f"{other!r} and {judge!r} would both have {page}")
+        pages = {judge: self.page_of(judge) for judge in judges}
+        twice = [j for j, page in pages.items() if [*pages.values()].count(page) > 1]
+        if twice:
+            raise ValueError(f"{' and '.join(map(repr, twice))} would have one page")
+        for page in pages.values():
             check_files(page, [self.judgments, self.path, self.rubric])
 
     def _sides(self, says: Says) -> Iterator[Audit]:

@@ -281,10 +281,7 @@ class Audit:
         # A row of a table is a line: Python writes indented JSON ten times as slowly.
         texts = {k: "" if k in tables else _compact(part) for k, part in whole.items()}
         for k, rows in tables.items():
-            # Encoded at once. In a text every quotation mark has a backslash.
-            first = f'{{"{next(iter(frames[k]))}":'
-            lines = _compact(rows)[1:-1].replace(f"}}, {first}", f"}},\n  {first}")
-            texts[k] = f"[\n  {lines}\n ]"
+            texts[k] = "[\n  " + ",\n  ".join(map(_compact, rows)) + "\n ]"
         parts = ",\n ".join(f"{_compact(k)}: {text}" for k, text in texts.items())
         return f"{{\n {parts}\n}}\n"
 

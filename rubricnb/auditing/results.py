@@ -182,8 +182,9 @@ def _charts(answers: Answers, step: float) -> Row:
     cluster = ["dataset", "criterion", "cluster_id"]
     given = rounded(answers.cells[PLAIN].dropna(), step).rename("score")
     alike = given.groupby([*cluster, given]).size()
-    pairs = _n_pairs(alike.groupby(cluster).sum())
-    tied = (_n_pairs(alike).groupby(cluster).sum() / pairs)[pairs > 0]
+    scored = alike.groupby(cluster).sum()
+    pairs = scored * (scored - 1)  # and those of one score
+    tied = ((alike * (alike - 1)).groupby(cluster).sum() / pairs)[pairs > 0]
     return {
         "scores": shares.to_dict("index"),
         "levels": {f"{level:g}": _estimate(gaps) for level, gaps in levels},
@@ -201,10 +202,6 @@ def _every_item(answers: Answers) -> pd.DataFrame:
         if name in answers.items:
             cells[name] = answers.of_items(cells.index, name)
     return cells
-
-
-def _n_pairs(n: pd.Series) -> pd.Series:
-    return n * (n - 1) // 2
 
 
 def _estimate(

@@ -20,7 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 import rubricnb
-from rubricnb.core.support.spelling import nearest, one_of
+from rubricnb.core.support.spelling import one_of
 from rubricnb.files.outputs import check_outputs
 
 # parameters that name a file of one's own
@@ -370,11 +370,7 @@ def _with_absolute_paths(values: Values) -> dict[str, Any]:
 def known_only(what: str, given: Values, known: Any, where: object) -> None:
     """Refuse an unknown name; the message lists the known ones."""
     for name in given:
-        if name not in known:
-            raise ValueError(
-                f"{where}: unknown {what} {name!r}{nearest(name, known)} There are: "
-                f"{', '.join(known) or 'none'}"
-            )
+        one_of(what, name, known, f"{where}: ")
 
 
 # Executing

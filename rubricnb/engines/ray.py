@@ -165,8 +165,7 @@ class RayJudge:
                     if deaths + 1 == _ATTEMPTS:
                         said = (
                             f"an actor died {_ATTEMPTS} times over one block, possibly "
-                            f"out of memory ({str(died).strip().partition(chr(10))[0]})"
-                            "; see Ray's logs"
+                            "out of memory; see Ray's logs"
                         )
                     elif lacking:
                         again.append(([*lacking.values()], deaths + 1))

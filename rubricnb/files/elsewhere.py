@@ -818,16 +818,10 @@ def _decoded(code: str) -> tuple[float, ...]:
 def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     """Infer each judge's and condition's design from its commonest set of orderings."""
     arm = cells_of(frame[frame.columns.intersection(_WITHIN)])
-    order = frame["ordering"].cat
-    keys = pd.DataFrame({"arm": arm, "item": item, "order": order.codes})
-    keys = keys[keys["order"] >= 0].drop_duplicates()
-    # Items have seen the same orders if the sums of these numbers are equal.
-    keys["sum"] = hash64(order.categories)[keys["order"]]
-    keys["sum"] = keys.groupby(["arm", "item"])["sum"].transform("sum")
-    each = keys.drop_duplicates(["sum", "order"]).groupby("sum")["order"]
-    sets = each.agg(lambda codes: frozenset(order.categories[codes]))
-    once = keys.drop_duplicates(["arm", "item"]).set_index("arm")["sum"]
-    usual = once.map(sets).groupby(level="arm").agg(_design)
+    keys = pd.DataFrame({"arm": arm, "item": item, "order": frame["ordering"].array})
+    keys = keys.dropna().drop_duplicates().astype({"order": "object"})
+    sets = keys.groupby(["arm", "item"])["order"].agg(frozenset)
+    usual = sets.groupby(level="arm").agg(_design)
     design = pd.Series(arm).map(usual).to_numpy(object)
     return np.where(frame["ordering"].notna(), design, "fixed")
 

@@ -248,9 +248,6 @@ def _with_references_by_score(items: pd.DataFrame, scales: Scales) -> pd.DataFra
         label = column.removeprefix("reference_").casefold()
         scores = [own.labels.get(label) for own in scales.levels]
         named = [column if s is None else f"reference_{as_text(s)}" for s in scores]
-        if set(named) != {column}:
-            listed = ", ".join(dict.fromkeys(named))
-            print(f"{scales.reading.who}: by scores, {column} = {listed}")
         # A text under several criteria has as many rows of one index,
         # so these are masks, not labels.
         names = pd.Series(named).to_numpy()[scales.which]

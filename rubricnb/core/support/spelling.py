@@ -26,7 +26,7 @@ def nearest(name: object, known: Iterable[Hashable]) -> str:
     return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else "."
 
 
-def one_of(what: str, name: object, known: Iterable[Hashable]) -> None:
+def one_of(what: str, name: object, known: Iterable[Hashable], where: str = "") -> None:
     """Check that a name is known.
 
     Raises
@@ -44,6 +44,6 @@ def one_of(what: str, name: object, known: Iterable[Hashable]) -> None:
     names = list(map(str, known))
     if name not in names:
         raise ValueError(
-            f"unknown {what} {name!r}{nearest(name, names)} There are: "
-            f"{', '.join(names)}"
+            f"{where}unknown {what} {name!r}{nearest(name, names)} There are: "
+            f"{', '.join(names) or 'none'}"
         )
