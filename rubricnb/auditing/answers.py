@@ -377,8 +377,7 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
 
 def ends_of(span: float, *given: Iterable[float]) -> Ends:
     """Return ends between which a scale of this span lies that holds what was given."""
-    ends = [pd.Series(part, dtype=float).agg(["min", "max"]) for part in given]
-    every = pd.concat(ends)
+    every = pd.concat([pd.Series(part, dtype=float) for part in given])
     low, high = every.min(), every.max()
     return min(low, high - span), max(high, low + span)
 

@@ -140,9 +140,11 @@ class AuditCommand(AuditOptions):
     def _check_pages(self, judges: list[str]) -> None:
         """Refuse pages that cannot be written, or two of one name, before the work."""
         pages = {judge: self.page_of(judge) for judge in judges}
-        twice = [j for j, page in pages.items() if [*pages.values()].count(page) > 1]
-        if twice:
-            raise ValueError(f"{' and '.join(map(repr, twice))} would have one page")
+        if len({*pages.values()}) < len(pages):
+            raise ValueError(
+                "names of two judges differ only in signs that no file has, so their "
+                "pages would have one name: rename one"
+            )
         for page in pages.values():
             check_files(page, [self.judgments, self.path, self.rubric])
 

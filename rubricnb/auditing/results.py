@@ -183,8 +183,9 @@ def _charts(answers: Answers, step: float) -> Row:
     given = rounded(answers.cells[PLAIN].dropna(), step).rename("score")
     alike = given.groupby([*cluster, given]).size()
     scored = alike.groupby(cluster).sum()
-    pairs = scored * (scored - 1)  # and those of one score
-    tied = ((alike * (alike - 1)).groupby(cluster).sum() / pairs)[pairs > 0]
+    pairs = scored * (scored - 1) // 2
+    tied = (alike * (alike - 1) // 2).groupby(cluster).sum() / pairs
+    tied = tied[pairs > 0]
     return {
         "scores": shares.to_dict("index"),
         "levels": {f"{level:g}": _estimate(gaps) for level, gaps in levels},

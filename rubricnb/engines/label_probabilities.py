@@ -137,14 +137,9 @@ def probabilities_at(
         for token, probability in step.alternatives.items():
             name = token.strip(" :*_\n")
             folded[name] += probability
-        unsure = sum(
-            folded[choice]
-            for choice in folded.keys() & set(choices)
-            if any(
-                longer.startswith(choice) and longer not in folded for longer in choices
-            )
-        )
-        if unsure >= _NEGLIGIBLE:
+        absent = set(choices) - folded.keys()
+        unsure = [c for c in choices if any(one.startswith(c) for one in absent - {c})]
+        if sum(folded[choice] for choice in unsure) >= _NEGLIGIBLE:
             break
         return tuple(folded[choice] for choice in choices)
     return (0.0,) * len(choices)

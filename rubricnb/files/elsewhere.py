@@ -419,9 +419,7 @@ def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
             frame[name] = _names(frame[name])
     given = np.full(len(frame), None)
     if "ordering" in frame:
-        given = frame["ordering"].astype("object")
-        if frame["ordering"].dtype != "str":
-            given = given.map(_joined("-"), "ignore")
+        given = frame["ordering"].astype("object").map(_joined("-"), "ignore")
     frame["ordering"] = pd.Categorical(given)
     return frame
 
