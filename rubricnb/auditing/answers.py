@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -68,11 +68,10 @@ class Answers:
     def criteria(self) -> dict[str, Answers]:
         """Answers about each criterion, if there are several."""
         own = dict(iter(self.judgments.groupby("criterion", sort=False)))
+        parts = {str(c): with_own_names(own[c]) for c in own if len(own) > 1}
         return {
-            str(c): replace(self, judgments=part, items=items_of(part, self.items))
-            for c in own
-            if len(own) > 1
-            for part in [with_own_names(own[c])]
+            name: replace(self, judgments=part, items=items_of(part, self.items))
+            for name, part in parts.items()
         }
 
     @cached_property
@@ -375,9 +374,9 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
     return (reason,)
 
 
-def ends_of(span: float, *given: Iterable[float]) -> Ends:
+def ends_of(span: float, *given: pd.Series) -> Ends:
     """Return ends between which a scale of this span lies that holds what was given."""
-    every = pd.concat([pd.Series(part, dtype=float) for part in given])
+    every = pd.concat(given).astype(float)
     low, high = every.min(), every.max()
     return min(low, high - span), max(high, low + span)
 

@@ -140,10 +140,11 @@ class AuditCommand(AuditOptions):
     def _check_pages(self, judges: list[str]) -> None:
         """Refuse pages that cannot be written, or two of one name, before the work."""
         pages = {judge: self.page_of(judge) for judge in judges}
-        if len({*pages.values()}) < len(pages):
+        twice = [j for j, page in pages.items() if [*pages.values()].count(page) > 1]
+        if twice:
             raise ValueError(
-                "names of two judges differ only in signs that no file has, so their "
-                "pages would have one name: rename one"
+                f"the pages of {' and '.join(map(repr, twice))} would have one name: "
+                "rename one"
             )
         for page in pages.values():
             check_files(page, [self.judgments, self.path, self.rubric])

@@ -138,8 +138,12 @@ def probabilities_at(
             name = token.strip(" :*_\n")
             folded[name] += probability
         absent = set(choices) - folded.keys()
-        unsure = [c for c in choices if any(one.startswith(c) for one in absent - {c})]
-        if sum(folded[choice] for choice in unsure) >= _NEGLIGIBLE:
+        unsure = sum(
+            probability
+            for name, probability in folded.items()
+            if name in choices and any(one.startswith(name) for one in absent)
+        )
+        if unsure >= _NEGLIGIBLE:
             break
         return tuple(folded[choice] for choice in choices)
     return (0.0,) * len(choices)

@@ -13,6 +13,7 @@ from typing import Any
 
 from rubricnb.core.contract import Engine, JudgeError, Reply, Request
 from rubricnb.core.judge import describe, open_judge
+from rubricnb.core.support.shown import one_line
 
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory
 # at least this many blocks for each actor, so that none waits long for the last one
@@ -165,7 +166,8 @@ class RayJudge:
                     if deaths + 1 == _ATTEMPTS:
                         said = (
                             f"an actor died {_ATTEMPTS} times over one block, possibly "
-                            "out of memory; see Ray's logs"
+                            f"out of memory ({one_line(str(died))[:200]}); see Ray's "
+                            "logs"
                         )
                     elif lacking:
                         again.append(([*lacking.values()], deaths + 1))
@@ -266,7 +268,7 @@ def _connect() -> tuple[Any, bool]:
         ray.init(address, **options)
     except (OSError, RuntimeError, ValueError) as problem:
         raise JudgeError(
-            f"no Ray at {address} ({str(problem).splitlines()[0]}): start it with "
+            f"no Ray at {address} ({one_line(str(problem))[:200]}): start it with "
             "'ray start --head', or unset RAY_ADDRESS to start it here"
         ) from None
     return ray, True

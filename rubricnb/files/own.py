@@ -249,7 +249,8 @@ def _with_references_by_score(items: pd.DataFrame, scales: Scales) -> pd.DataFra
         scores = [own.labels.get(label) for own in scales.levels]
         named = [column if s is None else f"reference_{as_text(s)}" for s in scores]
         if set(named) != {column}:
-            print(f"{scales.reading.who}: {column} = {', '.join(dict.fromkeys(named))}")
+            listed = ", ".join(dict.fromkeys(named))
+            print(f"{scales.reading.who}: by scores, {column} = {listed}")
         # A text under several criteria has as many rows of one index,
         # so these are masks, not labels.
         names = pd.Series(named).to_numpy()[scales.which]

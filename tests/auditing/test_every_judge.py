@@ -98,5 +98,5 @@ def test_what_cannot_be_written_for_each_is_refused_before_the_work(folder):
     assert [*folder.glob("*.html")] == []
     log(["one/two", "one two"]).to_csv(folder / "log.csv", index=False)
     done = audit(folder, "--judge", "all")
-    assert "pages would have one name: rename one" in done.stderr
+    assert "pages of 'one/two' and 'one two' would have one name" in done.stderr
     assert [*folder.glob("*.html")] == []

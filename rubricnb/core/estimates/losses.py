@@ -15,6 +15,7 @@ text answers about what is left of it (`unread`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
@@ -306,15 +307,12 @@ def open_sign(
     of
         Name of the difference.
     """
-    shares = lost or (np.isnan(a) ^ np.isnan(b),) * 2
-    lost_of_known = np.stack(shares)[:, ~(np.isnan(a) & np.isnan(b))]
+    least, most = difference_bounds(a, b, ends, lost)
     # no sign is claimed; it may be where there is no interval
-    if interval[0] <= 0 <= interval[1] or not lost_of_known.any():
+    if interval[0] <= 0 <= interval[1] or not least < most:
         return ()
-    low, high = np.add(
-        difference_bounds(a, b, ends, lost),
-        np.nan_to_num(np.subtract(interval, mean_known(a - b))),
-    )
+    away = np.nan_to_num(np.subtract(interval, mean_known(a - b)))
+    low, high = np.add((least, most), away)
     if low > 0 or high < 0:
         return ()
     return (
@@ -340,13 +338,12 @@ def share_lost(codes: Iterable[str]) -> float:
     >>> share_lost(lost_scores(a, b))
     0.5
     """
-    lost: dict[str, float] = {}
+    lost: dict[str, float] = defaultdict(float)
     for code in codes:
         if isinstance(code, Reason) and code in _SHARES:
-            what = code.numbers.get("what", "reads")
-            lost[what] = (
-                lost.get(what, 0.0) + code.numbers["lost"] / code.numbers[_SHARES[code]]
-            )
+            numbers = code.numbers
+            what = numbers.get("what", "reads")
+            lost[what] += numbers["lost"] / numbers[_SHARES[code]]
     return max(lost.values(), default=0.0)
 
 
