@@ -153,13 +153,10 @@ def test_a_page_is_true_of_a_readers_judge_texts_and_scale(stem, run, warnings_o
             assert not re.search(
                 r"\b(nan|inf|NaN)\b|:::|\{[a-z:]+\}`|object at", sentence
             ), sentence
-        # chapter 01 prints the frames of a judge's reads as they are
-        assert stem[:2] == "01" or not unknown_cells(one_page(notebook))
-    # asked for probabilities, nothing is missing on top but what the file lacks;
-    # chapters 10 and 15 do not say yet what they lack
+        assert not unknown_cells(one_page(notebook))
+    # what is missing on top of a page says what it needs
     lacking = [s for s in sentences(own_run(done["logprobs"])) if is_unknown(s)]
-    if stem[:2] not in ("10", "15"):
-        assert all("reference answers" in sentence for sentence in lacking), lacking
+    assert all(s.startswith("Not asked: needs ") for s in lacking), lacking
 
 
 NOTHING = {
