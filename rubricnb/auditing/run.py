@@ -24,7 +24,7 @@ from rubricnb.auditing.record import Audit, check_files, read_audit
 from rubricnb.auditing.results import findings
 from rubricnb.auditing.terms import TOO_FEW
 from rubricnb.core.estimates import intervals as inference
-from rubricnb.core.frames import Items, Judgments, Requests, require_items
+from rubricnb.core.frames import Items, Judgments, Requests, require
 from rubricnb.core.judge import Judge, PriceLike
 from rubricnb.core.plan import with_readout
 from rubricnb.core.prices import Budget
@@ -145,10 +145,14 @@ def audit(
         _check_same(before, done.parts)
     elif judge is None or items is None:
         raise ValueError(
-            "an audit needs a judge and items, or judgments that were made elsewhere"
+            "an audit needs a judge and items, or judgments= that were made elsewhere"
         )
     else:
-        require_items(items)
+        require(
+            items,
+            ["item_id", "response"],
+            "items (from rb.load; scores are judgments=)",
+        )
         few = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(few, force)
         budget = Budget(max_calls, max_cost)

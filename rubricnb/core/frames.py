@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -228,27 +229,27 @@ class Requests(_Attached):
     source: Items
 
 
-def require_items(
-    items: Any,
-    column: str = "item_id",
-    said: str = "items are a table, as rb.load gives one",
-) -> None:
-    """Refuse what is no table of items, by name: a judge or a path in their place.
-
-    Another column and another sentence refuse what is no other table.
+def require(frame: Any, names: Iterable[str], what: str) -> None:
+    """Refuse what is no table, or lacks a column: a judge or a path in its place.
 
     Examples
     --------
-    >>> require_items("my_data.csv")
+    >>> require("my_data.csv", ["item_id"], "items (from rb.load)")
     Traceback (most recent call last):
-    TypeError: items are a table, as rb.load gives one, with a column item_id: not \
-this str 'my_data.csv'
+    TypeError: items (from rb.load) are a table, not this str 'my_data.csv'
+    >>> require(pd.DataFrame({"id": [1]}), ["item_id"], "items")
+    Traceback (most recent call last):
+    ValueError: items lack the column 'item_id'; they have: id
     """
-    if column not in getattr(items, "columns", ()):
-        raise TypeError(
-            f"{said}, with a column {column}: not this {type(items).__name__}"
-            f"{f' {items!r}' if isinstance(items, str | Path) else ''}"
-        )
+    if not isinstance(frame, pd.DataFrame):
+        given = f" {frame!r}" if isinstance(frame, str | Path) else ""
+        raise TypeError(f"{what} are a table, not this {type(frame).__name__}{given}")
+    for name in names:
+        if name not in frame:
+            raise ValueError(
+                f"{what} lack the column {name!r}; they have: "
+                f"{', '.join(map(str, frame.columns))}"
+            )
 
 
 class Scales(NamedTuple):

@@ -96,10 +96,10 @@ class Design:
             ("n", self.n, 2, _MOST_OPTIONS, "options"),
             ("k", self.k, 1, _MOST_READS, "reads"),
         ):
-            if not least <= given <= most:
+            if given not in range(least, most + 1):
                 raise ValueError(
-                    f"{name} = {given:,}: a design has at most {most:,} {what}, and at "
-                    f"least {least}"
+                    f"{name} = {given!r}: a design has {least} to {most:,} {what}, as "
+                    "a whole number"
                 )
         most = len(_williams(self.n))
         numbers = {

@@ -17,7 +17,7 @@ from rubricnb.core.frames import (
     Items,
     Requests,
     level_labels,
-    require_items,
+    require,
     scale_with,
     scales_of,
 )
@@ -147,7 +147,7 @@ def plan(
     >>> len(pieces), pieces.criterion_ordering[2], pieces.criterion_ordering[3]
     (60, '2-3', '1')
     """
-    require_items(items)
+    require(items, ["item_id"], "items (from rb.load)")
     designs = _same_size(designs)
     together = template == "criteria"
     n = n_options or (5 if together else designs[0].n)
@@ -270,7 +270,7 @@ def request_ids(requests: pd.DataFrame) -> UInt64Array:
 
 def with_readout(requests: Requests, judge: Judge | Engine) -> Requests:
     """Resolve the readout ``auto``, and refuse one that the judge does not have."""
-    require_items(requests, "readout", "requests are a table, as rb.plan gives one")
+    require(requests, ["readout"], "requests (from rb.plan)")
     if (requests["readout"] == "auto").any():
         requests = requests.copy()
         readout = requests["readout"].astype(object)
@@ -310,8 +310,8 @@ def _canonical(value: Any) -> str:
     )
 
 
-def _same_size(designs: Design | Sequence[Design]) -> list[Design]:
-    designs = [designs] if isinstance(designs, Design | str | int) else list(designs)
+def _same_size(designs: Any) -> list[Design]:
+    designs = list(designs) if isinstance(designs, list | tuple) else [designs]
     if not designs or not all(isinstance(design, Design) for design in designs):
         raise ValueError(
             f"{designs} in place of designs: pass one or several, such as balanced(5)"

@@ -12,6 +12,7 @@ from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.reads import By, Reads, Unanswerable
 from rubricnb.core.estimates.reasons import Reason, Reasons, Why, because, collect
+from rubricnb.core.frames import require
 from rubricnb.core.support.types import Ends, Records, Row
 from rubricnb.corrections.error_budget import (
     CALLS,
@@ -89,7 +90,7 @@ def advise(
     """
     names = arrays.grouping(judgments, by, without=() if by else ("design",))
     if labels is not None:
-        arrays.require(labels, ["item_id", "human"], "labels")
+        require(labels, ["item_id", "human"], "labels")
         arrays.refuse_ambiguous(judgments, labels, "labels")
         arrays.matched(
             judgments.drop_duplicates(arrays.unit_columns(judgments)), labels, "human"

@@ -14,6 +14,7 @@ from rubricnb.core.estimates import intervals as infer
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.reads import By, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, collect
+from rubricnb.core.frames import require
 from rubricnb.core.support.types import Ends, FloatArray, IntArray, Records, Row
 from rubricnb.statistics.variance import henderson
 
@@ -308,7 +309,7 @@ def design_for(
             f"difference is {difference}: give a positive number of points"
         )
     require_prices(price)
-    arrays.require(budget, ["source", "variance"], "the budget")
+    require(budget, ["source", "variance"], "the budget")
     names = list(budget.columns[: budget.columns.get_loc("source")])
     rows: Records = []
     for key, part in arrays.groups(budget, names):

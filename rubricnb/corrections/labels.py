@@ -30,6 +30,7 @@ from rubricnb.core.estimates.reasons import (
     because_each,
     collect,
 )
+from rubricnb.core.frames import require
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.types import FloatArray, IntArray, Mask, Records, Row
 from rubricnb.statistics.human_agreement import row_with_people, unscored
@@ -554,7 +555,7 @@ def systems_with_labels(
     0         a      1.62         1.67        2.00       0.65
     1         b      1.93         2.00        2.25       0.65
     """
-    arrays.require(judgments, ["candidate"], "judgments")
+    require(judgments, ["candidate"], "judgments")
     return row_with_people(judgments, labels, by, value, _systems, "labels")
 
 

@@ -14,6 +14,7 @@ from rubricnb.core.estimates.losses import absent, lost_reads, lost_scores
 from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because
 from rubricnb.core.estimates.sides import shared_items
+from rubricnb.core.frames import require
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.types import FloatArray, IntArray, Row
 from rubricnb.statistics.human_agreement import (
@@ -100,7 +101,7 @@ def alternative_annotator(
        n_annotators  winning_rate  passes
     0             3           1.0    True
     """
-    arrays.require(items, ["item_id", "human_ratings"], "items")
+    require(items, ["item_id", "human_ratings"], "items")
     if not 0 <= epsilon < 1:
         raise ValueError(
             f"epsilon is {epsilon}: give a share of items, from 0 to below 1"
@@ -322,7 +323,7 @@ def system_agreement(
        n_systems  tau
     0          3  1.0
     """
-    arrays.require(judgments, ["candidate"], "judgments")
+    require(judgments, ["candidate"], "judgments")
     return row_with_people(judgments, items, by, value, system_agreement_row)
 
 
@@ -416,7 +417,7 @@ def system_shift(
         (before, "the judgments before"),
         (after, "the judgments after"),
     ):
-        arrays.require(judgments, ["item_id", "cluster_id", "candidate", value], what)
+        require(judgments, ["item_id", "cluster_id", "candidate", value], what)
     a, b = (
         arrays.reads(side.reset_index(drop=True), value) for side in (before, after)
     )

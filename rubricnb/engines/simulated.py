@@ -17,7 +17,13 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.core.contract import Readout, Reply, Request
-from rubricnb.core.frames import STATUSES, Items, scale_with, scales_of
+from rubricnb.core.frames import (
+    STATUSES,
+    Items,
+    require,
+    scale_with,
+    scales_of,
+)
 from rubricnb.core.judgments import typed
 from rubricnb.core.parsing import answer_text
 from rubricnb.core.permutation import decode, levels_above
@@ -75,10 +81,12 @@ def simulate(
     >>> judgments.judge.iloc[0], len(judgments)
     ('simulated:first-biased', 150)
     """
-    judge = SimulatedJudge(profile, seed)
+    require(requests, ["readout"], "requests (from rb.plan)")
     source = items if items is not None else getattr(requests, "source", None)
     if source is None:
         raise ValueError("these requests have no items: pass them as items=")
+    require(source, ["item_id"], "items (from rb.load)")
+    judge = SimulatedJudge(profile, seed)
     requests = with_readout(requests, judge)
     batch, judged = batch_of(requests, source)
     readout = requests["readout"].to_numpy()[judged.row]

@@ -19,9 +19,9 @@ from rubricnb.core.estimates.reads import (
     by_cluster,
     groups,
     matched,
-    require,
 )
 from rubricnb.core.estimates.reasons import Reason, Why, because
+from rubricnb.core.frames import require
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.hashing import hash64, mix64
 from rubricnb.core.support.spelling import one_of

@@ -75,7 +75,7 @@ def load(
 summeval-all, asap-2, asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
     """
     facts = _facts().set_index("name")
-    names = name.split("+")
+    names = str(name).split("+")
     for one in names:
         if one not in facts.index and Path(one).suffix[1:].isalpha():
             raise ValueError(
@@ -93,7 +93,10 @@ summeval-all, asap-2, asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, cs
     given = {key: value for key, value in given.items() if value is not None}
     own = () if path is None else (path, rubric)
     with reading(*(Path(file) for file in own if isinstance(file, str | Path))):
-        loaded = [_load(one, facts.loc[one], given) for one in names]
+        takes = [one for one in names if facts["takes"][one]] or names
+        loaded = [
+            _load(one, facts.loc[one], given if one in takes else {}) for one in names
+        ]
     drawn = [_drawn(items, n_items, seed) for items in loaded]
     return pd.concat(drawn, ignore_index=True)
 
@@ -127,13 +130,16 @@ def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
     allowed = [*takes, "columns"] if name == "csv" else takes
     for key in given:
         if key not in allowed:
-            listed = " and ".join(f"{one}=" for one in allowed) or "no file of yours"
+            listed = (
+                " and ".join(f"{one}=" for one in allowed)
+                or "no file of yours: 'csv' does"
+            )
             raise ValueError(f"{key}= does not apply to {name!r}, which takes {listed}")
     if "path" in takes and not set(takes) <= set(given):
         files = ", ".join(f"{one}='…'" for one in takes)
         raise ValueError(
-            f"{name!r} is read from your own files: load({name!r}, {files}); get it "
-            f"from {facts['source']}"
+            f"{name!r} is read from your own files: load({name!r}, {files}), its "
+            f"source: {facts['source']}"
         )
     if name == "csv":
         return load_csv(**given)

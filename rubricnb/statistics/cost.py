@@ -9,6 +9,7 @@ from scipy import special
 
 from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.reasons import Reason, because_each
+from rubricnb.core.frames import require
 from rubricnb.core.permutation import balanced, code
 from rubricnb.core.support.types import FloatArray, IntArray
 
@@ -69,7 +70,7 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
     0      1-2   0.2
     1      2-1   0.2
     """
-    arrays.require(table, ["score", "position", "share"], "the table")
+    require(table, ["score", "position", "share"], "the table")
     names = [c for c in table.columns if c not in _TABLE_COLUMNS]
     rows = []
     for key, part in arrays.groups(table, names):

@@ -13,6 +13,7 @@ from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.losses import left_out, no_equivalence, reads_lost
 from rubricnb.core.estimates.reads import By, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because
+from rubricnb.core.frames import require
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.types import FloatArray, IntArray, Mask, Row
 
@@ -140,7 +141,7 @@ def _groups(
 ) -> Iterator[tuple[Row, pd.DataFrame]]:
     """Groups of judgments of Setting 2, and with `within` of their parts."""
     needed = ["item_id", "cluster_id", "criterion", "criterion_position", *columns]
-    arrays.require(judgments, needed, "judgments")
+    require(judgments, needed, "judgments")
     names = arrays.grouping(judgments, by, without=["criterion"])
     yield from arrays.groups(judgments, [*names, *within])
 

@@ -23,6 +23,7 @@ from rubricnb.core.estimates.losses import (
 from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, join
 from rubricnb.core.estimates.sides import compared, only, shared_items
+from rubricnb.core.frames import require
 from rubricnb.core.support.types import Ends, FloatArray, IntArray, Mask, Row
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
 
@@ -129,7 +130,7 @@ def row_with_people(
 
 def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArray:
     """Return the human rating of each judged item; NaN where there is none."""
-    arrays.require(items, ["item_id", "human"], what)
+    require(items, ["item_id", "human"], what)
     human = arrays.floats(arrays.matched(reads.items, items, "human"))
     if np.isinf(human).any():
         raise ValueError(

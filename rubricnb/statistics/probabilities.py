@@ -11,7 +11,7 @@ from rubricnb.core.estimates import reads as arrays
 from rubricnb.core.estimates.intervals import few_clusters, jackknifed
 from rubricnb.core.estimates.reads import By, Reads, by_cluster
 from rubricnb.core.estimates.reasons import Reason, because_each, collect
-from rubricnb.core.frames import score_dtype
+from rubricnb.core.frames import require, score_dtype
 from rubricnb.core.permutation import code, decode, ranks
 from rubricnb.core.support.counting import binned, repeated
 from rubricnb.core.support.types import FloatArray, IntArray, Records
@@ -391,7 +391,7 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
         c for c in arrays.grouping(judgments, None, without=("design",)) if c in prior
     ]
     about = ("ordering", "score") if "ordering" in prior else ("position",)
-    arrays.require(prior, [*about, "log_preference"], "prior")
+    require(prior, [*about, "log_preference"], "prior")
     columns = arrays.probability_columns(judgments)
     out = []
     for key, part in arrays.groups(judgments.reset_index(drop=True), names):

@@ -18,6 +18,7 @@ from rubricnb.core.estimates.losses import (
 from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because, collect
 from rubricnb.core.estimates.sides import compared, shared_items, sides
+from rubricnb.core.frames import require
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.types import FloatArray, IntArray, Records, Row
 
@@ -100,7 +101,7 @@ def rank_reversal(
        kendall_tau  flip_first  n_prompts
     0          0.0         0.5          2
     """
-    arrays.require(judgments, ["group_id"], "judgments")
+    require(judgments, ["group_id"], "judgments")
     return compared(judgments, a, b, by, value, _summary)
 
 
@@ -157,7 +158,7 @@ def reversal_effect(
       control      measure  effect
     0   fixed  flip_strict     1.0
     """
-    arrays.require(judgments, ["group_id", "design"], "judgments")
+    require(judgments, ["group_id", "design"], "judgments")
     names = ["placebo/half-1", *_BLOCKS, *_CONTROLS.values()]
     rows = []
     # A placebo edits the prompt, so columns that differ

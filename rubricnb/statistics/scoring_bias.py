@@ -21,6 +21,7 @@ from rubricnb.core.estimates.losses import (
 from rubricnb.core.estimates.reads import By, Reads, Value
 from rubricnb.core.estimates.reasons import Reason, Reasons, because
 from rubricnb.core.estimates.sides import shared_items
+from rubricnb.core.frames import require
 from rubricnb.core.support.types import FloatArray, IntArray, Row
 
 BASELINE = {
@@ -139,7 +140,7 @@ def strata(
     That is: the values of the other columns, the baseline's reads, those of its
     placebo, and every condition but the baseline with its reads.
     """
-    arrays.require(judgments, baseline, "judgments")
+    require(judgments, baseline, "judgments")
     baseline = _as_known(judgments, baseline)
     outside = arrays.grouping(judgments, by, without=baseline)
     edited, found = {**baseline, "design": "placebo"}, False

@@ -1367,5 +1367,5 @@ def test_an_export_with_its_own_names_of_columns_is_audited(tmp_path):
     "door", [rb.audit, lambda items, judge: rb.plan(judge, rb.balanced(5))]
 )
 def test_a_judge_in_the_place_of_the_items_is_named(door):
-    with pytest.raises(TypeError, match="items are a table, as"):
+    with pytest.raises(TypeError, match=r"items .* are a table, not this"):
         door(rb.load("minibench", n_items=5), "simulated:unbiased")

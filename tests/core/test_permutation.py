@@ -108,6 +108,12 @@ def test_codes_are_read_back(order):
     assert decode(code(order)[0]) == tuple(order)
 
 
+@pytest.mark.parametrize("n", ["5", 2.5, None, 1, -3, 1001])
+def test_a_design_of_no_whole_number_of_options_is_refused(n):
+    with pytest.raises(ValueError, match=r"n = .*: a design has 2 to 1,000 options"):
+        Design("fixed", n)
+
+
 @pytest.mark.parametrize("bad", [[1, 1, 2], [0, 1, 2], [1], [2, 3], [1.5, 2]])
 def test_single_refuses_what_is_no_permutation(bad):
     with pytest.raises(ValueError, match="not a permutation"):
@@ -117,10 +123,10 @@ def test_single_refuses_what_is_no_permutation(bad):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: balanced(1), "at least 2"),
-        (lambda: fixed(5, 0), "at least 1"),
+        (lambda: balanced(1), "2 to 1,000 options"),
+        (lambda: fixed(5, 0), "1 to 10,000 reads"),
         (lambda: placebo(5, 16), "1 to 15"),
-        (lambda: shuffled(0, 3), "at least 2"),
+        (lambda: shuffled(0, 3), "2 to 1,000 options"),
         (
             lambda: Design("balanced", 5),
             "k = 1: of 5 options balanced shows 10 orderings",

@@ -122,6 +122,7 @@ def test_a_million_requests_are_planned_in_little_memory(items):
         ([], {}, "in place of designs"),
         ("balanced", {}, r"'balanced'. in place of designs: pass .* balanced\(5\)"),
         (5, {}, "in place of designs"),
+        (None, {}, "in place of designs"),
         (
             rb.fixed(5, 1),
             {"labels": ["numeric", "greek"]},
@@ -213,10 +214,42 @@ def test_an_example_is_an_answer_to_another_instruction(items):
 
 def test_tables_in_each_others_place_are_named(items):
     requests = rb.plan(items, rb.balanced(5), readout="score")
-    with pytest.raises(TypeError, match=r"requests are a table, as rb\.plan gives"):
-        rb.simulate(items, requests, "unbiased")
-    with pytest.raises(ValueError, match=r"make them with rubricnb\.plan"):
-        rb.run(items, "simulated:unbiased", store=":memory:")
-    for audited in (items.drop(columns="item_id"), "my_data.csv"):
-        with pytest.raises(TypeError, match=r"items are a table, as rb\.load gives"):
-            rb.audit("simulated:unbiased", audited)
+    scores = items[["item_id", "human"]].rename(columns={"human": "score"})
+    for door, given, message in (
+        (rb.simulate, (items, requests, "unbiased"), "lack the column 'readout'"),
+        (rb.simulate, ("unbiased", requests, items), "not this str 'unbiased'"),
+        (rb.simulate, (requests, "unbiased", items), "not this str 'unbiased'"),
+        (rb.run, (items, "simulated:unbiased"), r"make them with rubricnb\.plan"),
+        (rb.audit, (items, "simulated:unbiased"), "not this str 'simulated:unbiased'"),
+        (rb.audit, ("simulated:unbiased", "my_data.csv"), "not this str 'my_data.csv'"),
+        (rb.audit, ("simulated:unbiased", scores), "'response'; .* item_id, score"),
+        (rb.audit, ("simulated:unbiased", items.drop(columns="item_id")), "'item_id'"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            door(*given)
+
+
+TAKE_JUDGMENTS = (
+    rb.bias_cost,
+    rb.criterion_order,
+    rb.error_budget,
+    rb.order_effect,
+    rb.position_bias,
+    rb.position_prior,
+    rb.rank_reversal,
+    rb.score_position,
+    rb.score_tendency,
+    rb.stability,
+    rb.variance_components,
+    rb.will_permuting_help,
+    rb.within_item_sd,
+)
+
+
+@pytest.mark.parametrize("statistic", TAKE_JUDGMENTS)
+def test_what_is_no_table_of_judgments_is_named_by_every_statistic(items, statistic):
+    for given in ("log.csv", None, 5, [1]):
+        with pytest.raises(TypeError, match=f"table, not this {type(given).__name__}"):
+            statistic(given)
+    with pytest.raises(ValueError, match="lack the column"):
+        statistic(items)

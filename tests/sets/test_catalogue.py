@@ -12,6 +12,18 @@ from rubricnb.sets.catalogue import datasets, load
 DOWNLOADED = ["mt-bench", "vicuna", "hanna", "summeval"]
 
 
+def test_own_texts_are_joined_to_a_set_of_ours(tmp_path):
+    texts, rubric = tmp_path / "own.csv", tmp_path / "rubric.yml"
+    texts.write_text("item_id,instruction,response\na,do it,one\nb,do it,two\n")
+    rubric.write_text(
+        "- rubric_id: q\n  criterion: wit\n  definition: How witty?\n"
+        "  levels: {1: dull, 2: witty}\n"
+    )
+    items = load("csv+minibench", n_items=20, path=texts, rubric=rubric)
+    assert items["dataset"].value_counts().to_dict() == {"minibench": 20, "own": 2}
+    assert set(items["rubric_id"]) <= set(items.rubrics["rubric_id"])
+
+
 @pytest.mark.in_turn
 def test_the_sizes_and_ratings_listed_are_those_loaded(mirror):
     listed = datasets().set_index("name")
@@ -90,6 +102,12 @@ def test_a_larger_draw_contains_a_smaller_one_and_seeds_differ():
             "path= does not apply to 'minibench', which takes no file",
         ),
         ({"name": "vicuna", "rubric": "a.yml"}, "rubric= does not apply to 'vicuna'"),
+        (
+            {"name": "minibench+minibench-7", "path": "a.csv"},
+            "path= does not apply to 'minibench', .* 'csv' does",
+        ),
+        ({"name": "minibench+csv"}, r"own files: load\('csv', path='…', rubric='…'\)"),
+        ({"name": ["minibench"]}, "did you mean 'minibench'"),
     ],
 )
 def test_arguments_out_of_place(arguments, message):

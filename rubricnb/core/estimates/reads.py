@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.core.estimates.reasons import Reason, because
-from rubricnb.core.frames import CONDITIONS, places
+from rubricnb.core.frames import CONDITIONS, places, require
 from rubricnb.core.permutation import decode, levels_above, ranks
 from rubricnb.core.support.counting import binned
 from rubricnb.core.support.spelling import one_of
@@ -149,11 +149,11 @@ def grouping(judgments: pd.DataFrame, by: By, without: Iterable[str] = ()) -> li
     This is where every statistic begins, so it refuses judgments that hold a read
     twice.
     """
+    require(judgments, as_list(by), "judgments")
     refuse_repeated_reads(judgments)
     names = (
         [name for name in GROUPING if name in judgments] if by is None else as_list(by)
     )
-    require(judgments, names, "judgments")
     return [name for name in names if name not in set(without)]
 
 
@@ -187,16 +187,6 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
         "in a column 'replicate', or name in a column what tells the texts apart "
         "(dataset, criterion)"
     )
-
-
-def require(frame: pd.DataFrame, names: Iterable[str], what: str) -> None:
-    """Raise a ValueError that names the first column that is missing."""
-    for name in names:
-        if name not in frame:
-            raise ValueError(
-                f"{what} lack the column {name!r}; they have: "
-                f"{', '.join(map(str, frame.columns))}"
-            )
 
 
 def without_placebo(judgments: pd.DataFrame) -> pd.DataFrame:
