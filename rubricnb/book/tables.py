@@ -57,6 +57,7 @@ def say(
     for name, value in {**(values or {}), **dashed}.items():
         # not "np.int64(3)"
         value = value.item() if isinstance(value, np.generic) else value
+        value = _with_minus(value) if isinstance(value, str) else value
         shown = unknown_note(needs) if is_unknown(str(value)) else value
         _keep(name, shown)
 
@@ -81,7 +82,8 @@ def tell(name: str, text: str, needs: str = "") -> None:
     """
     from IPython.display import Markdown
 
-    _keep(name, Markdown(unknown_note(needs) if is_unknown(text) else text))
+    text = unknown_note(needs) if is_unknown(text) else _with_minus(text)
+    _keep(name, Markdown(text))
 
 
 def fill(text: str) -> None:
@@ -450,8 +452,9 @@ def estimate(
     return f"{_with_minus(point)} {reason}" if point else reason
 
 
-def _with_minus(numbers: str) -> str:
-    return numbers.replace("-", "−")
+def _with_minus(text: str) -> str:
+    """Write a true minus before numbers, and leave the hyphens of 3-1-2 and gpt-4."""
+    return re.sub(r"(?<![\w-])-(?=[\d.])", "−", text)
 
 
 def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
@@ -576,10 +579,8 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
         if pd.isna(row["estimate"]):
             return "not known"
         ends = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-        return (
-            f"{row['estimate']:.2f}{ends} "
-            f"{row['unit'].replace('percentage points', 'pp')}"
-        )
+        unit = row["unit"].replace("percentage points", "pp")
+        return _with_minus(f"{row['estimate']:.2f}{ends} {unit}")
 
     def counted(row: pd.Series) -> str:
         if pd.isna(row["n_items"]):
@@ -705,7 +706,7 @@ def _statement(row: Any) -> str:
 def _published(row: Any) -> str:
     sign = {"=": "=", "<=": "≤", ">=": "≥"}[row.relation]
     tolerance = f" ± {row.tolerance:g}" if row.tolerance else ""
-    number = f"{sign} {row.published:g}{tolerance}"
+    number = _with_minus(f"{sign} {row.published:g}{tolerance}")
     return f"(as we read it: {number})" if row.basis == "reading" else number
 
 
@@ -715,4 +716,4 @@ def _estimated(row: Any) -> str:
     interval = "" if np.isnan(row.low) else f" [{row.low:.3g}, {row.high:.3g}]"
     if row.reason == NO_INTERVAL:
         interval = f" ({NO_INTERVAL})"
-    return f"{row.value:.4g}{interval}"
+    return _with_minus(f"{row.value:.4g}{interval}")

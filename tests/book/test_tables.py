@@ -13,6 +13,25 @@ from rubricnb.book import tables
 from rubricnb.sets.papers import verdicts
 
 
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("-0.3 and +0.1", "−0.3 and +0.1"),
+        ("from -2 to -.5 [-1, 3]", "from −2 to −.5 [−1, 3]"),
+        (
+            "3-1-2 by gpt-4, 2-3 reads, --n-items",
+            "3-1-2 by gpt-4, 2-3 reads, --n-items",
+        ),
+    ],
+)
+def test_a_sentence_has_a_true_minus_and_keeps_its_hyphens(text, page, monkeypatch):
+    kept = {}
+    monkeypatch.setattr(tables, "_keep", kept.__setitem__)
+    tables.say(said=text)
+    tables.tell("told", text)
+    assert (kept["said"], kept["told"].data) == (page, page)
+
+
 def test_an_estimate_that_is_not_known_says_why():
     items = rb.load("minibench")
     judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")
