@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -127,23 +127,31 @@ def read_texts(
         table = _texts_of(named_table(path, columns, reading, criteria), what)
         people = [c for c in table if names_people(c)]
         if people and not any(c.startswith("human") for c in table):
-            names = {
-                column: next(
-                    (f"human_{name}_{k}" for name in criteria if name in column),
-                    "human_ratings",
-                )
-                for k, column in enumerate(people, 1)
-            }
-            print(f"{what}: no ratings are read; if these are some: columns={names}")
+            print(
+                f"{what}: no ratings are read; if these are some: columns="
+                f"{_as_people(people, criteria)}"
+            )
         table = _with_one_row_a_text(table, what)
         items = _by_criterion(table, rubrics, what)
         scales = scales_of(items, rubrics, reading)
         items = read_ratings(_with_references_by_score(items, scales), scales)
-        per_criterion = "criterion" in table or "rubric_id" in table
+        # An id that several criteria share is the text's.
+        per_criterion = ("criterion" in table or "rubric_id" in table) and (
+            "item_id" not in items or items["item_id"].is_unique
+        )
         items = _with_ids(items, stem, per_criterion)
         return check_items(items, rubrics, allow_unrated=True)
 
     return Reading(what, decide).read(items_of)
+
+
+def _as_people(columns: Sequence[str], criteria: Sequence[str]) -> dict[str, str]:
+    """Name columns as one person's ratings each, of the criterion in the name."""
+    return dict.fromkeys(columns, "human_ratings") | {
+        column: f"human_{own}_{k}"
+        for own in criteria
+        for k, column in enumerate([c for c in columns if own in c], 1)
+    }
 
 
 def _texts_of(table: pd.DataFrame, file: str) -> pd.DataFrame:
@@ -205,16 +213,16 @@ def _by_criterion(
     """Give each row its criterion, rubric and rating; split rows that have several."""
     known = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
     ratings = [c for c in table if c.startswith("human_") and c != "human_ratings"]
-    for column in ratings:
-        if column.removeprefix("human_") not in set(known["criterion"]):
-            raise ValueError(
-                f"{file}: the column {column!r} does not name a criterion of the "
-                "rubric file"
-                f"{nearest(column.removeprefix('human_'), known['criterion'])} It has: "
-                f"{', '.join(known['criterion'])}. If it holds one person's ratings: "
-                f"columns={{{column!r}: 'human_ratings'}}; if it holds something else: "
-                f"columns={{{column!r}: 'other'}}"
-            )
+    criteria = known["criterion"].tolist()
+    others = [c for c in ratings if c.removeprefix("human_") not in criteria]
+    if others:
+        raise ValueError(
+            f"{file}: the column {others[0]!r} does not name a criterion of the rubric "
+            f"file{nearest(others[0].removeprefix('human_'), criteria)} It has: "
+            f"{', '.join(criteria)}. If people's ratings: "
+            f"columns={_as_people(others, criteria)}; if something else: "
+            f"columns={{{others[0]!r}: 'other'}}"
+        )
     key = next((c for c in ("rubric_id", "criterion") if c in table), None)
     mean = next((c for c in ("human", "human_ratings") if c in table), None)
     if key is None and mean and len(known) > 1:

@@ -56,6 +56,8 @@ def join_columns(
     for name, people in columns.items():
         print(f"{what}: {', '.join(people)} are read as the ratings of one person each")
         cells = table[[*people]].astype(object)
+        # one who rates several criteria is one person
+        cells.columns = cells.columns.str.removeprefix(name)
         ratings = cells.where(cells.notna(), None).to_dict("records")
         table = table.drop(columns=[*people]).assign(**{name: ratings})
     return table

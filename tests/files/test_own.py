@@ -1,4 +1,5 @@
 import csv
+import re
 from ast import literal_eval
 from pathlib import Path
 
@@ -71,12 +72,31 @@ RATED = {("tone", 1, 3), ("length", 2, 1)}
         "a,x,length,2,1\n",
         "instruction,response,criterion,rater,human\na,x,tone,al,1\na,x,tone,bo,3\n"
         "a,x,length,al,2\na,x,length,bo,1\n",
+        # the text's name in every row, as a tool writes it
+        "item_id,instruction,response,criterion,human_1,human_2\n7,a,x,tone,1,3\n"
+        "7,a,x,length,2,1\n",
+        "item_id,instruction,response,criterion,rater,human\n7,a,x,tone,al,1\n"
+        "7,a,x,tone,bo,3\n7,a,x,length,al,2\n7,a,x,length,bo,1\n",
     ],
 )
 def test_two_people_rate_two_criteria(two, table):
     items = two(table)
-    found = {(c, *(int(r) for r in got if r == r)) for c, got in ratings(items)}
-    assert found == RATED
+    # two people, not four of whom each rated one criterion
+    assert {(c, *map(int, got)) for c, got in ratings(items)} == RATED
+    assert items["text_id"].nunique() == 1
+    assert items["item_id"].is_unique
+
+
+def test_columns_with_peoples_names_are_read_by_the_way_out_of_the_error(two):
+    table = (
+        "instruction,response,human_tone_al,human_tone_bo,human_length_al,"
+        "human_length_bo\na,x,1,3,2,1\n"
+    )
+    with pytest.raises(ValueError, match="does not name a criterion") as refused:
+        two(table)
+    columns = literal_eval(re.search(r"columns=(\{.*?\})", str(refused.value))[1])
+    items = two(table, columns=columns)
+    assert {(c, *map(int, got)) for c, got in ratings(items)} == RATED
 
 
 def test_the_way_to_name_raters_of_two_criteria_works(two, capsys):
