@@ -235,11 +235,10 @@ def with_conditions(
     named = {name: as_texts(answers[name]) for name in KEYS}
     named["reference_score"] = as_texts(shown)
     answers = answers.assign(**named)
-    names = pd.Series(condition_names(answers), answers.index)
     return answers.assign(
         value=values_of(answers, value),
         whole=values_of(answers),
-        condition=as_texts(names),
+        condition=condition_names(answers),
         top=top,
     )
 
@@ -258,7 +257,7 @@ def share_changed(
     base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = ITEM
 ) -> pd.Series:
     """Share of each item's scores that differ from its first base read."""
-    first = base.drop_duplicates(on)[[*on, "whole"]]
+    first = base[[*on, "whole"]].drop_duplicates(on)
     pairs = others[[*dict.fromkeys([*KEYS, *on]), "whole"]].merge(
         first, on=on, suffixes=("", "_first")
     )
@@ -376,7 +375,7 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
 
 def ends_of(span: float, *given: pd.Series) -> Ends:
     """Return ends between which a scale of this span lies that holds what was given."""
-    every = pd.concat(given).astype(float)
+    every = pd.concat([part.agg(["min", "max"]) for part in given]).astype(float)
     low, high = every.min(), every.max()
     return min(low, high - span), max(high, low + span)
 

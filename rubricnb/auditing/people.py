@@ -64,7 +64,7 @@ def people_rows(answers: Answers) -> Records:
         reads = reads.set_index(KEYS)
         pair = reads["human"], reads["value"]
         single, _ = mean_over_criteria(inference.moments, inference.correlation, *pair)
-        n_reads = len(reads) / reads.index.nunique()
+        n_reads = len(reads) / len(sides)
         of_one = Reason("mean_of_reads", n=n_reads, r=words.number(single.value))
         differs = n_reads > 1 and abs(single.value - r) >= 0.005
         left = ", ".join(sorted(every - names))

@@ -279,9 +279,12 @@ class Audit:
         whole = head | content | said | tables
         whole["checksum"] = sha256_of(whole)
         # A row of a table is a line: Python writes indented JSON ten times as slowly.
-        texts = {k: _compact(part) for k, part in whole.items()}
-        for k, rows in tables.items():
-            texts[k] = "[\n  " + ",\n  ".join(map(_compact, rows)) + "\n ]"
+        texts = {
+            k: "[\n  " + ",\n  ".join(map(_compact, part)) + "\n ]"
+            if k in tables
+            else _compact(part)
+            for k, part in whole.items()
+        }
         parts = ",\n ".join(f"{_compact(k)}: {text}" for k, text in texts.items())
         return f"{{\n {parts}\n}}\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -174,7 +175,7 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
     rest = [c for c in judgments if c not in first and not _ANSWER.fullmatch(str(c))]
     code = np.zeros(len(judgments), dtype=np.int64)
     for name in [*first, *rest]:
-        code = combine([pd.Series(code), judgments[name].reset_index(drop=True)])
+        code = crossed([codes_of(judgments[name])[0] + 1], code)
         if len(code) == 0 or code.max() + 1 == len(code):
             return
     same = np.flatnonzero(code == np.flatnonzero(binned(code) > 1)[0])
@@ -351,9 +352,12 @@ def combine(columns: Iterable[pd.Series]) -> IntArray:
     return crossed([codes_of(column)[0] + 1 for column in columns])
 
 
-def crossed(codes: Sequence[IntArray]) -> IntArray:
-    """Number the distinct combinations of some codes, from 0 as they appear."""
-    code = np.zeros(len(codes[0]), dtype=np.int64)
+def crossed(codes: Sequence[IntArray], known: IntArray | int = 0) -> IntArray:
+    """Number the distinct combinations of some codes, from 0 as they appear.
+
+    `known`: the numbers of combinations of others, which these are combined with.
+    """
+    code = np.zeros(len(codes[0]), dtype=np.int64) + known
     for own in codes:
         if len(own) and (own != own[0]).any():
             code = pd.factorize(code * (int(own.max()) + 1) + own)[0]
@@ -552,9 +556,10 @@ def cell_means(
 def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
     """Sum the rows of `values` (items, …) within clusters: shape (clusters, …)."""
     number, found = pd.factorize(cluster, sort=True)
-    out = np.zeros((len(found), *values.shape[1:]))
-    np.add.at(out, number, values)
-    return out
+    columns = values.reshape(len(values), math.prod(values.shape[1:])).T
+    # Adds in the same order as np.add.at, which takes six times as long.
+    sums = np.array([binned(number, own, len(found)) for own in columns]).T
+    return sums.reshape(len(found), *values.shape[1:])
 
 
 def copies(reads: Reads) -> Mask:
