@@ -10,7 +10,6 @@ import pandas as pd
 
 from rubricnb.auditing.draw import first_look, some_items
 from rubricnb.auditing.terms import MARGINS, USUAL_SPAN
-from rubricnb.core.estimates.reads import codes_of
 from rubricnb.core.frames import Items, Requests, scales_of
 from rubricnb.core.permutation import Design, balanced, decode, fixed, placebo
 from rubricnb.core.plan import labels_there_are, plan
@@ -132,11 +131,6 @@ def references_of(
     """
     orders = asked["ordering"]
     top = orders.map({o: max(decode(o)) for o in orders.dropna().unique()})
-    top = top.astype(float)
-    codes, levels = codes_of(asked["reference_score"])
-    names = pd.Series(levels).astype("str").replace("auto", auto)
-    shown, number = (
-        of_level.reindex(codes).set_axis(asked.index)
-        for of_level in (names, pd.to_numeric(names, errors="coerce"))
-    )
-    return shown.mask(number == top, "of full mark"), top
+    shown = asked["reference_score"].astype("str").replace("auto", auto)
+    number = shown.map({s: pd.to_numeric(s, errors="coerce") for s in shown.unique()})
+    return shown.mask(number == top.astype(float), "of full mark"), top.astype(float)

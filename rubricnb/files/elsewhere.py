@@ -417,11 +417,9 @@ def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     for name in frame.columns.intersection([*_TEXTS, *_WITHIN, "replicate", "status"]):
         if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
-    given = np.full(len(frame), None)
-    if "ordering" in frame:
-        given = frame["ordering"]
-        if given.dtype != "str":
-            given = given.astype("object").map(_joined("-"), "ignore")
+    given = frame.get("ordering", pd.Series(index=frame.index, dtype="str"))
+    if given.dtype != "str":
+        given = given.astype("object").map(_joined("-"), "ignore")
     frame["ordering"] = pd.Categorical(given)
     return frame
 
@@ -823,8 +821,8 @@ def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     order = keys["order"].cat
     keys["hash"] = hash64(order.categories)[order.codes]
     usual = {number: _design(own) for number, own in keys.groupby("arm")}
-    design = np.array([usual.get(number) for number in range(arm.max() + 1)], object)
-    return np.where(frame["ordering"].notna(), design[arm], "fixed")
+    design = pd.Series(arm).map(usual).to_numpy(object)
+    return np.where(frame["ordering"].notna(), design, "fixed")
 
 
 def _design(seen: pd.DataFrame) -> str:

@@ -482,8 +482,8 @@ def _permuted(rng: np.random.Generator, wide: FloatArray, draws: int) -> FloatAr
         return np.asarray(rng.permuted(many, axis=-1).sum(axis=2))
     # `permuted` turns a pair if the last of 32 drawn bits is 0. So are these drawn, and
     # no number is moved.
-    drawn = rng.integers(2**32, size=(draws, *wide.shape[:2]), dtype=np.uint32)
-    gap = np.einsum("dbr,br->db", drawn & 1, wide[..., 1] - wide[..., 0])
+    kept = rng.integers(2**32, size=(draws, *wide.shape[:2]), dtype=np.uint32) & 1
+    gap = np.einsum("dbr,br->db", kept, np.diff(wide)[..., 0])
     return wide.sum(axis=1)[:, ::-1] + gap[..., None] * [-1, 1]
 
 

@@ -90,7 +90,6 @@ def lost_scores(
     for side, other, (name, lacking) in ((a, b, names), (b, a, names[::-1])):
         lost = ~np.isnan(side) & np.isnan(other)
         if lost.any():
-            both = ~np.isnan(side) & ~np.isnan(other)
             why.append(
                 Reason(
                     "lost",
@@ -100,7 +99,7 @@ def lost_scores(
                     name=name,
                     lacking=lacking,
                     lost_mean=mean_of(side[lost]),
-                    kept_mean=mean_of(side[both]),
+                    kept_mean=mean_known(side[~np.isnan(other)]),
                 )
             )
     return tuple(why)
@@ -123,8 +122,8 @@ def absent(
     """
     why = []
     for side, rows, name in zip((a, b), shared_items(a, b), names, strict=True):
-        mean, shared = item_means(side.value), np.zeros(len(side.value), bool)
-        shared[rows] = True
+        mean = item_means(side.value)
+        shared = np.isin(np.arange(len(mean)), rows)
         absent_here = ~np.isnan(mean) & ~shared
         if absent_here.any() and len(rows):
             why.append(
@@ -183,15 +182,16 @@ def reads_lost(
     lost, got = counts
     if not lost.any():
         return ()
-    reason = Reason(
-        code,
-        **names,
-        lost=int(lost.sum()),
-        asked=int(lost.sum() + got.sum()),
-        lost_mean=lost @ scored / lost.sum(),
-        kept_mean=got @ scored / got.sum(),
+    return (
+        Reason(
+            code,
+            **names,
+            lost=int(lost.sum()),
+            asked=int(lost.sum() + got.sum()),
+            lost_mean=lost @ scored / lost.sum(),
+            kept_mean=got @ scored / got.sum(),
+        ),
     )
-    return (reason,)
 
 
 def shares_lost(side: Reads) -> FloatArray:
@@ -229,15 +229,16 @@ def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
     lost = ~np.isnan(mean) & ~used
     if not lost.any():
         return ()
-    reason = Reason(
-        "left_out",
-        lost=int(lost.sum()),
-        asked=len(values),
-        what=what,
-        lost_mean=mean_of(mean[lost]),
-        kept_mean=mean_known(mean[used]),
+    return (
+        Reason(
+            "left_out",
+            lost=int(lost.sum()),
+            asked=len(values),
+            what=what,
+            lost_mean=mean_of(mean[lost]),
+            kept_mean=mean_known(mean[used]),
+        ),
     )
-    return (reason,)
 
 
 def scale_ends(*sides: Reads) -> Ends:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -556,10 +555,9 @@ def cell_means(
 def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
     """Sum the rows of `values` (items, …) within clusters: shape (clusters, …)."""
     number, found = pd.factorize(cluster, sort=True)
-    columns = values.reshape(len(values), math.prod(values.shape[1:])).T
-    # Adds in the same order as np.add.at, which takes six times as long.
-    sums = np.array([binned(number, own, len(found)) for own in columns]).T
-    return sums.reshape(len(found), *values.shape[1:])
+    out = np.zeros((len(found), *values.shape[1:]))
+    np.add.at(out, number, values)
+    return out
 
 
 def copies(reads: Reads) -> Mask:
