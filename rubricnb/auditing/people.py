@@ -226,8 +226,7 @@ def mean_over_criteria(
     """
     names = (human.index.get_level_values(c) for c in ("cluster_id", "criterion"))
     (cluster, clusters), (code, criteria) = map(pd.factorize, names)
-    pairs = [sums_of(side.to_numpy(), human.to_numpy()) for side in sides]
-    each = np.stack(pairs, axis=1)
+    each = np.stack([sums_of(s.to_numpy(), human.to_numpy()) for s in sides], axis=1)
     sums = np.zeros((len(clusters), len(sides), len(criteria), each.shape[-1]))
     np.add.at(sums.swapaxes(1, 2), (cluster, code), each)
 

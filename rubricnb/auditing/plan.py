@@ -130,7 +130,8 @@ def references_of(
     `auto`: what the reference is whose score is not named.
     """
     orders = asked["ordering"]
-    top = orders.map({o: max(decode(o)) for o in orders.dropna().unique()})
+    highest = {order: max(decode(order)) for order in orders.dropna().unique()}
+    top = orders.map(highest).astype(float)
     shown = asked["reference_score"].astype("str").replace("auto", auto)
     number = shown.map({s: pd.to_numeric(s, errors="coerce") for s in shown.unique()})
-    return shown.mask(number == top.astype(float), "of full mark"), top.astype(float)
+    return shown.mask(number == top, "of full mark"), top

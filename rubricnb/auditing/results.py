@@ -137,8 +137,9 @@ def _rows(
 
 
 def _effective_clusters(answers: Answers) -> float:
-    clusters = answers.cells.index.get_level_values("cluster_id")
-    return inference.effective_clusters(clusters)
+    return inference.effective_clusters(
+        answers.cells.index.get_level_values("cluster_id")
+    )
 
 
 def _design(answers: Answers, n_judgments: int) -> Row:

@@ -820,7 +820,7 @@ def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     keys = keys.dropna().drop_duplicates()
     order = keys["order"].cat
     keys["hash"] = hash64(order.categories)[order.codes]
-    usual = {number: _design(own) for number, own in keys.groupby("arm")}
+    usual = keys.groupby("arm").apply(_design)
     design = pd.Series(arm).map(usual).to_numpy(object)
     return np.where(frame["ordering"].notna(), design, "fixed")
 

@@ -475,11 +475,11 @@ def permuted_spread(
     return {name: observed, f"{name}_null": float(spreads.mean()), f"{name}_p": p}
 
 
-def _permuted(rng: np.random.Generator, wide: FloatArray, draws: int) -> FloatArray:
+def _permuted(rng: np.random.Generator, wide: FloatArray, draws: int) -> Any:
     """Sum the columns of each block, permuted in each row: (draws, blocks, columns)."""
     if wide.shape[-1] > 2:
         many = np.broadcast_to(wide, (draws, *wide.shape))
-        return np.asarray(rng.permuted(many, axis=-1).sum(axis=2))
+        return rng.permuted(many, axis=-1).sum(axis=2)
     # `permuted` turns a pair if the last of 32 drawn bits is 0. So are these drawn, and
     # no number is moved.
     kept = rng.integers(2**32, size=(draws, *wide.shape[:2]), dtype=np.uint32) & 1

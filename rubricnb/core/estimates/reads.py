@@ -174,7 +174,7 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
     rest = [c for c in judgments if c not in first and not _ANSWER.fullmatch(str(c))]
     code = np.zeros(len(judgments), dtype=np.int64)
     for name in [*first, *rest]:
-        code = crossed([codes_of(judgments[name])[0] + 1], code)
+        code = crossed([code, codes_of(judgments[name])[0] + 1])
         if len(code) == 0 or code.max() + 1 == len(code):
             return
     same = np.flatnonzero(code == np.flatnonzero(binned(code) > 1)[0])
@@ -351,12 +351,9 @@ def combine(columns: Iterable[pd.Series]) -> IntArray:
     return crossed([codes_of(column)[0] + 1 for column in columns])
 
 
-def crossed(codes: Sequence[IntArray], known: IntArray | int = 0) -> IntArray:
-    """Number the distinct combinations of some codes, from 0 as they appear.
-
-    `known`: the numbers of combinations of others, which these are combined with.
-    """
-    code = np.zeros(len(codes[0]), dtype=np.int64) + known
+def crossed(codes: Sequence[IntArray]) -> IntArray:
+    """Number the distinct combinations of some codes, from 0 as they appear."""
+    code = np.zeros(len(codes[0]), dtype=np.int64)
     for own in codes:
         if len(own) and (own != own[0]).any():
             code = pd.factorize(code * (int(own.max()) + 1) + own)[0]
