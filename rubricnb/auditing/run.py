@@ -274,7 +274,8 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
         raise ValueError(
             f"{absent}an audit is about one judge, template and temperature, and the "
             f"judgments have {', '.join(several)}: name one (--judge NAME), all "
-            "(--judge all), or two to compare (--compare A B)"
+            "(--judge all; one whose name is all: rubricnb.audit('all', judgments=…)), "
+            "or two to compare (--compare A B)"
         )
     if not chosen.all():
         judgments = judgments[chosen.to_numpy()[kind]]
