@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import partial
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -80,6 +81,16 @@ def of_many_levels() -> Iterator[dict[str, Any]]:
         # exponent 1.2 of 20.2 times the levels
         yield row(f"{value}, 101 levels over 5", many / few, "times", "<= 37")
         yield row(f"{value}, 101 levels, peak", held, "MB", "<= 1700")
+    for name, levels in product(OF_LEVELS, (21, 101)):
+        prepare = STATISTICS[name]
+        (few, _), (many, held) = (
+            alone(partial(prepare, levels=k), 80_000) for k in (5, levels)
+        )
+        most = (levels / 5) ** 1.2
+        yield row(
+            f"{name}, {levels} levels over 5", many / few, "times", f"<= {most:.1f}"
+        )
+        yield row(f"{name}, {levels} levels, peak", held, "MB", "<= 900")
 
 
 def of_an_audit() -> Iterator[dict[str, Any]]:
@@ -105,12 +116,12 @@ def of_many_groups() -> Iterator[dict[str, Any]]:
 
 
 def of_bad_input() -> Iterator[dict[str, Any]]:
-    """Audit rows of one text, one prompt, one score or 101 levels, or refuse them."""
-    plain, _ = alone(audited, 20_000)
+    """Audit a million of one text, one prompt, one score or 101 levels, or refuse."""
+    plain, _ = alone(audited, 100_000)
     for name in BAD:
-        spent, held = alone(partial(audited, bad=name), 20_000)
+        spent, held = alone(partial(audited, bad=name), 100_000)
         yield row(f"audit, {name}, over good ones", spent / plain, "times", "<= 2")
-        yield row(f"audit, {name}, peak", held, "MB", "<= 600")
+        yield row(f"audit, {name}, peak", held, "MB", "<= 700")
 
 
 def of_memory() -> Iterator[dict[str, Any]]:
@@ -441,9 +452,44 @@ def both(size: int, statistic: Callable[..., object], **how: Any) -> Call:
     return lambda: statistic(judgments, items, **how)
 
 
-def contrasted(texts: int) -> Call:
-    judgments, items = scored(texts, conditions=("numeric", "letter"))
+def contrasted(size: int) -> Call:
+    judgments, items = scored(size // 4, conditions=("numeric", "letter"))
     return lambda: rb.strategy_contrast(judgments, items, "numeric", "letter")
+
+
+def ranked(size: int) -> Call:
+    """Rank the four candidates of each prompt under two conditions."""
+    judgments, _ = scored(size // 4, conditions=("numeric", "letter"))
+    text = judgments["item_id"]
+    named = judgments.assign(
+        cluster_id=text // 4, group_id=text // 4, candidate=text % 4
+    )
+    return lambda: rb.rank_reversal(named, "numeric", "letter")
+
+
+def rated_twice(size: int) -> Call:
+    a, b = np.random.default_rng(0).integers(1, 6, (2, size))
+    return lambda: rb.quadratic_weighted_kappa(a, b)
+
+
+def changed(size: int) -> Call:
+    return shifted(size // 6)
+
+
+def following(
+    size: int,
+    first: Callable[..., object],
+    then: Callable[..., object],
+    levels: int = 5,
+    **how: Any,
+) -> Call:
+    """A statistic of what another one returns."""
+    found = positions(size, first, levels)()
+    return lambda: then(found, **how)
+
+
+def without_prior(judgments: pd.DataFrame) -> pd.DataFrame:
+    return rb.remove_prior(judgments, rb.position_prior(judgments))
 
 
 STATISTICS: dict[str, Callable[[int], Call]] = {
@@ -462,20 +508,40 @@ STATISTICS: dict[str, Callable[[int], Call]] = {
             rb.will_permuting_help,
         )
     },
+    "remove_prior": partial(positions, statistic=without_prior),
+    "bias_cost": partial(following, first=rb.score_position, then=rb.bias_cost),
+    "design_for": partial(
+        following, first=rb.error_budget, then=rb.design_for, difference=0.5
+    ),
     **{
         statistic.__name__: partial(both, statistic=statistic)
         for statistic in (
             rb.agreement,
             rb.score_tendency,
             rb.mean_with_labels,
+            rb.budget_curve,
             judge_bias,
         )
     },
-    "strategy_contrast": lambda size: contrasted(size // 4),
+    "strategy_contrast": contrasted,
+    "rank_reversal": ranked,
+    "quadratic_weighted_kappa": rated_twice,
     "labels_needed": partial(both, statistic=rb.labels_needed, half_width=0.1),
     "criterion_order": criteria,
-    "stability": lambda size: shifted(size // 6),
+    "stability": changed,
 }
+OF_LEVELS = (
+    "position_bias",
+    "score_position",
+    "bias_cost",
+    "order_effect",
+    "option_probabilities",
+    "position_prior",
+    "remove_prior",
+    "error_budget",
+    "advise",
+)
+"""Statistics of which some arrays have the size of the levels."""
 DECIMALS = {
     "agreement": (agreeing, 40_000),
     "score_tendency": (tending, 40_000),

@@ -61,8 +61,7 @@ class Answers:
 
     def of_items(self, index: pd.MultiIndex, name: str) -> pd.Series:
         """Return what the items of an index have in a column."""
-        found = matched(index.to_frame(), self.items, name)
-        return pd.Series(found.to_numpy(), index)
+        return pd.Series(matched(index.to_frame(), self.items, name).to_numpy(), index)
 
     @cached_property
     def criteria(self) -> dict[str, Answers]:
@@ -77,8 +76,12 @@ class Answers:
     @cached_property
     def rated(self) -> Row:
         """What the statistics about people take; orderings may differ in length."""
-        usual = self.usual.assign(ordering=np.nan)
-        return {"judgments": usual, "items": self.items, "by": [], "value": self.value}
+        return {
+            "judgments": self.usual.assign(ordering=np.nan),
+            "items": self.items,
+            "by": [],
+            "value": self.value,
+        }
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -117,10 +120,10 @@ class Answers:
     def changes(self) -> dict[str, pd.Series]:
         """Share of each item's scores that neutral edits change, and asking again."""
         read = [*ITEM, "ordering"]
-        repeats = self.usual[self.usual.duplicated(read)]
+        usual = self.usual
         found = {
-            "edits": share_changed(self.usual, self.edited),
-            "reask": share_changed(self.usual, repeats, read),
+            "edits": share_changed(usual, self.edited),
+            "reask": share_changed(usual, usual[usual.duplicated(read)], read),
         }
         return {name: rates for name, rates in found.items() if len(rates)}
 
@@ -235,11 +238,10 @@ def with_conditions(
     named = {name: as_texts(answers[name]) for name in KEYS}
     named["reference_score"] = as_texts(shown)
     answers = answers.assign(**named)
-    names = pd.Series(condition_names(answers), answers.index)
     return answers.assign(
         value=values_of(answers, value),
         whole=values_of(answers),
-        condition=as_texts(names),
+        condition=condition_names(answers),
         top=top,
     )
 
@@ -258,7 +260,7 @@ def share_changed(
     base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = ITEM
 ) -> pd.Series:
     """Share of each item's scores that differ from its first base read."""
-    first = base.drop_duplicates(on)[[*on, "whole"]]
+    first = base[[*on, "whole"]].drop_duplicates(on)
     pairs = others[[*dict.fromkeys([*KEYS, *on]), "whole"]].merge(
         first, on=on, suffixes=("", "_first")
     )
@@ -311,8 +313,7 @@ def lost_to_both(
 
 def _sides(one: pd.DataFrame, other: pd.DataFrame) -> list[FloatArray]:
     """The columns of each side, of the items on both."""
-    sides = one.align(other, join="inner", axis=0)
-    return [side.to_numpy().T for side in sides]
+    return [side.to_numpy().T for side in one.align(other, join="inner", axis=0)]
 
 
 def open_to_losses(
@@ -376,7 +377,7 @@ def lost_by_order(reads: pd.DataFrame, items: pd.DataFrame) -> Reasons:
 
 def ends_of(span: float, *given: pd.Series) -> Ends:
     """Return ends between which a scale of this span lies that holds what was given."""
-    every = pd.concat(given).astype(float)
+    every = pd.concat([part.agg(["min", "max"]) for part in given]).astype(float)
     low, high = every.min(), every.max()
     return min(low, high - span), max(high, low + span)
 

@@ -75,11 +75,11 @@ def beside(before: Audit, now: Audit) -> Audit:
     both = b.index[(y - x).notna()]
     few = inference.effective_clusters(both.get_level_values("cluster_id"))
     table = with_verdicts(rows, few, span)
-    unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
+    seen = {*table["measure"]}
     return replace(
         now,
         rows=pd.concat([now.rows, table], ignore_index=True),
-        unseen=unseen,
+        unseen={k: why for k, why in now.unseen.items() if k not in seen},
         design=now.design | {"against": before.judge},
     )
 
@@ -96,8 +96,14 @@ def _drift(
     looks: int = 1,
 ) -> Row:
     """A row about the mean difference of two audits, text by text."""
-    means = {"a": then.mean(), "b": now.mean()}
-    row = mean_row(f"drift_{name}", question, now - then, looks=looks, **means)
+    row = mean_row(
+        f"drift_{name}",
+        question,
+        now - then,
+        looks=looks,
+        a=then.mean(),
+        b=now.mean(),
+    )
     sides = counted_once(now), counted_once(then)
     row["codes"] += lost_to_both(*sides, _SIDES)
     return open_to_losses(row, *sides, ends)
@@ -142,10 +148,15 @@ def _systems(system: pd.Series | None, then: pd.Series, now: pd.Series) -> Recor
     numbers = {name: found[name] for name in ("tau", "lowest", "highest")}
     why = (Reason("systems_apart", **numbers), *found["codes"])
     shift = Estimate(found["shift"], found["shift_low"], found["shift_high"])
-    means = {"a": then[used].mean(), "b": now[used].mean()}
     return [
         new_row(
-            "drift_systems", f"{found['n_systems']} systems", n, shift, why=why, **means
+            "drift_systems",
+            f"{found['n_systems']} systems",
+            n,
+            shift,
+            why=why,
+            a=then[used].mean(),
+            b=now[used].mean(),
         )
     ]
 

@@ -90,8 +90,10 @@ def _ratings(answers: Answers) -> pd.DataFrame:
     """Ratings of each person, a row for each item; only the mean if that is all."""
     index = answers.cells["human"].dropna().index
     name = "human_ratings" if "human_ratings" in answers.items else "human"
-    given = answers.of_items(index, name)
-    rows = [one if isinstance(one, tuple | list) else (one,) for one in given]
+    rows = [
+        one if isinstance(one, tuple | list) else (one,)
+        for one in answers.of_items(index, name)
+    ]
     wide = pd.DataFrame(rows, index, dtype="float64")
     # A strict rater is as reliable as a lenient one.
     return wide - wide.groupby(level="criterion").transform("mean")

@@ -49,8 +49,7 @@ def purposes(requests: Requests) -> pd.Series:
     """Name what each request is asked for."""
     shown, _ = references_of(requests)
     changes = requests[["design", "labels"]].assign(reference_score=shown)
-    conditions = pd.Series(condition_names(changes), requests.index)
-    purpose = conditions.map(_PURPOSES).fillna(GRADED)
+    purpose = condition_names(changes).astype("object").map(_PURPOSES).fillna(GRADED)
     return purpose.mask(requests["template"].astype("str") == "criteria", TOGETHER)
 
 

@@ -233,8 +233,9 @@ def _pulled(reads: pd.DataFrame, answers: Answers) -> Records:
     pulled = (sides[0]["mean"] - sides[1]["mean"]) / (high - low)
     question = f"reference {high:g} against {low:g}"
     row = mean_row("reference", question, pulled, looks=answers.looks)
-    shown = (f"a reference of {high:g}", f"a reference of {low:g}")
-    row["codes"] += lost_to_both(*sides, shown)
+    row["codes"] += lost_to_both(
+        *sides, (f"a reference of {high:g}", f"a reference of {low:g}")
+    )
     row = open_to_losses(row, *sides, answers.ends, per=high - low)
     return [row | {"flips": share_changed(one, two).mean()}]
 

@@ -64,7 +64,7 @@ def people_rows(answers: Answers) -> Records:
         reads = reads.set_index(KEYS)
         pair = reads["human"], reads["value"]
         single, _ = mean_over_criteria(inference.moments, inference.correlation, *pair)
-        n_reads = len(reads) / reads.index.nunique()
+        n_reads = len(reads) / len(sides)
         of_one = Reason("mean_of_reads", n=n_reads, r=words.number(single.value))
         differs = n_reads > 1 and abs(single.value - r) >= 0.005
         left = ", ".join(sorted(every - names))
@@ -226,8 +226,7 @@ def mean_over_criteria(
     """
     names = (human.index.get_level_values(c) for c in ("cluster_id", "criterion"))
     (cluster, clusters), (code, criteria) = map(pd.factorize, names)
-    pairs = [sums_of(side.to_numpy(), human.to_numpy()) for side in sides]
-    each = np.stack(pairs, axis=1)
+    each = np.stack([sums_of(s.to_numpy(), human.to_numpy()) for s in sides], axis=1)
     sums = np.zeros((len(clusters), len(sides), len(criteria), each.shape[-1]))
     np.add.at(sums.swapaxes(1, 2), (cluster, code), each)
 

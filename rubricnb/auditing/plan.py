@@ -129,8 +129,9 @@ def references_of(
 
     `auto`: what the reference is whose score is not named.
     """
-    orders = asked["ordering"].astype("object")
-    top = orders.map({o: max(decode(o)) for o in orders.dropna().unique()})
+    orders = asked["ordering"]
+    highest = {order: max(decode(order)) for order in orders.dropna().unique()}
+    top = orders.map(highest).astype(float)
     shown = asked["reference_score"].astype("str").replace("auto", auto)
-    is_full = pd.to_numeric(shown, errors="coerce") == top
-    return shown.mask(is_full, "of full mark"), top.astype(float)
+    number = shown.map({s: pd.to_numeric(s, errors="coerce") for s in shown.unique()})
+    return shown.mask(number == top, "of full mark"), top

@@ -109,8 +109,7 @@ class Audit:
         first = {name: self._said(rows) for name, rows in self.rows.groupby("measure")}
         moved = self.rows["measure"].map(MEASURE_TABLE["kind"]).eq("effect")
         moved &= ~self.rows["section"].isin(["texts", "against"])
-        effects = self.rows[moved].to_dict("records")
-        return words.headline(self, first, effects)
+        return words.headline(self, first, self.rows[moved].to_dict("records"))
 
     def _said(self, rows: pd.DataFrame) -> Records:
         """Row about all criteria or, if one does worse, a row for each verdict."""
@@ -197,8 +196,10 @@ class Audit:
         if _SIGNS[sign](sizes[worst], limit) == must:
             return ""
         rule = f"{'must be' if must else 'fails at'} {sign} {limit:g}"
-        found = words.size(rows.loc[worst])
-        return f"{name} ({rows['question'][worst]}) is {found}: {rule}"
+        return (
+            f"{name} ({rows['question'][worst]}) is {words.size(rows.loc[worst])}: "
+            f"{rule}"
+        )
 
     @property
     def steady_limits(self) -> dict[str, float]:
@@ -269,19 +270,21 @@ class Audit:
         made = datetime.fromtimestamp(self.asked, UTC).isoformat(timespec="seconds")
         head = {"schema": SCHEMA, "package": rubricnb.__version__, "date": made}
         rows = self.rows.assign(codes=self.rows["codes"].map(stored))
-        frames = {"rows": rows, "cells": self.cells}
         tables = {  # exact, as an audit is compared with another
             k: json.loads(frame.to_json(orient="records", double_precision=15))
-            for k, frame in frames.items()
+            for k, frame in {"rows": rows, "cells": self.cells}.items()
         }
         content = asdict(replace(self, rows=None, cells=None))
-        said = {"sentence": self.sentence, "hashes": self.hashes}
-        whole = head | content | said | tables
+        content |= {"sentence": self.sentence, "hashes": self.hashes}
+        whole = head | content | tables
         whole["checksum"] = sha256_of(whole)
         # A row of a table is a line: Python writes indented JSON ten times as slowly.
-        texts = {k: _compact(part) for k, part in whole.items()}
-        for k, rows in tables.items():
-            texts[k] = "[\n  " + ",\n  ".join(map(_compact, rows)) + "\n ]"
+        texts = {
+            k: "[\n  " + ",\n  ".join(map(_compact, part)) + "\n ]"
+            if k in tables
+            else _compact(part)
+            for k, part in whole.items()
+        }
         parts = ",\n ".join(f"{_compact(k)}: {text}" for k, text in texts.items())
         return f"{{\n {parts}\n}}\n"
 

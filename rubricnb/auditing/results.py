@@ -70,7 +70,7 @@ def findings(
         Answers(with_conditions(p, items, value), items, value, asked, looks)
         for p in answers
     )
-    status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
+    status = pd.concat([a["status"].astype("object") for a in answers]).value_counts()
     parsed = parsed_row(status, server_doubts(answers[0], items))
     rows, why = _rows(single, together, parsed)
     places = {row["question"]: row.pop("places") for row in rows if "places" in row}
@@ -137,8 +137,9 @@ def _rows(
 
 
 def _effective_clusters(answers: Answers) -> float:
-    clusters = answers.cells.index.get_level_values("cluster_id")
-    return inference.effective_clusters(clusters)
+    return inference.effective_clusters(
+        answers.cells.index.get_level_values("cluster_id")
+    )
 
 
 def _design(answers: Answers, n_judgments: int) -> Row:

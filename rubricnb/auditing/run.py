@@ -185,8 +185,9 @@ def _of_judgments(judge: Any, items: Items | None, judgments: Any, scale: Any) -
     own = str(chosen["judge"].iloc[0])
     name = own.replace("unknown", "the judge")
     name += f", {judge}" if judge is not None and str(judge) != own else ""
-    rated = items_of(chosen, table.rated)
-    return findings([chosen], rated, name, f"judgments of {name}")
+    return findings(
+        [chosen], items_of(chosen, table.rated), name, f"judgments of {name}"
+    )
 
 
 def _asked(
@@ -209,8 +210,7 @@ def _asked(
         on_cost(estimated(requests, first_items, judge))
     # Stop early for a judge that never gives a score.
     certain = requests[0][about(requests[0], first_items).to_numpy()]
-    few = certain.iloc[:: max(1, len(certain) // _FIRST)]
-    check_answered(ask(few))
+    check_answered(ask(certain.iloc[:: max(1, len(certain) // _FIRST)]))
     who = judge.slug, judge.identity, settings, refused, looks
     asked = ask_in_looks(
         requests, first_items, ask, lambda found, of: findings(found, of, *who).rows
@@ -278,7 +278,8 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
         raise ValueError(
             f"{absent}an audit is about one judge, template and temperature, and the "
             f"judgments have {', '.join(several)}: name one (--judge NAME), all "
-            "(--judge all), or two to compare (--compare A B)"
+            "(--judge all; one whose name is all: rubricnb.audit('all', judgments=…)), "
+            "or two to compare (--compare A B)"
         )
     if not chosen.all():
         judgments = judgments[chosen.to_numpy()[kind]]

@@ -78,8 +78,7 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     ends = ["low", "high"]
     table[ends] = table[ends].clip(-most, most, axis=0)
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
-    still = table["p_open"].fillna(table["p"])
-    table["p_open"] = inference.benjamini_hochberg(still)
+    table["p_open"] = inference.benjamini_hochberg(table["p_open"].fillna(table["p"]))
     steady = table["looks"] * [_equivalent(row) for row in table.to_dict("records")]
     table["p_equivalent"] = np.minimum(1.0, steady)
     # A row may have fewer clusters than the audit: of few texts people rated.
@@ -95,8 +94,9 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     table = table.assign(**because_each(*(_doubted(*row) for row in doubts)))
     table["sentence"] = [words.sentence(row) for row in table.to_dict("records")]
     table["advice"] = [words.advice(row) for row in table.to_dict("records")]
-    limits = [steady_limits(rows) for _, rows in table.groupby("measure")]
-    table["steady_limit"] = pd.concat(limits)
+    table["steady_limit"] = pd.concat(
+        [steady_limits(rows) for _, rows in table.groupby("measure")]
+    )
     inner = ["constant", "p_steady", "p_open", "scrambled", "control", "act"]
     return table.drop(columns=inner)
 

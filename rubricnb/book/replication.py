@@ -241,8 +241,7 @@ def _agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> Row:
     if "human" not in items:
         raise ValueError("people have not rated these items")
     row = strategy_contrast(judgments, items, "balanced", "fixed").iloc[0]
-    ends = interval(row, "delta_r")
-    return _found(row, ends, "r", row.p, row.p_equivalent)
+    return _found(row, interval(row, "delta_r"), "r", row.p, row.p_equivalent)
 
 
 def _reversal(judgments: pd.DataFrame) -> Row:

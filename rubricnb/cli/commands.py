@@ -203,10 +203,11 @@ def audit(**given: Any) -> None:
 
     --compare takes two judges, two templates (with --judge), two judges or templates
     within --judgments, or two audits (.json). --judge all audits every judge of
-    --judgments: audit-NAME.html and .json. --datasheet writes a datasheet instead of
-    the page, and --check says whether one still describes the judge. Ends with 0; with
-    3 if --fail-on says so, if every text gets the same score or if --check finds a
-    change; with 1 on an error.
+    --judgments: audit-NAME.html and .json (one whose name is all, alone:
+    rubricnb.audit("all", judgments=FILE) in Python). --datasheet writes a datasheet
+    instead of the page, and --check says whether one still describes the judge. Ends
+    with 0; with 3 if --fail-on says so, if every text gets the same score or if --check
+    finds a change; with 1 on an error.
     """
     from rubricnb.auditing.command import AuditCommand
     from rubricnb.auditing.looks import cost_in_words

@@ -463,8 +463,8 @@ def needed_row(reads: Reads, human: FloatArray, half_width: float) -> Row:
     sizes.append(_size(alone, n, total, half_width, 1))
     every = Reason("needed.all") if sizes[0] == total else None
     few = _why_few(items, labelled, with_judge.unit, (y, f))
-    why = because(every, few, unscored(reads, human))
-    return row | dict(zip(names, sizes, strict=True)) | why
+    row |= dict(zip(names, sizes, strict=True))
+    return row | because(every, few, unscored(reads, human))
 
 
 def _label_variance(items: pd.DataFrame, labelled: Mask, fit: _Fit) -> Sampling:

@@ -177,8 +177,7 @@ class _Prompts:
     """What there is to write for, the requests to write, and the plans to review."""
 
     def __init__(self, items: Items, targets: Sequence[int]) -> None:
-        first = items[~_cells(items).duplicated()]
-        self.items = first.set_index("item_id", drop=False)
+        self.items = items[~_cells(items).duplicated()].set_index("item_id", drop=False)
         self.ids = self.items.index.tolist()
         standard = items.rubrics[items.rubrics["variant"] == "standard"]
         self.rubrics = rubric_texts(standard)

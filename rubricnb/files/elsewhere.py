@@ -417,9 +417,9 @@ def _typed(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     for name in frame.columns.intersection([*_TEXTS, *_WITHIN, "replicate", "status"]):
         if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
-    given = np.full(len(frame), None)
-    if "ordering" in frame:
-        given = frame["ordering"].astype("object").map(_joined("-"), "ignore")
+    given = frame.get("ordering", pd.Series(index=frame.index, dtype="str"))
+    if given.dtype != "str":
+        given = given.astype("object").map(_joined("-"), "ignore")
     frame["ordering"] = pd.Categorical(given)
     return frame
 
@@ -817,18 +817,22 @@ def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     """Infer each judge's and condition's design from its commonest set of orderings."""
     arm = cells_of(frame[frame.columns.intersection(_WITHIN)])
     keys = pd.DataFrame({"arm": arm, "item": item, "order": frame["ordering"].array})
-    keys = keys.dropna().drop_duplicates().astype({"order": "object"})
-    sets = keys.groupby(["arm", "item"])["order"].agg(frozenset)
-    usual = sets.groupby(level="arm").agg(_design)
+    keys = keys.dropna().drop_duplicates()
+    order = keys["order"].cat
+    keys["hash"] = hash64(order.categories)[order.codes]
+    usual = keys.groupby("arm").apply(_design)
     design = pd.Series(arm).map(usual).to_numpy(object)
     return np.where(frame["ordering"].notna(), design, "fixed")
 
 
-def _design(sets: pd.Series) -> str:
+def _design(seen: pd.DataFrame) -> str:
     """The design of the set of orderings that most of these items were shown."""
-    shares = sets.value_counts(normalize=True)
+    # Items were shown the same set where the sums of its hashes are equal.
+    sums = seen.groupby("item")["hash"].sum()
+    shares = sums.value_counts(normalize=True)
     share = shares.iloc[0]
-    orders = {tuple(ranks(_decoded(code)).tolist()) for code in shares.index[0]}
+    usual = seen["order"][seen["item"] == (sums == shares.index[0]).idxmax()]
+    orders = {tuple(ranks(_decoded(code)).tolist()) for code in usual}
     n = len(min(orders))
     if share >= 0.5 and n > 1:  # one that is none is refused later
         for name, made in _DESIGNS.items():

@@ -207,6 +207,18 @@ def _variance_and_sight(
     order = np.argsort(cluster, kind="stable")
     step = max(1, AT_ONCE // (n_slots**2 * n))
     starts = np.unique(np.searchsorted(cluster[order], cluster[order][::step]))
+    count, shown = block.count, block.shown
+    if step == 1 and (shown == shown[0]).all() and (count == count[0, 0]).all():
+        # Of many levels that array is too large even for one cluster. Here an ordering
+        # does the same to every cluster's answers, so their products are added up.
+        placed = count[0, 0] * (shown[0][:, None] == np.arange(1, n + 1)[:, None])
+        placed = placed - placed.mean(axis=0)  # (slots, scores, positions)
+        rest = by_cluster(block.profile, cluster)
+        rest -= rest.mean(axis=1, keepdims=True)
+        products = np.tensordot(rest, rest, ((0, 1), (0, 1)))
+        variance = (placed.swapaxes(1, 2) @ products @ placed).sum(axis=0)
+        sight = len(count) * _visible_share(count[:1], shown[:1])
+        return variance / max(n_slots - 1, 1), sight
     variance, sight = np.zeros((2, n, n))
     for some in np.split(order, starts[1:]):
         count, shown = block.count[some], block.shown[some]

@@ -391,8 +391,7 @@ def _information(
     found = np.concatenate(
         [likelihood.at(part @ contrasts.T)[1] @ contrasts for part in parts]
     )
-    steps = (found[:size] - found[size:]) / (2 * h)
-    return np.moveaxis(steps, 0, -1)
+    return np.moveaxis((found[:size] - found[size:]) / (2 * h), 0, -1)
 
 
 def _fit_probabilities(

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import rubricnb as rb
 from rubricnb.cli.commands import app
 
 NAMES = ["one/two", "alone", "twice"]
@@ -78,6 +79,21 @@ def test_each_judge_has_the_numbers_that_it_has_alone(folder):
         assert every == numbers(folder / "own.json")
     told = json.loads((folder / "audit-twice-b.json").read_text("utf-8"))
     assert told["judge"] == "twice, b"
+
+
+def test_a_judge_whose_name_is_all_has_the_way_that_the_error_names(folder):
+    log(["all", "other"]).to_csv(folder / "log.csv", index=False)
+    refused = audit(folder)
+    assert "rubricnb.audit('all', judgments=…)" in refused.stderr
+    alone = rb.audit("all", judgments=folder / "log.csv", scale=(1, 5))
+    assert alone.judge == "all"
+    assert audit(folder, "--judge", "all").exit_code == 0
+    assert sorted(page.name for page in folder.glob("audit-*.html")) == [
+        "audit-all.html",
+        "audit-other.html",
+    ]
+    alone.save(folder / "own.html")
+    assert numbers(folder / "own.json") == numbers(folder / "audit-all.json")
 
 
 def test_a_gate_counts_for_each_and_says_which(folder):

@@ -380,3 +380,21 @@ def test_the_spread_by_chance_is_that_of_permutations_one_by_one(blocks):
         found["spread_p"]
         == (1 + (np.array(spreads) >= found["spread"] - 1e-12).sum()) / 201
     )
+
+
+@pytest.mark.parametrize("blocks", [[[0, 1]], [[0, 1], [3, 2], [4, 5]]])
+def test_pairs_are_turned_as_permuted_turns_them(blocks):
+    """Thousands of clusters take several calls, each of an odd number of bits."""
+    n, draws = 12_001, 30
+    x = np.random.default_rng(1).normal(size=(n, max(map(max, blocks)) + 1))
+    found = permuted_spread(
+        "spread", x, np.arange(n), draws, 3, [*map(np.array, blocks)]
+    )
+    x = x[np.lexsort(x.round(9).T)]
+    rng, spreads = np.random.default_rng(3), []
+    for _ in range(draws):
+        drawn = [rng.permuted(x[:, block], axis=1).sum(axis=0) for block in blocks]
+        spreads.append(np.ptp(np.concatenate(drawn)) / n)
+    assert found["spread_null"] == pytest.approx(np.mean(spreads), rel=1e-12)
+    as_far = (np.array(spreads) >= found["spread"]).sum()
+    assert found["spread_p"] == (1 + as_far) / (1 + draws)

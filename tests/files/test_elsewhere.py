@@ -1,6 +1,7 @@
 """Tables of scores made elsewhere become judgments, or are refused by the row."""
 
 from contextlib import suppress
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -121,6 +122,28 @@ def test_the_design_is_read_from_the_orderings(orders, design):
     frame = pd.DataFrame([(i, o, 1) for i in "ab" for o in orders])
     frame.columns = ["item_id", "ordering", "score"]
     assert set(rb.judgments(frame, scale=(0, 3)).design) == {design}
+
+
+def test_the_design_is_that_of_the_set_that_half_of_the_items_were_shown():
+    """Other sets have as many orders; each judge has its own, its rows in any order."""
+    rng = np.random.default_rng(0)
+    balanced = ["-".join(map(str, order)) for order in rb.balanced(4).orderings()]
+    every = ["-".join(order) for order in permutations("1234")]
+    rows = []
+    for judge, n_balanced in {"most": 6, "half": 5, "few": 4, "none": 0}.items():
+        for item in range(10):
+            other = rng.choice(every, len(balanced), replace=False)
+            shown = balanced if item < n_balanced else other
+            rows += [(judge, f"t{item}", order, 1) for order in shown]
+    table = pd.DataFrame(rows, columns=["judge", "item_id", "ordering", "score"])
+    read = rb.judgments(table.sample(frac=1, random_state=1), scale=(1, 4))
+    found = read.groupby("judge", observed=True)["design"].unique()
+    assert {judge: [*designs] for judge, designs in found.items()} == {
+        "most": ["balanced"],
+        "half": ["balanced"],
+        "few": ["shuffled"],
+        "none": ["shuffled"],
+    }
 
 
 def test_a_scale_for_each_criterion():

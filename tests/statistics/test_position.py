@@ -573,16 +573,24 @@ def test_log_preference_of_probabilities_is_the_maximum_of_their_likelihood():
     assert got == pytest.approx(np.append(found, -found.sum()), abs=1e-3)
 
 
+@pytest.mark.parametrize("at_once", [placing.AT_ONCE, 1])
+@pytest.mark.parametrize("lost", [0, 7])
 @pytest.mark.parametrize("kept", [5, 3])
-def test_what_clusters_share_is_added_up_as_if_every_placement_were_written_out(kept):
+def test_what_clusters_share_is_added_up_as_if_every_placement_were_written_out(
+    kept, lost, at_once, monkeypatch
+):
     judgments = make_judgments(6, 3, gamma=FIRST, text_noise=0.5)
-    wide = reads(judgments[judgments["ordering_index"] <= kept])
-    variance = np.zeros((5, 5))
+    wide = reads(judgments[judgments["ordering_index"] <= kept].iloc[lost:])
+    variance, sight, n = np.zeros((5, 5)), np.zeros((5, 5)), 0
     for block in blocks(wide):
         placed = placing._placed(block.count, block.profile, block.shown)
         flat = by_cluster(placed, wide.cluster).reshape(-1, 5)
         variance += flat.T @ flat / (kept - 1)
+        sight += placing._visible_share(block.count, block.shown)
+        n += block.count.sum()
+    monkeypatch.setattr(placing, "AT_ONCE", at_once)
     assert place(wide).variance == pytest.approx(variance, abs=1e-12)
+    assert place(wide).sight == pytest.approx(sight / n, abs=1e-12)
 
 
 @given(hnp.arrays(np.int64, (4, 6), elements=st.integers(-1, 2)), st.integers(0, 99))

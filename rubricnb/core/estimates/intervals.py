@@ -469,13 +469,22 @@ def permuted_spread(
     else:  # many draws at once
         wide = np.stack([sums[:, block] for block in blocks])
         steps = np.linspace(0, draws, min(draws, draws * wide.size // _AT_ONCE + 1) + 1)
-        totals = [
-            rng.permuted(np.broadcast_to(wide, (n, *wide.shape)), axis=-1).sum(axis=2)
-            for n in np.diff(steps.astype(int))
-        ]
+        totals = [_permuted(rng, wide, n) for n in np.diff(steps.astype(int))]
     spreads = np.ptp(np.concatenate(totals).reshape(draws, -1), axis=1) / len(x)
     p = float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws))
     return {name: observed, f"{name}_null": float(spreads.mean()), f"{name}_p": p}
+
+
+def _permuted(rng: np.random.Generator, wide: FloatArray, draws: int) -> Any:
+    """Sum the columns of each block, permuted in each row: (draws, blocks, columns)."""
+    if wide.shape[-1] > 2:
+        many = np.broadcast_to(wide, (draws, *wide.shape))
+        return rng.permuted(many, axis=-1).sum(axis=2)
+    # `permuted` turns a pair if the last of 32 drawn bits is 0. So are these drawn, and
+    # no number is moved.
+    kept = rng.integers(2**32, size=(draws, *wide.shape[:2]), dtype=np.uint32) & 1
+    gap = np.einsum("dbr,br->db", kept, np.diff(wide)[..., 0])
+    return wide.sum(axis=1)[:, ::-1] + gap[..., None] * [-1, 1]
 
 
 def percentile_interval(draws: FloatArray) -> Ends:

@@ -15,6 +15,7 @@ text answers about what is left of it (`unread`).
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -90,7 +91,6 @@ def lost_scores(
     for side, other, (name, lacking) in ((a, b, names), (b, a, names[::-1])):
         lost = ~np.isnan(side) & np.isnan(other)
         if lost.any():
-            both = ~np.isnan(side) & ~np.isnan(other)
             why.append(
                 Reason(
                     "lost",
@@ -100,7 +100,7 @@ def lost_scores(
                     name=name,
                     lacking=lacking,
                     lost_mean=mean_of(side[lost]),
-                    kept_mean=mean_of(side[both]),
+                    kept_mean=mean_known(side[~np.isnan(other)]),
                 )
             )
     return tuple(why)
@@ -123,8 +123,8 @@ def absent(
     """
     why = []
     for side, rows, name in zip((a, b), shared_items(a, b), names, strict=True):
-        mean, shared = item_means(side.value), np.zeros(len(side.value), bool)
-        shared[rows] = True
+        mean = item_means(side.value)
+        shared = np.isin(np.arange(len(mean)), rows)
         absent_here = ~np.isnan(mean) & ~shared
         if absent_here.any() and len(rows):
             why.append(
@@ -183,15 +183,16 @@ def reads_lost(
     lost, got = counts
     if not lost.any():
         return ()
-    reason = Reason(
-        code,
-        **names,
-        lost=int(lost.sum()),
-        asked=int(lost.sum() + got.sum()),
-        lost_mean=lost @ scored / lost.sum(),
-        kept_mean=got @ scored / got.sum(),
+    return (
+        Reason(
+            code,
+            **names,
+            lost=int(lost.sum()),
+            asked=int(lost.sum() + got.sum()),
+            lost_mean=lost @ scored / lost.sum(),
+            kept_mean=got @ scored / got.sum(),
+        ),
     )
-    return (reason,)
 
 
 def shares_lost(side: Reads) -> FloatArray:
@@ -229,15 +230,16 @@ def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
     lost = ~np.isnan(mean) & ~used
     if not lost.any():
         return ()
-    reason = Reason(
-        "left_out",
-        lost=int(lost.sum()),
-        asked=len(values),
-        what=what,
-        lost_mean=mean_of(mean[lost]),
-        kept_mean=mean_known(mean[used]),
+    return (
+        Reason(
+            "left_out",
+            lost=int(lost.sum()),
+            asked=len(values),
+            what=what,
+            lost_mean=mean_of(mean[lost]),
+            kept_mean=mean_known(mean[used]),
+        ),
     )
-    return (reason,)
 
 
 def scale_ends(*sides: Reads) -> Ends:
@@ -348,27 +350,9 @@ def share_lost(codes: Iterable[str]) -> float:
 
 
 # columns of a text or of its answer; every other one is a condition of the read
-_OF_A_TEXT = frozenset(
-    {
-        "request_id",
-        "item_id",
-        "key",
-        "dataset",
-        "group_id",
-        "cluster_id",
-        "candidate",
-        "source",
-        "status",
-        "score",
-        "position",
-        "expected_score",
-        "label_mass",
-        "server_note",
-        "prompt_tokens",
-        "cached_tokens",
-        "completion_tokens",
-        "seconds",
-    }
+_OF_A_TEXT = re.compile(
+    "(request|item|group|cluster)_id|key|dataset|candidate|source|status|score|position"
+    "|expected_score|label_mass|server_note|(prompt|cached|completion)_tokens|seconds"
 )
 
 
@@ -402,7 +386,7 @@ def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
         return ()
     by = "text_id" if "criterion_ordering" in judgments else "item_id"
     read = judgments[judgments[probability_columns(judgments)[0]].notna()]
-    conditions = [name for name in read if name not in _OF_A_TEXT]
+    conditions = [name for name in read if not _OF_A_TEXT.fullmatch(name)]
     row = pd.util.hash_pandas_object(read[conditions], index=False)
     answers = row.groupby(read["item_id"].astype(str)).sum()
     known = items.drop_duplicates(by).set_index(by)[[*texts]].reindex(answers.index)

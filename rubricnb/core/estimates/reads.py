@@ -174,7 +174,7 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
     rest = [c for c in judgments if c not in first and not _ANSWER.fullmatch(str(c))]
     code = np.zeros(len(judgments), dtype=np.int64)
     for name in [*first, *rest]:
-        code = combine([pd.Series(code), judgments[name].reset_index(drop=True)])
+        code = crossed([code, codes_of(judgments[name])[0] + 1])
         if len(code) == 0 or code.max() + 1 == len(code):
             return
     same = np.flatnonzero(code == np.flatnonzero(binned(code) > 1)[0])

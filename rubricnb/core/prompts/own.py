@@ -101,8 +101,9 @@ def read_template(path: str | Path) -> OwnPrompt:
             f"{path.name} shows no text to judge: write {{{{ response }}}} into it"
         )
     _check_blocks(path.name, tree, set(template.blocks))
-    fill = partial(_fill, path.name, template)
-    return OwnPrompt(path.name, source, frozenset(shows), fill)
+    return OwnPrompt(
+        path.name, source, frozenset(shows), partial(_fill, path.name, template)
+    )
 
 
 def _fill(

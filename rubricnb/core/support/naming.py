@@ -103,7 +103,7 @@ _CONDITION_NAMES = {
 }
 
 
-def condition_names(frame: pd.DataFrame) -> list[str]:
+def condition_names(frame: pd.DataFrame) -> pd.Series:
     """Name each row's condition by its changes to the baseline of arXiv:2506.22316.
 
     Parameters
@@ -114,14 +114,14 @@ def condition_names(frame: pd.DataFrame) -> list[str]:
 
     Returns
     -------
-    list of str
+    Series of category
         ``baseline`` for ascending, numeric, without reference and example.
 
     Examples
     --------
     >>> condition_names(pd.DataFrame({
     ...     "design": ["fixed", "descending"], "labels": ["numeric", "letter"],
-    ...     "reference_score": "5"}))
+    ...     "reference_score": "5"})).tolist()
     ['reference 5', 'descending, letters, reference 5']
     """
     columns = [name for name in _CONDITION_COLUMNS if name in frame]
@@ -132,7 +132,7 @@ def condition_names(frame: pd.DataFrame) -> list[str]:
         .astype(str)
         .itertuples(index=False)
     ]
-    return [names[number] for number in kind]
+    return pd.Series(pd.Categorical(names).take(kind), frame.index)
 
 
 def _condition_part(column: str, value: str) -> str:
