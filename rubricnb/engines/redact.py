@@ -13,23 +13,26 @@ from rubricnb.core.address import KEYS
 MIN_KEY_CHARS = 8
 """A shorter key is a placeholder, such as EMPTY."""
 
-# A character as JSON, Python, C, JavaScript, a URL and HTML write it,
-# also escaped again
-# and again, or an escape of one letter. Every part is bounded, so a text is read in
-# time proportional to its length.
+# A character as JSON, Python, C, JavaScript, a URL and HTML write it, also with a mark
+# that is escaped again and again, or an escape of one letter. Every part is bounded or
+# gives nothing back, so a text is read in time proportional to its length.
 _HEX = "[0-9a-fA-F]"
 _PAIR = (
     rf"u(?P<high>[dD][89abAB]{_HEX}{{2}})\\{{1,8}}+u(?P<low>[dD][c-fC-F]{_HEX}{{2}})"
 )
 _NUMBERED = rf"u(?P<four>{_HEX}{{4}})|x(?P<two>{_HEX}{{2}})|U000(?P<five>{_HEX}{{5}})"
 _ESCAPED = (
-    rf"\\{{1,8}}+(?:{_PAIR}|{_NUMBERED}|u\{{0{{0,6}}(?P<braced>{_HEX}{{2,5}})\}}"
+    rf"\\{{1,8}}+(?:{_PAIR}|{_NUMBERED}|u\{{0*+(?P<braced>{_HEX}{{1,5}})?\}}"
     r"|(?P<octal>[0-7]{1,3})|N\{(?P<name>[A-Za-z0-9 -]{1,90})\}|[abefnrtv])"
     rf"|%(?:25){{0,4}}(?P<url>{_HEX}{{2}})"
-    rf"|&(?:amp;){{0,4}}(?P<html>\#\d{{1,12}}|\#[xX]{_HEX}{{1,12}}"
+    rf"|&(?:amp;){{0,4}}(?P<html>\#[xX]0*+{_HEX}{{0,6}}|\#0*+\d{{0,7}}"
     rf"|[A-Za-z]\w{{1,31}});?"
 )
 _ESCAPE = re.compile(_ESCAPED, re.ASCII)
+_ANY = re.compile("(?s).")
+_CHARACTER = re.compile(rf"(?s:{_ESCAPED}|.)", re.ASCII)
+# how often escapes are undone: those of one language may be within another's
+_ROUNDS = 3
 # A piece of a text that ends within no escape, looked through at once, so that other
 # threads have their turn.
 _PIECE = re.compile(rf"(?s:[^\\%&]{{1,64}}|{_ESCAPED}|.){{1,1024}}", re.ASCII)
@@ -43,11 +46,10 @@ def redact(text: str, key: str | None) -> str:
     """Return a text without a key, and without those that the environment has.
 
     A key is found as it is, with its characters escaped (``\\u0041``, ``\\101``,
-    ``\\N{DIGIT ONE}``, ``%41``, ``&#65;``, ``&lowbar;``), in other letters that stand
-    for the same (full width, another case), spaced out by whatever is neither letter
-    nor digit (a key in ASCII: by whatever is no ASCII letter or digit), and in reverse.
-    Redact before you
-    cut a text: a part of a key is not found. Of a text of more than 2²⁰ characters with
+    ``\\N{DIGIT ONE}``, ``%41``, ``&#65;``, ``&lowbar;``) up to three times, in other
+    letters that stand for the same (full width, another case), spaced out by whatever
+    is neither letter nor digit (a key in ASCII: by whatever is no ASCII letter or
+    digit), and in reverse. Redact before you cut a text: a part of a key is not found. Of a text of more than 2²⁰ characters with
     a key that is escaped or spaced out nothing is kept.
 
     Examples
@@ -82,16 +84,21 @@ def redact(text: str, key: str | None) -> str:
 
 def _letters(text: str, ascii_only: bool) -> str:
     """Return the letters and digits of a text, with escapes undone."""
+    for _ in range(_ROUNDS):
+        pieces = _PIECE.finditer(text)
+        read = "".join(_ESCAPE.sub(_unescaped, piece[0]) for piece in pieces)
+        if read == text:
+            break
+        text = read
     return "".join(
-        _GAPS[ascii_only].sub("", _folded(_ESCAPE.sub(_unescaped, piece[0])))
-        for piece in _PIECE.finditer(text)
+        _GAPS[ascii_only].sub("", _folded(piece[0])) for piece in _PIECE.finditer(text)
     )
 
 
 def _unescaped(match: re.Match[str]) -> str:
     kind = match.lastgroup
     if kind is None:
-        return " "
+        return " " if len(match[0]) > 1 else match[0]
     if kind == "html":
         return html.unescape(f"&{match[kind]};")
     if kind == "name":
@@ -114,27 +121,24 @@ def _folded(text: str) -> str:
 
 def _without(text: str, form: str, ascii_only: bool) -> str:
     """Remove every stretch of a text whose letters and digits are `form`."""
-    letters: list[str] = []
+
+    def letter(match: re.Match[str]) -> str:
+        return _GAPS[ascii_only].sub("", _folded(match[0]))
+
     # of each letter in the text, which may be long
-    starts, ends = array("L"), array("L")
-    at = 0
-
-    def take(characters: str, start: int, end: int) -> None:
-        for letter in _folded(characters):
-            if not _GAPS[ascii_only].match(letter):
-                letters.append(letter)
-                starts.append(start)
-                ends.append(end)
-
-    for escape in _ESCAPE.finditer(text):
-        for place in range(at, escape.start()):
-            take(text[place], place, place + 1)
-        take(_unescaped(escape), *escape.span())
-        at = escape.end()
-    for place in range(at, len(text)):
-        take(text[place], place, place + 1)
-    kept, last = [], 0
-    for match in re.finditer(re.escape(form), "".join(letters)):
-        kept.append(text[last : starts[match.start()]])
-        last = ends[match.end() - 1]
-    return "…".join([*kept, text[last:]])
+    starts, ends = array("L", range(len(text))), array("L", range(1, len(text) + 1))
+    letters = text
+    for write in (*[_unescaped] * _ROUNDS, letter):
+        if write is _unescaped and not _ESCAPE.search(letters):
+            continue
+        pieces, first, last = [], array("L"), array("L")
+        for match in (_ANY if write is letter else _CHARACTER).finditer(letters):
+            pieces.append(piece := write(match))
+            first.extend(starts[match.start() : match.start() + 1] * len(piece))
+            last.extend(ends[match.end() - 1 : match.end()] * len(piece))
+        letters, starts, ends = "".join(pieces), first, last
+    kept, at = [], 0
+    for match in re.finditer(re.escape(form), letters):
+        kept.append(text[at : starts[match.start()]])
+        at = ends[match.end() - 1]
+    return "…".join([*kept, text[at:]])

@@ -12,6 +12,7 @@ import time
 import unicodedata
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import quote
 
 import nbformat
 import pytest
@@ -212,6 +213,15 @@ FORMS = {
     "spaced": " ".join,
     "in a list": lambda key: json.dumps(list(key)),
     "with invisible spaces": "\u200b".join,
+    "HTML with very many zeros": lambda key: "".join(f"&#{ord(c):040};" for c in key),
+    "JavaScript with zeros": lambda key: "".join(f"\\u{{{ord(c):020x}}}" for c in key),
+    "HTML in a URL": lambda key: quote("".join(f"&#{ord(c)};" for c in key)),
+    "HTML in JSON": lambda key: "".join(f"\\u0026#{ord(c)};" for c in key),
+    "JSON in HTML": lambda key: "".join(f"&#92;u{ord(c):04x}" for c in key),
+    "URL in JSON": lambda key: "".join(f"\\u0025{ord(c):02X}" for c in key),
+    "all of it twice": lambda key: "".join(
+        f"\\x{ord(c):02x}" for c in "".join(f"%{ord(c):02X}" for c in key)
+    ),
     "reversed": lambda key: key[::-1],
     "reversed JSON": lambda key: "".join(f"\\u{ord(c):04x}" for c in key[::-1]),
 }
@@ -227,7 +237,7 @@ def pieces(text, key, size=10):
         text = html.unescape(
             re.sub("%([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text)
         )
-        code = r"\\+(?:u00|x|U000000|u\{)([0-9A-Fa-f]{2})\}?"
+        code = r"\\+(?:u00|x|U000000|u\{0*)([0-9A-Fa-f]{2})\}?"
         text = re.sub(code, lambda m: chr(int(m[1], 16)), text)
         text = re.sub(r"\\+([0-7]{1,3})", lambda m: chr(int(m[1], 8)), text)
         named = r"\\+N\{([A-Za-z0-9 -]+)\}"
