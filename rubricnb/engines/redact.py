@@ -49,8 +49,9 @@ def redact(text: str, key: str | None) -> str:
     ``\\N{DIGIT ONE}``, ``%41``, ``&#65;``, ``&lowbar;``) up to three times, in other
     letters that stand for the same (full width, another case), spaced out by whatever
     is neither letter nor digit (a key in ASCII: by whatever is no ASCII letter or
-    digit), and in reverse. Redact before you cut a text: a part of a key is not found. Of a text of more than 2²⁰ characters with
-    a key that is escaped or spaced out nothing is kept.
+    digit), and in reverse. Redact before you cut a text: a part of a key is not found.
+    Of a text of more than 2²⁰ characters with a key that is escaped or spaced out
+    nothing is kept.
 
     Examples
     --------
