@@ -25,7 +25,7 @@ from rubricnb.core.contract import Reply, Request
 from rubricnb.core.rendering import rendered
 from rubricnb.core.store import Store
 
-CONCURRENCY, SIZE, WRITES = 16, 640, 5_000
+CONCURRENCY, SIZE, WRITES = 16, 320, 5_000
 
 
 def measure() -> Iterator[dict[str, Any]]:

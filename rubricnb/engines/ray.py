@@ -269,7 +269,8 @@ def _connect() -> tuple[Any, bool]:
     except (OSError, RuntimeError, ValueError) as problem:
         raise JudgeError(
             f"no Ray at {address} ({one_line(str(problem))[:200]}): start it with "
-            "'ray start --head', or unset RAY_ADDRESS to start it here"
+            "'ray start --head', or unset RAY_ADDRESS to start it here. If that command "
+            "says that it asks for a token, set RAY_AUTH_MODE=token here, too"
         ) from None
     return ray, True
 

@@ -29,10 +29,6 @@ _ESCAPED = (
     rf"|[A-Za-z]\w{{1,31}});?"
 )
 _ESCAPE = re.compile(_ESCAPED, re.ASCII)
-_ANY = re.compile("(?s).")
-_CHARACTER = re.compile(rf"(?s:{_ESCAPED}|.)", re.ASCII)
-# how often escapes are undone: those of one language may be within another's
-_ROUNDS = 3
 # A piece of a text that ends within no escape, looked through at once, so that other
 # threads have their turn.
 _PIECE = re.compile(rf"(?s:[^\\%&]{{1,64}}|{_ESCAPED}|.){{1,1024}}", re.ASCII)
@@ -40,18 +36,20 @@ _PIECE = re.compile(rf"(?s:[^\\%&]{{1,64}}|{_ESCAPED}|.){{1,1024}}", re.ASCII)
 _GAPS = {False: re.compile(r"[\W_]+"), True: re.compile(r"[^0-9A-Za-z]+")}
 # characters; a longer text with a hidden key is dropped as a whole
 _LONGEST_CLEANED = 2**20
+# how often escapes are undone: those of one language may be within another's
+_ROUNDS = 3
 
 
 def redact(text: str, key: str | None) -> str:
     """Return a text without a key, and without those that the environment has.
 
     A key is found as it is, with its characters escaped (``\\u0041``, ``\\101``,
-    ``\\N{DIGIT ONE}``, ``%41``, ``&#65;``, ``&lowbar;``) up to three times, in other
-    letters that stand for the same (full width, another case), spaced out by whatever
-    is neither letter nor digit (a key in ASCII: by whatever is no ASCII letter or
-    digit), and in reverse. Redact before you cut a text: a part of a key is not found.
-    Of a text of more than 2²⁰ characters with a key that is escaped or spaced out
-    nothing is kept.
+    ``\\N{DIGIT ONE}``, ``%41``, ``&#65;``, ``&lowbar;``), in other letters that stand
+    for the same (full width, another case), spaced out by whatever is neither letter
+    nor digit (a key in ASCII: by whatever is no ASCII letter or digit), and in reverse.
+    Redact before you cut a text: a part of a key is not found. Nothing is kept of a
+    text of more than 2²⁰ characters with a key that is escaped or spaced out, and of
+    any text with a key in escapes within escapes.
 
     Examples
     --------
@@ -77,9 +75,12 @@ def redact(text: str, key: str | None) -> str:
             if ascii_only not in letters_of:
                 letters_of[ascii_only] = _letters(text, ascii_only)
             if form in letters_of[ascii_only]:
-                if len(text) > _LONGEST_CLEANED:
+                cleaned = text
+                if len(text) <= _LONGEST_CLEANED:
+                    cleaned = _without(text, form, ascii_only)
+                if form in _letters(cleaned, ascii_only):
                     return f"… ({len(text):,} characters that repeat a key)"
-                text, letters_of = _without(text, form, ascii_only), {}
+                text, letters_of = cleaned, {}
     return text
 
 
@@ -99,7 +100,7 @@ def _letters(text: str, ascii_only: bool) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     kind = match.lastgroup
     if kind is None:
-        return " " if len(match[0]) > 1 else match[0]
+        return " "
     if kind == "html":
         return html.unescape(f"&{match[kind]};")
     if kind == "name":
@@ -122,24 +123,27 @@ def _folded(text: str) -> str:
 
 def _without(text: str, form: str, ascii_only: bool) -> str:
     """Remove every stretch of a text whose letters and digits are `form`."""
-
-    def letter(match: re.Match[str]) -> str:
-        return _GAPS[ascii_only].sub("", _folded(match[0]))
-
+    letters: list[str] = []
     # of each letter in the text, which may be long
-    starts, ends = array("L", range(len(text))), array("L", range(1, len(text) + 1))
-    letters = text
-    for write in (*[_unescaped] * _ROUNDS, letter):
-        if write is _unescaped and not _ESCAPE.search(letters):
-            continue
-        pieces, first, last = [], array("L"), array("L")
-        for match in (_ANY if write is letter else _CHARACTER).finditer(letters):
-            pieces.append(piece := write(match))
-            first.extend(starts[match.start() : match.start() + 1] * len(piece))
-            last.extend(ends[match.end() - 1 : match.end()] * len(piece))
-        letters, starts, ends = "".join(pieces), first, last
-    kept, at = [], 0
-    for match in re.finditer(re.escape(form), letters):
-        kept.append(text[at : starts[match.start()]])
-        at = ends[match.end() - 1]
-    return "…".join([*kept, text[at:]])
+    starts, ends = array("L"), array("L")
+    at = 0
+
+    def take(characters: str, start: int, end: int) -> None:
+        for letter in _folded(characters):
+            if not _GAPS[ascii_only].match(letter):
+                letters.append(letter)
+                starts.append(start)
+                ends.append(end)
+
+    for escape in _ESCAPE.finditer(text):
+        for place in range(at, escape.start()):
+            take(text[place], place, place + 1)
+        take(_unescaped(escape), *escape.span())
+        at = escape.end()
+    for place in range(at, len(text)):
+        take(text[place], place, place + 1)
+    kept, last = [], 0
+    for match in re.finditer(re.escape(form), "".join(letters)):
+        kept.append(text[last : starts[match.start()]])
+        last = ends[match.end() - 1]
+    return "…".join([*kept, text[last:]])

@@ -371,8 +371,13 @@ def head(tmp_path_factory):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-# As on macOS: else Ray takes this machine's address that others can reach.
-ON_LOOPBACK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+# As on macOS: else Ray takes this machine's address that others can reach. Its command
+# asks for a token once a local Ray has written one.
+ON_LOOPBACK = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_AUTH_MODE": "disabled",
+}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

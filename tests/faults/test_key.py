@@ -215,6 +215,12 @@ FORMS = {
     "with invisible spaces": "\u200b".join,
     "HTML with very many zeros": lambda key: "".join(f"&#{ord(c):040};" for c in key),
     "JavaScript with zeros": lambda key: "".join(f"\\u{{{ord(c):020x}}}" for c in key),
+    "reversed": lambda key: key[::-1],
+    "reversed JSON": lambda key: "".join(f"\\u{ord(c):04x}" for c in key[::-1]),
+}
+
+# One language within another: what stands beside the key is not kept.
+NESTED = {
     "HTML in a URL": lambda key: quote("".join(f"&#{ord(c)};" for c in key)),
     "HTML in JSON": lambda key: "".join(f"\\u0026#{ord(c)};" for c in key),
     "JSON in HTML": lambda key: "".join(f"&#92;u{ord(c):04x}" for c in key),
@@ -222,8 +228,6 @@ FORMS = {
     "all of it twice": lambda key: "".join(
         f"\\x{ord(c):02x}" for c in "".join(f"%{ord(c):02X}" for c in key)
     ),
-    "reversed": lambda key: key[::-1],
-    "reversed JSON": lambda key: "".join(f"\\u{ord(c):04x}" for c in key[::-1]),
 }
 
 
@@ -268,6 +272,15 @@ def test_a_key_is_found_in_every_form(form, key, monkeypatch):
         assert pieces(kept, key) == []
         assert kept.startswith("Good morning. ")
         assert kept.endswith(" Good evening.")
+
+
+@pytest.mark.parametrize("key", [KEY, ANY_KEY])
+@pytest.mark.parametrize("form", NESTED)
+def test_a_text_with_a_key_in_escapes_within_escapes_is_dropped(form, key):
+    told = f"Good morning. {NESTED[form](key)} Good evening."
+    assert pieces(told, key)
+    assert redact(told, key) == f"… ({len(told):,} characters that repeat a key)"
+    assert redact(told.swapcase(), "another-key") == told.swapcase()
 
 
 @settings(max_examples=200, deadline=None)
