@@ -25,7 +25,7 @@ from rubricnb.core.contract import Reply, Request
 from rubricnb.core.rendering import rendered
 from rubricnb.core.store import Store
 
-CONCURRENCY, SIZE, WRITES = 16, 320, 5_000
+CONCURRENCY, SIZE, WRITES = 16, 320, 2_000
 
 
 def measure() -> Iterator[dict[str, Any]]:
@@ -41,22 +41,24 @@ def _streamed() -> Iterator[dict[str, Any]]:
     with subprocess.Popen(
         [sys.executable, "-c", SERVER, str(DELAY)], stdout=subprocess.PIPE, text=True
     ) as server:
-        assert server.stdout
-        spec = f"openai:m@http://127.0.0.1:{server.stdout.readline().strip()}/v1"
-        how: dict[str, Any] = {"server": "other", "concurrency": CONCURRENCY}
-        judge: Any = rb.open_judge(f"ray:{spec}", num_actors=1, **how)
-        with closing(judge):
-            asked = list(rendered(plan(SIZE), judge))
-            actor = ray.remote(Whole).options(num_cpus=0).remote(spec, how)
+        try:
+            assert server.stdout
+            spec = f"openai:m@http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+            how: dict[str, Any] = {"server": "other", "concurrency": CONCURRENCY}
+            judge: Any = rb.open_judge(f"ray:{spec}", num_actors=1, **how)
+            with closing(judge):
+                asked = list(rendered(plan(SIZE), judge))
+                actor = ray.remote(Whole).options(num_cpus=0).remote(spec, how)
 
-            def whole() -> list[Reply]:
-                blocks = judge._blocks(asked)
-                return [
-                    r for part in blocks for r in ray.get(actor.answer.remote(part))
-                ]
+                def whole() -> list[Reply]:
+                    blocks = judge._blocks(asked)
+                    return [
+                        r for part in blocks for r in ray.get(actor.answer.remote(part))
+                    ]
 
-            both = timed(lambda: list(judge.answer(asked)), whole, repeats=5)
-        server.kill()
+                both = timed(lambda: list(judge.answer(asked)), whole, repeats=5)
+        finally:  # or leaving this block would wait for it
+            server.kill()
     streamed, whole_blocks = both
     yield row("streamed out of an actor", round(SIZE / streamed.wall, 1), "requests/s")
     ratio = streamed.wall / whole_blocks.wall
@@ -69,10 +71,10 @@ class Whole:
     """A judge in an actor that returns a block of replies at once."""
 
     def __init__(self, spec: str, how: dict[str, Any]) -> None:
-        self.judge = rb.open_judge(spec, **how)
+        self.judge: Any = rb.open_judge(spec, **how)
 
     def answer(self, requests: list[Request]) -> list[Reply]:
-        return list(self.judge.engine.answer(requests))
+        return list(self.judge.answer(requests))
 
 
 def _written() -> Iterator[dict[str, Any]]:
@@ -82,6 +84,7 @@ def _written() -> Iterator[dict[str, Any]]:
     with TemporaryDirectory() as folder:
         plain = sqlite3.connect(Path(folder) / "plain", isolation_level=None)
         plain.execute("PRAGMA journal_mode=WAL")
+        plain.execute("PRAGMA synchronous=NORMAL")
         plain.execute("CREATE TABLE t (key TEXT PRIMARY KEY, text TEXT)")
         with closing(plain), Store(Path(folder) / "s.sqlite") as store:
 

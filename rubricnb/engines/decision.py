@@ -269,7 +269,13 @@ class _Call(Call):
             probabilities = {name: by_number[str(n)] for n, name in enumerate(names)}
             came, sent = _legend(answer.get("legend")), _legend(asked["criteria"])
         if came != sent:
-            _check_order(came, sent)
+            if sorted(came) == sorted(sent):
+                raise JudgeError(
+                    f"the levels were sent as {shown_part(sent)} and came back as "
+                    f"{shown_part(came)}: this server sorts them, so another order "
+                    "never reaches the model, and the judge would look as if order "
+                    "did not matter"
+                )
             remark.notes.append(
                 "the answer does not show the order of the levels: sorted levels are "
                 "not seen"
@@ -358,16 +364,6 @@ def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
         if type(value) not in (int, float) or not 0 <= value <= 1:
             raise ValueError(f"{value!r} is not a probability of {name!r}")
     return {name: float(value) for name, value in pairs}
-
-
-def _check_order(came: Sequence[str], sent: Sequence[str]) -> None:
-    """Stop if the levels came in another order: none would reach the model."""
-    if sorted(came) == sorted(sent):
-        raise JudgeError(
-            f"the levels were sent as {shown_part(sent)} and came back as "
-            f"{shown_part(came)}: this server sorts them, so another order never "
-            "reaches the model, and the judge would look as if order did not matter"
-        )
 
 
 def _legend(levels: Any) -> list[str]:
