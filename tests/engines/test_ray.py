@@ -284,9 +284,10 @@ def test_more_actors_than_fit_are_refused(judged):
 
 
 ALONE = """
-import psutil, rubricnb as rb
+import os, psutil, rubricnb as rb
 items = rb.load("minibench", n_items=5)
 {page}
+assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"  # no statistics are sent
 alone = rb.run(requests, "simulated:first-biased", ":memory:")
 assert judgments.score.equals(alone.score)
 psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)

@@ -274,6 +274,18 @@ def test_a_key_is_found_in_every_form(form, key, monkeypatch):
         assert kept.endswith(" Good evening.")
 
 
+@pytest.mark.parametrize(
+    ("key", "as_it_is", "spaced_out"),
+    [("EMPTY-1", False, False), ("ab-cd-ef-9", True, False), ("abcdefg9", True, True)],
+)
+def test_a_short_key_is_searched_for_as_far_as_it_is_one(key, as_it_is, spaced_out):
+    """Of fewer than eight characters, or of fewer than eight letters and digits."""
+    for told, found in ((key, as_it_is), (" ".join(key), spaced_out)):
+        text = f"Good morning. {told}. Good evening."
+        kept = "Good morning. …. Good evening." if found else text
+        assert redact(text, key) == kept
+
+
 @pytest.mark.parametrize("key", [KEY, ANY_KEY])
 @pytest.mark.parametrize("form", NESTED)
 def test_a_text_with_a_key_in_escapes_within_escapes_is_dropped(form, key):
