@@ -31,7 +31,7 @@ ALL_ROWS = '<label class="all-rows"><input type="checkbox"/> show all {} rows</l
 # by how much they matter to a reader
 VERDICTS = ("does not", "fails", "replicates", "holds")
 # a sign before words or a command
-FORMULA = re.compile(r"[=@]|[-+](?=.*[^\W\d_]|.*[|!])", re.S)
+FORMULA = re.compile(r"[=@]|[-−+](?=.*[^\W\d_]|.*[|!])", re.S)
 NUMBER = re.compile(r"[-+−]?(\d{1,3}(,\d{3})+|\d*)(\.\d+|(?<=\d))(e[-+−]?\d+)?")
 
 

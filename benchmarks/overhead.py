@@ -87,7 +87,7 @@ def _in_process() -> Iterator[dict[str, Any]]:
 def _over_http() -> Iterator[dict[str, Any]]:
     requests = plan(3_200)
     with subprocess.Popen(
-        [sys.executable, "-c", _SERVER, str(DELAY)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", SERVER, str(DELAY)], stdout=subprocess.PIPE, text=True
     ) as server:
         assert server.stdout
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
@@ -145,7 +145,7 @@ def peak() -> float:
 
 
 # As little of a server as will do: it must not be what is measured.
-_SERVER = r"""
+SERVER = r"""
 import asyncio, json, sys
 
 DELAY = float(sys.argv[1])

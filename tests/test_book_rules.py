@@ -238,7 +238,10 @@ def test_own_data_that_is_html_does_not_act_in_a_chapter_that_shows_texts(
 
 
 FORMULAS = [
-    *(f"{sign}SUM(A1)" for sign in "\uff1d\uff20\uff0b\uff0d\ufe66\ufe6b\ufe62\ufe63"),
+    *(
+        f"{sign}SUM(A1)"
+        for sign in "\uff1d\uff20\uff0b\uff0d\ufe66\ufe6b\ufe62\ufe63\u2212\u208b"
+    ),
     "=1+1",
     "=cmd|' /C calc'!A0",
     "@SUM(1)",

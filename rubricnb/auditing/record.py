@@ -413,6 +413,9 @@ def read_audit(path: str | Path) -> Audit:
         for name, value in _numbers(content):
             if value is not None and not isinstance(value, int | float):
                 raise ValueError(f"{name} is {value!r}, and not a number")
+        parts = content["parts"].values()
+        if not all(isinstance(text, str) for p in parts for text in p.values()):
+            raise ValueError("a part of the judge is not a text")
         if strange := {row["measure"] for row in content["rows"]} - MEASURES.keys():
             raise ValueError(f"it has rows of an unknown measure: {strange}")
         content["rows"] = [

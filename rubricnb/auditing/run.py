@@ -34,6 +34,7 @@ from rubricnb.core.store import StoreLike, open_store
 from rubricnb.core.support.naming import check_answered
 from rubricnb.core.support.types import IntArray
 from rubricnb.files.elsewhere import judgments as judgments_from
+from rubricnb.files.reading import written_out
 from rubricnb.statistics.scoring_bias import BASELINE
 
 
@@ -176,6 +177,7 @@ def audit(
     return done
 
 
+@written_out()
 def _of_judgments(judge: Any, items: Items | None, judgments: Any, scale: Any) -> Audit:
     """Audit judgments that were made elsewhere."""
     is_read = items is None and hasattr(judgments, "rated")

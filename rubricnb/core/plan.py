@@ -200,7 +200,12 @@ def plan(
             f"placebo: the template {template!r} has no meaning-free edits"
         )
     about = items["text_id" if together else "item_id"].nunique()
-    _check_size(about * sum(design.k for design in designs) * len(conditions))
+    number = about * sum(design.k for design in designs) * len(conditions)
+    if number > _MOST_REQUESTS:  # would fill the memory: 200 bytes a request
+        raise ValueError(
+            f"this plan has {number:,} requests, more than {_MOST_REQUESTS:,}: plan "
+            "fewer reads (fixed(5, k)), conditions or items (load(…, n_items=…))"
+        )
     if together:
         texts = items["text_id"].drop_duplicates()
         requests = _requests(
@@ -209,15 +214,6 @@ def plan(
         return _in_pieces(requests, per_call) if per_call else requests
     requests = _requests(items, items["item_id"], designs, seed, conditions, "ordering")
     return _without_own_reference(requests, items)
-
-
-def _check_size(number: int) -> None:
-    """Refuse a plan that would fill the memory (200 bytes a request)."""
-    if number > _MOST_REQUESTS:
-        raise ValueError(
-            f"this plan has {number:,} requests, more than {_MOST_REQUESTS:,}: plan "
-            "fewer reads (fixed(5, k)), conditions or items (load(…, n_items=…))"
-        )
 
 
 def _check_criteria(

@@ -171,7 +171,14 @@ class Store:
                 self.path = self.path.resolve()
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 _refuse_stranger(self.path)
-                _refuse_second_name(self.path)
+                # SQLite's log is beside only one of a file's names.
+                if self.path.exists() and self.path.stat().st_nlink > 1:
+                    raise StoreError(
+                        f"the store {self.path} has a second name (a hard link), under "
+                        "which its newest answers would be lost: delete the other "
+                        f"name, or work on a copy (cp {self.path} NEW). After a repair "
+                        "that was stopped, python -m rubricnb check --store ends it"
+                    )
                 self._marker = lock(open_file(self.path), "BEGIN")
                 if self._marker is None:
                     raise StoreError(_in_use(self.path))
@@ -489,17 +496,6 @@ def _create(file: Path) -> None:
     """
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-
-
-def _refuse_second_name(path: Path) -> None:
-    """Refuse a hard-linked file, since SQLite's log is beside only one of the names."""
-    if path.exists() and path.stat().st_nlink > 1:
-        raise StoreError(
-            f"the store {path} has a second name (a hard link), under which its newest "
-            "answers would be lost: delete the other name, or work on a copy (cp "
-            f"{path} NEW). After a repair that was stopped, python -m rubricnb check "
-            "--store ends it"
-        )
 
 
 def _refuse_stranger(path: Path) -> None:

@@ -251,32 +251,35 @@ class _Call(Call):
         """
         if answer.get("type") == "refusal":
             return ()
-        names = [level_name(label) for label in self.request.choices]
+        sent = names = [level_name(label) for label in self.request.choices]
+        came: list[str] = []
         given: Any = answer.get("probabilities")
         if self.judge.kind == "choice":
             probabilities = _by_name(given, names, "value")
             falling = sorted(probabilities.values(), reverse=True)
-            if list(probabilities.values()) != falling:
-                _check_order([*probabilities], names)
-            elif [*probabilities] != names:
-                remark.notes.append(
-                    "the most probable level comes first: sorted levels are not seen"
-                )
+            if [*probabilities] == names or [*probabilities.values()] != falling:
+                came = [*probabilities]
         elif self.judge.shape == "decisions":
             probabilities = _by_name(given, names, "label")
-            numbers = {str(one["label"]): one.get("value") for one in given}
-            if None not in numbers.values():
-                _check_order(sorted(names, key=lambda name: numbers[name]), names)
+            with suppress(TypeError, ValueError, KeyError):
+                numbers = {str(one["label"]): float(one["value"]) for one in given}
+                came = sorted(names, key=lambda name: numbers[name])
         else:
             by_number = _by_name(given, [str(n) for n in range(len(names))], "")
             probabilities = {name: by_number[str(n)] for n, name in enumerate(names)}
-            if legend := answer.get("legend"):
-                came, sent = _legend(legend), _legend(asked["criteria"])
-                _check_order(came, sent)
-                if came != sent:
-                    remark.notes.append(
-                        "the legend is not that of the levels: sorted ones are not seen"
-                    )
+            came, sent = _legend(answer.get("legend")), _legend(asked["criteria"])
+        if came != sent:
+            if sorted(came) == sorted(sent):
+                raise JudgeError(
+                    f"the levels were sent as {shown_part(sent)} and came back as "
+                    f"{shown_part(came)}: this server sorts them, so another order "
+                    "never reaches the model, and the judge would look as if order "
+                    "did not matter"
+                )
+            remark.notes.append(
+                "the answer does not show the order of the levels: sorted levels are "
+                "not seen"
+            )
         total = math.fsum(probabilities.values())
         if total and not _SUM[0] <= total <= _SUM[1]:
             raise ValueError(
@@ -363,18 +366,12 @@ def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
     return {name: float(value) for name, value in pairs}
 
 
-def _check_order(came: Sequence[str], sent: Sequence[str]) -> None:
-    """Stop if a server has sorted the levels: no reordering would reach the model."""
-    if came != sent and sorted(came) == sorted(sent):
-        raise JudgeError(
-            f"the levels were sent as {shown_part(sent)} and came back as "
-            f"{shown_part(came)}: this server sorts them, so another order never "
-            "reaches the model, and the judge would look as if order did not matter"
-        )
-
-
 def _legend(levels: Any) -> list[str]:
-    """Return the texts of levels as they are compared: by number, in one spelling."""
+    """Return the texts of levels as they are compared: by number, in one spelling.
+
+    What is neither an object nor a list has none.
+    """
     if isinstance(levels, dict):
         levels = [levels[key] for key in sorted(levels, key=lambda k: str(k).zfill(3))]
-    return [" ".join(str(text).split()).rstrip(".").casefold() for text in levels]
+    texts = levels if isinstance(levels, list) else []
+    return [" ".join(str(text).split()).rstrip(".").casefold() for text in texts]

@@ -100,7 +100,17 @@ class RayJudge:
     ) -> None:
         self.spec, self.block = spec, block
         ray, self._is_mine = _connect()
-        each, self.num_actors = _actor_resources(ray, num_gpus, num_actors)
+        there = ray.cluster_resources()
+        gpus, cpus = there.get("GPU", 0), there.get("CPU", 1)
+        each = min(1, gpus) if num_gpus is None else num_gpus
+        room = int(gpus / each if each else cpus)
+        if room < (num_actors or 1):
+            raise JudgeError(
+                f"{num_actors or 1} actors of {each:g} GPUs do not fit: the cluster "
+                f"has {gpus:g} GPUs and {cpus:g} CPUs; ask for fewer with num_actors= "
+                "or num_gpus="
+            )
+        self.num_actors = num_actors or room
         # An endpoint's actor has a second thread, which takes the stop. A model in the
         # actor keeps to its main thread; its block costs nothing.
         self._is_free = describe(spec, **options).is_free
@@ -269,23 +279,7 @@ def _connect() -> tuple[Any, bool]:
     except (OSError, RuntimeError, ValueError) as problem:
         raise JudgeError(
             f"no Ray at {address} ({one_line(str(problem))[:200]}): start it with "
-            "'ray start --head', or unset RAY_ADDRESS to start it here"
+            "'ray start --head', or unset RAY_ADDRESS to start it here. If that "
+            "command says that it asks for a token, set RAY_AUTH_MODE=token here, too"
         ) from None
     return ray, True
-
-
-def _actor_resources(
-    ray: Any, num_gpus: float | None, num_actors: int | None
-) -> tuple[float, int]:
-    """Return the GPUs of each actor, and how many actors fit into the cluster."""
-    there = ray.cluster_resources()
-    gpus, cpus = there.get("GPU", 0), there.get("CPU", 1)
-    each = min(1, gpus) if num_gpus is None else num_gpus
-    room = int(gpus / each if each else cpus)
-    if room < (num_actors or 1):
-        raise JudgeError(
-            f"{num_actors or 1} actors of {each:g} GPUs do not fit: the cluster has "
-            f"{gpus:g} GPUs and {cpus:g} CPUs; ask for fewer with num_actors= or "
-            "num_gpus="
-        )
-    return each, num_actors or room

@@ -13,20 +13,19 @@ from rubricnb.core.address import KEYS
 MIN_KEY_CHARS = 8
 """A shorter key is a placeholder, such as EMPTY."""
 
-# A character as JSON, Python, C, JavaScript, a URL and HTML write it,
-# also escaped again
-# and again, or an escape of one letter. Every part is bounded, so a text is read in
-# time proportional to its length.
+# A character as JSON, Python, C, JavaScript, a URL and HTML write it, also with a mark
+# that is escaped again and again, or an escape of one letter. Every part is bounded or
+# gives nothing back, so a text is read in time proportional to its length.
 _HEX = "[0-9a-fA-F]"
 _PAIR = (
     rf"u(?P<high>[dD][89abAB]{_HEX}{{2}})\\{{1,8}}+u(?P<low>[dD][c-fC-F]{_HEX}{{2}})"
 )
 _NUMBERED = rf"u(?P<four>{_HEX}{{4}})|x(?P<two>{_HEX}{{2}})|U000(?P<five>{_HEX}{{5}})"
 _ESCAPED = (
-    rf"\\{{1,8}}+(?:{_PAIR}|{_NUMBERED}|u\{{0{{0,6}}(?P<braced>{_HEX}{{2,5}})\}}"
+    rf"\\{{1,8}}+(?:{_PAIR}|{_NUMBERED}|u\{{0*+(?P<braced>{_HEX}{{1,5}})?\}}"
     r"|(?P<octal>[0-7]{1,3})|N\{(?P<name>[A-Za-z0-9 -]{1,90})\}|[abefnrtv])"
     rf"|%(?:25){{0,4}}(?P<url>{_HEX}{{2}})"
-    rf"|&(?:amp;){{0,4}}(?P<html>\#\d{{1,12}}|\#[xX]{_HEX}{{1,12}}"
+    rf"|&(?:amp;){{0,4}}(?P<html>\#[xX]0*+{_HEX}{{0,6}}|\#0*+\d{{0,7}}"
     rf"|[A-Za-z]\w{{1,31}});?"
 )
 _ESCAPE = re.compile(_ESCAPED, re.ASCII)
@@ -37,6 +36,8 @@ _PIECE = re.compile(rf"(?s:[^\\%&]{{1,64}}|{_ESCAPED}|.){{1,1024}}", re.ASCII)
 _GAPS = {False: re.compile(r"[\W_]+"), True: re.compile(r"[^0-9A-Za-z]+")}
 # characters; a longer text with a hidden key is dropped as a whole
 _LONGEST_CLEANED = 2**20
+# how often escapes are undone: those of one language may be within another's
+_ROUNDS = 3
 
 
 def redact(text: str, key: str | None) -> str:
@@ -46,9 +47,9 @@ def redact(text: str, key: str | None) -> str:
     ``\\N{DIGIT ONE}``, ``%41``, ``&#65;``, ``&lowbar;``), in other letters that stand
     for the same (full width, another case), spaced out by whatever is neither letter
     nor digit (a key in ASCII: by whatever is no ASCII letter or digit), and in reverse.
-    Redact before you
-    cut a text: a part of a key is not found. Of a text of more than 2²⁰ characters with
-    a key that is escaped or spaced out nothing is kept.
+    Redact before you cut a text: a part of a key is not found. Nothing is kept of a
+    text of more than 2²⁰ characters with a key that is escaped or spaced out, and of
+    any text with a key in escapes within escapes.
 
     Examples
     --------
@@ -74,17 +75,25 @@ def redact(text: str, key: str | None) -> str:
             if ascii_only not in letters_of:
                 letters_of[ascii_only] = _letters(text, ascii_only)
             if form in letters_of[ascii_only]:
-                if len(text) > _LONGEST_CLEANED:
+                cleaned = text
+                if len(text) <= _LONGEST_CLEANED:
+                    cleaned = _without(text, form, ascii_only)
+                if form in _letters(cleaned, ascii_only):
                     return f"… ({len(text):,} characters that repeat a key)"
-                text, letters_of = _without(text, form, ascii_only), {}
+                text, letters_of = cleaned, {}
     return text
 
 
 def _letters(text: str, ascii_only: bool) -> str:
     """Return the letters and digits of a text, with escapes undone."""
+    for _ in range(_ROUNDS):
+        pieces = _PIECE.finditer(text)
+        read = "".join(_ESCAPE.sub(_unescaped, piece[0]) for piece in pieces)
+        if read == text:
+            break
+        text = read
     return "".join(
-        _GAPS[ascii_only].sub("", _folded(_ESCAPE.sub(_unescaped, piece[0])))
-        for piece in _PIECE.finditer(text)
+        _GAPS[ascii_only].sub("", _folded(piece[0])) for piece in _PIECE.finditer(text)
     )
 
 

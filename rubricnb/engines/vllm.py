@@ -503,7 +503,13 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
     for name, value in (settings | (_SETTINGS_ON_CPU if on_cpu else {})).items():
         os.environ.setdefault(name, value)
     if on_cpu:
-        _allow_small_blocks()
+        from vllm.v1.attention.backend import MultipleOf
+        from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+        # Blocks of 16 tokens: vLLM offers 32, but has kernels for 16 too.
+        CPUAttentionBackend.get_supported_kernel_block_sizes = staticmethod(
+            lambda kv_cache_spec=None: [MultipleOf(16)]
+        )
     try:
         from vllm import LLM
     except ImportError as problem:
@@ -608,16 +614,6 @@ def _check_gpus(weights: Path, number: int) -> None:
             f"{tight['total'] / 1024:.1f}: stop what else uses it, raise "
             "tensor_parallel_size, or choose a smaller or quantized model"
         )
-
-
-def _allow_small_blocks() -> None:
-    """Allow blocks of 16 tokens: vLLM offers 32, but has kernels for 16 too."""
-    from vllm.v1.attention.backend import MultipleOf
-    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
-
-    CPUAttentionBackend.get_supported_kernel_block_sizes = staticmethod(
-        lambda kv_cache_spec=None: [MultipleOf(16)]
-    )
 
 
 def _identity_of(folder: Path, vocabulary: dict[str, int], template: Any = None) -> str:

@@ -402,30 +402,36 @@ def read_parquet(path: Path) -> pd.DataFrame:
     texts = {one.path for one in head.schema if one.physical_type == "BYTE_ARRAY"}
     with parquet.ParquetFile(path, read_dictionary=[*(texts - whole)]) as file:
         size = 0
-        for batch in file.iter_batches(rows):
-            size += sum(map(_n_bytes, batch.columns))
-            _refuse_large(path, size, _MOST_BYTES, "bytes of values, or more")
+        # pyarrow joins no lists of texts that are numbered in two parts
+        for group in range(head.num_row_groups):
+            for batch in file.iter_batches(rows, row_groups=[group]):
+                size += sum(map(_n_bytes, batch.columns))
+                _refuse_large(path, size, _MOST_BYTES, "bytes of values, or more")
     return pd.read_parquet(path)
 
 
 def _n_bytes(cells: Any, text: int = 0) -> int:
     """Return the bytes of an array of Arrow, with each text written out.
 
-    Lists, and texts in them, become objects of Python, which take more.
+    Lists, texts in them, decimals and dates become objects of Python, which take more.
     """
     from pyarrow import compute, types
 
-    if types.is_nested(cells.type):
-        if types.is_map(cells.type):
+    kind = cells.type
+    if types.is_nested(kind):
+        if types.is_map(kind):
             parts = [cells.keys, cells.items]
-        elif types.is_struct(cells.type):
+        elif types.is_struct(kind):
             parts = cells.flatten()
         else:
             parts = [cells.flatten()]
         own = 100 * (1 + len(parts)) * len(cells)
         return own + sum(_n_bytes(part, 60) for part in parts)
     if not hasattr(cells, "dictionary"):
-        return int(cells.nbytes)
+        as_objects = (
+            types.is_decimal(kind) or types.is_date(kind) or types.is_time(kind)
+        )
+        return int(cells.nbytes) + 100 * as_objects * len(cells)
     lengths = compute.binary_length(cells.dictionary)
     of_cells = compute.sum(compute.take(lengths, cells.indices)).as_py() or 0
     return int(cells.indices.nbytes + of_cells + text * len(cells))

@@ -171,7 +171,11 @@ def _by_counting(
     one: _Side, other: _Side, cluster: IntArray, chosen: Mask
 ) -> FloatArray:
     """Count, for every two items of a cluster, the items below both of them."""
-    listed = _in_blocks(other.left[one.order])
+    # Whole numbers from 0 on are sorted within blocks of 1, 2, 4 and so on of them.
+    # Before each stands the number of its block, so that the whole row is sorted.
+    numbers, n = other.left[one.order], len(one.order)
+    place = np.arange(n, dtype=np.int64)
+    listed = [np.sort((place >> bit) * n + numbers) for bit in range(n.bit_length())]
     size = binned(cluster)
     start = np.cumsum(size) - size
     item = np.flatnonzero(chosen[cluster])
@@ -194,16 +198,6 @@ def _by_counting(
         )
         out += binned(cluster[j], n_below / 4, minlength=len(size))
     return out
-
-
-def _in_blocks(numbers: IntArray) -> list[IntArray]:
-    """Sort whole numbers from 0 on within blocks of 1, 2, 4 and so on of them.
-
-    Before each stands the number of its block, so that the whole row is sorted.
-    """
-    n = len(numbers)
-    place = np.arange(n, dtype=np.int64)
-    return [np.sort((place >> bit) * n + numbers) for bit in range(n.bit_length())]
 
 
 def _n_below(

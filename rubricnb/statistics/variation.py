@@ -223,18 +223,13 @@ def order_effect_of(reads: Reads, draws: int = PERMUTATIONS) -> Row:
     return row | because(reasons, infer.alike(row), infer.few_clusters(cluster), lost)
 
 
-def _first_reads(reads: Reads) -> FloatArray:
-    """Each item's first parsed read under each ordering; NaN: none."""
-    out = np.full((len(reads.value), len(reads.orderings)), np.nan)
-    item, read = (at[::-1] for at in np.nonzero(reads.parsed & (reads.order >= 0)))
-    # the last assigned is the first
-    out[item, reads.order[item, read]] = reads.value[item, read]
-    return out
-
-
 def components_row(reads: Reads) -> Row:
     """Split the variance of scores into sources: columns of `variance_components`."""
-    first = _first_reads(reads)
+    # Each item's first parsed read under each ordering; NaN: none.
+    first = np.full((len(reads.value), len(reads.orderings)), np.nan)
+    item, read = (at[::-1] for at in np.nonzero(reads.parsed & (reads.order >= 0)))
+    # the last assigned is the first
+    first[item, reads.order[item, read]] = reads.value[item, read]
     used = np.asarray(~np.isnan(first).any(axis=1))
     cluster, n_orderings = reads.cluster[used], first.shape[1]
     variances = ("variance_item", "variance_ordering", "variance_item_ordering")

@@ -188,6 +188,8 @@ def test_the_page_is_the_same_from_its_numbers_alone(first, items, tmp_path):
         (lambda c: c["design"].update(span="4"), "design: span is '4', and not"),
         (lambda c: c["status"].update(ok="all"), "status is 'all', and not a number"),
         (lambda c: c["charts"]["ties"].update(n={}), "charts: ties is {}, and not"),
+        (lambda c: c["parts"]["parser"].update(x=1), "a part of the judge is not a"),
+        (lambda c: c["parts"]["model"].update(m=[]), "a part of the judge is not a"),
         (lambda c: c.update(asked="today"), "asked is 'today', and not a number"),
         (lambda c: c.update(rows="none"), "give the .json that an audit wrote"),
     ],

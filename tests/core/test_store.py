@@ -3,6 +3,7 @@ other processes, odd text.
 """
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -228,3 +229,28 @@ def test_what_an_endpoint_reports_is_stored_whatever_it_is(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         store.put("k", "a\udcff", Reply(1, "4", prompt_tokens=10**20))
         assert store.get(["k"])["k"].prompt_tokens == 2**63 - 1
+
+
+KILLED = """
+import os, sys
+from rubricnb.core.contract import Reply
+from rubricnb.core.store import Store
+store = Store(sys.argv[1])
+for k in range(50):
+    store.put(f"{k:064x}", "j", Reply(1, "Fine.", "stop"))
+os._exit(9)
+"""
+
+
+def test_a_copy_of_the_file_and_its_neighbours_has_every_answer(tmp_path):
+    """The last answers of a run that was killed are in the log beside the file."""
+    path, copy = tmp_path / "s.sqlite", tmp_path / "copy" / "s.sqlite"
+    copy.parent.mkdir()
+    subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    for ending in ("", "-wal", "-shm"):
+        shutil.copy(f"{path}{ending}", f"{copy}{ending}")
+    with Store(copy) as store:
+        assert store.check() == 50
+    alone = shutil.copy(path, tmp_path / "alone.sqlite")
+    with Store(alone) as store:
+        assert len(store) < 50

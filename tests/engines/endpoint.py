@@ -219,6 +219,7 @@ def decided(body, probabilities, model=None):
             name: {
                 "type": question["type"],
                 "probabilities": {str(n): p for n, p in pairs},
+                "legend": dict(enumerate(question["criteria"])),
             }
             for name, question in body["questions"].items()
         }

@@ -256,17 +256,62 @@ def test_sorted_levels_are_seen_however_the_legend_is_spelt(items, spelling):
         rb.run(requests, judge(url))
 
 
-def test_a_legend_that_cannot_be_matched_is_said_once(items, capsys):
+# Answers that do not show in which order a server has read the levels.
+UNSHOWN = {
+    "another legend": {"legend": {str(k): f"Stufe {k}" for k in range(5)}},
+    "no legend": {"legend": None},
+    "a number": {"legend": 5},
+}
+
+
+@pytest.mark.parametrize("legend", UNSHOWN)
+def test_a_legend_that_cannot_be_matched_is_said_once(legend, items, capsys):
     def answer(body, headers):
         out = decided(body, [0.1, 0.2, 0.3, 0.25, 0.15])
-        (one,) = out["answers"].values()
-        one["legend"] = {str(k): f"Stufe {k}" for k in range(5)}
+        out["answers"]["rating"] |= UNSHOWN[legend]
         return 200, out, {}
 
     with endpoint(answer) as (url, _):
         live = rb.run(rb.plan(items, rb.fixed(5, 1)), judge(url))
     assert (live.status == "ok").all()
-    assert capsys.readouterr().out.count("the legend is not that of the levels") == 1
+    assert capsys.readouterr().out.count("the order of the levels: sorted") == 1
+
+
+@pytest.mark.parametrize("number", [None, "first"])
+def test_levels_without_numbers_are_said_not_to_show_their_order(number, items):
+    """OpenAI's shape tells the order of a score's levels by their values."""
+
+    def answer(body, headers):
+        out = decided(body, [0.1, 0.2, 0.3, 0.25, 0.15])
+        for one in out["answers"][0]["probabilities"]:
+            one["value"] = number
+        return 200, out, {}
+
+    with endpoint(answer) as (url, _):
+        live = rb.run(rb.plan(items, rb.balanced(5)), judge(url, shape="decisions"))
+    assert (live.status == "ok").all()
+    assert live.server_note.str.contains("sorted levels are not seen").all()
+
+
+def test_eleven_levels_are_not_taken_for_sorted_where_their_numbers_are_texts():
+    rubric = {"rubric_id": "r", "criterion": "r", "definition": "Is it good?"}
+    rubric["levels"] = {k: f"So good: {'+' * k}." for k in range(1, 12)}
+    rows = [
+        {"item_id": f"t{k}", "instruction": "Go.", "response": "Fine."}
+        for k in range(5)
+    ]
+    texts = rb.load("csv", path=pd.DataFrame(rows), rubric=[rubric])
+
+    def answer(body, headers):
+        out = decided(body, [0.05] * 10 + [0.5])
+        for one in out["answers"][0]["probabilities"]:
+            one["value"] = str(one["value"])
+        return 200, out, {}
+
+    with endpoint(answer) as (url, _):
+        live = rb.run(rb.plan(texts, rb.fixed(11, 1)), judge(url, shape="decisions"))
+    assert live.score.tolist() == [11] * 5
+    assert "server_note" not in live
 
 
 def test_levels_in_the_order_of_their_probabilities_are_not_taken_for_sorted(items):

@@ -4,6 +4,7 @@ two nodes on this machine, one actor killed.
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from collections import Counter
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import gettempdir, mkdtemp
 
 import psutil
 import pytest
@@ -283,9 +284,10 @@ def test_more_actors_than_fit_are_refused(judged):
 
 
 ALONE = """
-import psutil, rubricnb as rb
+import os, psutil, rubricnb as rb
 items = rb.load("minibench", n_items=5)
 {page}
+assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"  # no statistics are sent
 alone = rb.run(requests, "simulated:first-biased", ":memory:")
 assert judgments.score.equals(alone.score)
 psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)
@@ -345,8 +347,55 @@ rb.run(requests, judge, store)
 """
 
 
+@pytest.fixture(scope="module")
+def head(tmp_path_factory):
+    """The address of a cluster that ``ray start --head`` has started."""
+    folder = Path(mkdtemp(prefix="ray"))  # a socket's path is short
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+    environment |= ON_LOOPBACK
+    command = [Path(sys.executable).with_name("ray"), "start", "--head", "--block"]
+    command += ["--node-ip-address=127.0.0.1", "--port=0", "--num-cpus=2"]
+    command += ["--include-dashboard=false", f"--temp-dir={folder}"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    address, deadline = folder / "ray_current_cluster", time.monotonic() + 120
+    while not address.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    yield address.read_text().strip()
+    started = psutil.Process(process.pid).children(recursive=True)
+    process.terminate()
+    process.wait(60)
+    for child in started:
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+# As on macOS: else Ray takes this machine's address that others can reach. Its command
+# asks for a token once a local Ray has written one.
+ON_LOOPBACK = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_AUTH_MODE": "disabled",
+}
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_what_the_actors_send(number, tmp_path):
+    stopped_by(number, tmp_path / "replies.sqlite", {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_what_the_actors_of_a_cluster_send(number, head, tmp_path):
+    """The cluster lives on, and so would actors whose run has died."""
+    cluster = ON_LOOPBACK | {"RAY_ADDRESS": head}
+    stopped_by(number, tmp_path / "replies.sqlite", cluster)
+
+
+def stopped_by(number, path, cluster):
+    """Send a signal to a run of two actors, and count at their endpoint."""
     asked, enough = Counter(), threading.Event()
 
     def answer(payload, headers):
@@ -356,11 +405,11 @@ def test_a_signal_ends_what_the_actors_send(number, tmp_path):
         time.sleep(0.1)
         return 200, completion("Fine. [RESULT] 2"), {}
 
-    in_flight, path = 16, tmp_path / "replies.sqlite"
+    in_flight = 16
     environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
     with endpoint(answer) as (url, _):
         command = [sys.executable, "-c", ASKED, url, str(path)]
-        process = subprocess.Popen(command, env=environment)
+        process = subprocess.Popen(command, env=environment | cluster)
         assert enough.wait(200)
         process.send_signal(number)
         at_signal = asked.total()

@@ -4,9 +4,11 @@ tests/vllm has the engine itself.
 
 import importlib.util
 import json
+import os
 from dataclasses import replace
 from importlib.resources import files
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -24,6 +26,16 @@ def test_without_vllm_the_error_says_how_to_install_it(tmp_path):
         pytest.skip("vLLM is installed here")
     with pytest.raises(ImportError, match=r"rubricnb\[vllm\].*test-vllm"):
         rb.open_judge(f"vllm:{tmp_path}")
+
+
+def test_an_engine_is_told_to_send_no_statistics(tmp_path):
+    if importlib.util.find_spec("vllm"):
+        pytest.skip("vLLM is installed here, and would look for a checkpoint")
+    with patch.dict(os.environ):
+        os.environ.pop("VLLM_NO_USAGE_STATS", None)
+        with pytest.raises(JudgeError, match="cannot be imported"):
+            vllm._open(tmp_path, {}, on_cpu=False)
+        assert os.environ["VLLM_NO_USAGE_STATS"] == "1"
 
 
 def test_what_it_can_read_out_is_known_without_vllm():

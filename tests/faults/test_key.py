@@ -12,6 +12,7 @@ import time
 import unicodedata
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import quote
 
 import nbformat
 import pytest
@@ -212,8 +213,21 @@ FORMS = {
     "spaced": " ".join,
     "in a list": lambda key: json.dumps(list(key)),
     "with invisible spaces": "\u200b".join,
+    "HTML with very many zeros": lambda key: "".join(f"&#{ord(c):040};" for c in key),
+    "JavaScript with zeros": lambda key: "".join(f"\\u{{{ord(c):020x}}}" for c in key),
     "reversed": lambda key: key[::-1],
     "reversed JSON": lambda key: "".join(f"\\u{ord(c):04x}" for c in key[::-1]),
+}
+
+# One language within another: what stands beside the key is not kept.
+NESTED = {
+    "HTML in a URL": lambda key: quote("".join(f"&#{ord(c)};" for c in key)),
+    "HTML in JSON": lambda key: "".join(f"\\u0026#{ord(c)};" for c in key),
+    "JSON in HTML": lambda key: "".join(f"&#92;u{ord(c):04x}" for c in key),
+    "URL in JSON": lambda key: "".join(f"\\u0025{ord(c):02X}" for c in key),
+    "all of it twice": lambda key: "".join(
+        f"\\x{ord(c):02x}" for c in "".join(f"%{ord(c):02X}" for c in key)
+    ),
 }
 
 
@@ -227,7 +241,7 @@ def pieces(text, key, size=10):
         text = html.unescape(
             re.sub("%([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text)
         )
-        code = r"\\+(?:u00|x|U000000|u\{)([0-9A-Fa-f]{2})\}?"
+        code = r"\\+(?:u00|x|U000000|u\{0*)([0-9A-Fa-f]{2})\}?"
         text = re.sub(code, lambda m: chr(int(m[1], 16)), text)
         text = re.sub(r"\\+([0-7]{1,3})", lambda m: chr(int(m[1], 8)), text)
         named = r"\\+N\{([A-Za-z0-9 -]+)\}"
@@ -258,6 +272,27 @@ def test_a_key_is_found_in_every_form(form, key, monkeypatch):
         assert pieces(kept, key) == []
         assert kept.startswith("Good morning. ")
         assert kept.endswith(" Good evening.")
+
+
+@pytest.mark.parametrize(
+    ("key", "as_it_is", "spaced_out"),
+    [("EMPTY-1", False, False), ("ab-cd-ef-9", True, False), ("abcdefg9", True, True)],
+)
+def test_a_short_key_is_searched_for_as_far_as_it_is_one(key, as_it_is, spaced_out):
+    """Of fewer than eight characters, or of fewer than eight letters and digits."""
+    for told, found in ((key, as_it_is), (" ".join(key), spaced_out)):
+        text = f"Good morning. {told}. Good evening."
+        kept = "Good morning. …. Good evening." if found else text
+        assert redact(text, key) == kept
+
+
+@pytest.mark.parametrize("key", [KEY, ANY_KEY])
+@pytest.mark.parametrize("form", NESTED)
+def test_a_text_with_a_key_in_escapes_within_escapes_is_dropped(form, key):
+    told = f"Good morning. {NESTED[form](key)} Good evening."
+    assert pieces(told, key)
+    assert redact(told, key) == f"… ({len(told):,} characters that repeat a key)"
+    assert redact(told.swapcase(), "another-key") == told.swapcase()
 
 
 @settings(max_examples=200, deadline=None)

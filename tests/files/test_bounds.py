@@ -4,6 +4,7 @@ or refused at once with what to do.
 
 import json
 import resource
+import sys
 import tracemalloc
 import zipfile
 
@@ -221,6 +222,38 @@ def test_lists_objects_and_rarer_encodings_are_read(encoding, tmp_path):
         assert read["text"].tolist() == columns["text"]
         assert list(read["ratings"].iloc[0]) == ["4", "5"]
         assert read["about"].iloc[0] == {"a": "x", "b": 2}
+
+
+def test_lists_and_objects_of_texts_are_read_from_every_part_of_a_file(tmp_path):
+    """A file of many rows has several parts, each with texts that it numbers anew."""
+    columns = {
+        "ratings": [["4", "5"], ["3"]] * 150,
+        "about": [{"a": "x"}, {"a": "y"}] * 150,
+        "deep": [[["4"]], [["5"]]] * 150,
+    }
+    file = tmp_path / "a.parquet"
+    parquet.write_table(pa.table(columns), file, row_group_size=100)
+    read = read_rows(file)
+    assert [list(one) for one in read["ratings"]] == columns["ratings"]
+    assert read["about"].tolist() == columns["about"]
+    assert len(read["deep"]) == 300
+
+
+OBJECTS = {
+    "decimals": lambda: pa.array([1] * 1000).cast(pa.decimal128(30)),
+    "dates": lambda: pa.array([1] * 1000, pa.date32()),
+    "times of day": lambda: pa.array([1] * 1000, pa.time32("s")),
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_what_becomes_an_object_of_python_counts_as_one(kind, tmp_path, monkeypatch):
+    file = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"v": OBJECTS[kind]()}), file)
+    held = sum(map(sys.getsizeof, read_rows(file)["v"]))
+    monkeypatch.setattr(tables, "_MOST_BYTES", held - 1)
+    with pytest.raises(ValueError, match=r"a\.parquet has .* bytes of values, or more"):
+        read_rows(file)
 
 
 def test_an_ordinary_parquet_file_is_read_as_before(tmp_path):

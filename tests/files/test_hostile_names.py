@@ -77,6 +77,10 @@ def tables_of_judgments():
         for table in files_of(rows):
             yield lambda table=table: rb.judgments(table, scale=(1, 5))
             yield lambda table=table: str(rb.reading(table, scale=(1, 5)))
+            yield lambda table=table: rb.audit(judgments=table, scale=(1, 5))
+    two = [{"item_id": k, "score": 3, "judge": f"{H}{k % 2}"} for k in range(20)]
+    for table in files_of(two):
+        yield lambda table=table: rb.audit(judgments=table, scale=(1, 5))
 
 
 def tables_of_texts():

@@ -4,6 +4,9 @@ Where the recorded answer has one criterion, the order of the levels must not de
 which routine a read was computed, or the share of the others is named.
 """
 
+import re
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -83,3 +86,73 @@ def test_no_statistic_moved_by_more_than_its_page_says():
     assert moved["v2_unbiased"].max() == pytest.approx(0.009, abs=0.0005)
     assert moved["ascending_minus_descending"].max() == pytest.approx(0.006, abs=0.0005)
     assert isinstance(moved, pd.DataFrame)
+    for name in ("v2_unbiased", "ascending_minus_descending"):
+        held = [
+            (side[f"{name}_low"] <= 0) & (side[f"{name}_high"] >= 0)
+            for side in (before, after)
+        ]
+        assert held[0].equals(held[1])
+
+
+def test_the_page_says_how_many_labels_changed_and_how_far_a_probability():
+    number, labels, largest = 0, [], {}
+    for slug in {judge for study, judge, _ in LEFT if study == "two-routines"}:
+        before, after = (
+            recorded(slug, "minibench", study)
+            .query("template == 'rubric'")
+            .set_index(["request_id", "criterion"])
+            for study in ("two-routines", "minibench")
+        )
+        asked = short(before)
+        changed = (before["score"] != after["score"])[asked]
+        labels += [*changed.groupby(before["n_options"][asked]).mean()]
+        shares = [
+            side.filter(regex=r"probability_\d+")[asked] for side in (before, after)
+        ]
+        largest[slug] = (shares[0] - shares[1]).abs().max().max()
+        number += int(asked.sum())
+    page = (Path(__file__).parents[2] / "book/execution.md").read_text("utf-8")
+    low, high = 100 * min(labels), 100 * max(labels)
+    gemma = largest.pop("gemma-3-270m-embedded")
+    for said in (
+        f"Of these reads, {number:,} have both answers here. "
+        f"{low:.0f} to {high:.0f} % of their labels changed",
+        f"is {max(largest.values()):.2f} (Gemma: {gemma:.2f})".replace("0.", "."),
+    ):
+        assert said in page
+
+
+# What the page calls a way of asking, and what the file does, with the readout.
+WAYS = {
+    "one label, 2,080 requests: the same order again": (
+        "logprobs",
+        "again, same order",
+    ),
+    "all prefixes in the cache": ("logprobs", "again, all in the cache"),
+    "shuffled": ("logprobs", "shuffled"),
+    "64 at once": ("logprobs", "64 at once"),
+    "one at a time, 300 requests": ("logprobs", "one at a time"),
+    "written, 520 answers of at most 256 tokens: the same order again": (
+        "feedback",
+        "again, same order",
+    ),
+    "written, shuffled": ("feedback", "shuffled"),
+}
+
+
+def test_the_page_says_of_a_greedy_judge_what_its_file_has():
+    page = (Path(__file__).parents[2] / "book/execution.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| ([^|]+?) \| ([\d][^|]*\| 100 %) \|$", page, re.M))
+    assert rows.keys() == WAYS.keys()
+    found = pd.read_csv(results_folder() / "gpu" / "repeats.csv")
+    assert found.loc[found["mode"] == "batch-invariant", "identical"].eq(1).all()
+    default = found[found["mode"] == "default"].set_index(["readout", "against"])
+    assert len(default) == len(WAYS)
+    for way, key in WAYS.items():
+        one = default.loc[key]
+        changed = f"{100 * one.changed:.1f} %" if one.changed else "0"
+        said = f"{100 * one.identical:.0f} %, {changed}"
+        if one.one_sided and way == "written, shuffled":
+            said += f"; {one.one_sided:.0f} have a score on one side only"
+        assert rows[way] == f"{said} | 100 %"
+    assert default["shift"].abs().max() < 0.001

@@ -216,22 +216,18 @@ def groups(
         return
     order = np.argsort(group, kind="stable")
     bounds = np.flatnonzero(np.diff(group[order])) + 1
-    coded = _coded(judgments)
-    of_group = {name: judgments[name].array for name in names}
-    for rows in np.split(order, bounds):
-        in_a_row = rows[-1] - rows[0] + 1 == len(rows)  # then nothing is copied
-        part = coded.iloc[slice(rows[0], rows[-1] + 1) if in_a_row else rows]
-        yield {name: values[rows[0]] for name, values in of_group.items()}, part
-
-
-def _coded(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Text that names something as categories, so that no group looks it up anew."""
+    # Text that names something is categories, so that no group looks it up anew.
     found = {}
     for name in _NAMES:
         if name in judgments and pd.api.types.is_string_dtype(judgments[name].dtype):
             codes, levels = codes_of(judgments[name])
             found[name] = pd.Categorical.from_codes(codes, pd.Index(levels))
-    return judgments.assign(**found) if found else judgments
+    coded = judgments.assign(**found) if found else judgments
+    of_group = {name: judgments[name].array for name in names}
+    for rows in np.split(order, bounds):
+        in_a_row = rows[-1] - rows[0] + 1 == len(rows)  # then nothing is copied
+        part = coded.iloc[slice(rows[0], rows[-1] + 1) if in_a_row else rows]
+        yield {name: values[rows[0]] for name, values in of_group.items()}, part
 
 
 def read_groups(
