@@ -427,7 +427,6 @@ class Unreadable(ValueError):
 
 def parse(reply: Reply, schema: Json, where: str = "") -> Any:
     """Return the document of a reply; `Unreadable` says what is wrong with it."""
-    content, problem = None, ""
     if reply.finish == "error":
         problem = f"the request failed ({reply.error})"
     elif reply.finish == "refusal":
