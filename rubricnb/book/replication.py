@@ -281,8 +281,10 @@ def _found(
     lost = losses_of(row["codes"])
     if share_lost(lost) > MOST_LOST or {"open_sign", "r_turned"} & {*lost}:
         p = p_equivalent = np.nan
-    ends = dict(zip(("estimate", "low", "high"), estimate, strict=True))
-    tests = {"unit": unit, "p": p, "p_equivalent": p_equivalent}
-    return (
-        ends | tests | {name: row[name] for name in ("n_items", "n_clusters", "reason")}
-    )
+    return {
+        **dict(zip(("estimate", "low", "high"), estimate, strict=True)),
+        "unit": unit,
+        "p": p,
+        "p_equivalent": p_equivalent,
+        **{name: row[name] for name in ("n_items", "n_clusters", "reason")},
+    }
