@@ -52,6 +52,10 @@ COLUMNS = [
 ]
 
 
+Measures = dict[str, Callable[[], Row]]
+"""Finding → what measures it."""
+
+
 class Finding(NamedTuple):
     """What a paper says of all or most of its judges, and what is above zero then."""
 
@@ -131,7 +135,7 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
             raise ValueError(f"no balanced reads of {several}")
         return reads
 
-    measures: dict[str, Callable[[], Row]] = {
+    measures: Measures = {
         "position": lambda: _position(balanced(rubric)),
         "first": lambda: _first(balanced(rubric)),
         "descending": lambda: _descending(balanced(rubric)),
@@ -142,9 +146,7 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     return measured(measures, judgments)
 
 
-def measured(
-    measures: dict[str, Callable[[], Row]], answers: pd.DataFrame
-) -> pd.DataFrame:
+def measured(measures: Measures, answers: pd.DataFrame) -> pd.DataFrame:
     """Measure findings on one judge's answers about one dataset, with verdicts."""
     who = {name: _only(answers, name) for name in ("judge", "dataset")}
     rows = []

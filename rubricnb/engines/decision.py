@@ -34,6 +34,7 @@ from rubricnb.engines.endpoint import (
     Endpoint,
     shown_part,
 )
+from rubricnb.engines.label_probabilities import Chances, Probabilities
 from rubricnb.engines.question import (
     KINDS,
     SHAPES,
@@ -241,9 +242,7 @@ class _Call(Call):
             math.fsum(masses) / len(masses) if masses else None,
         )
 
-    def _slot(
-        self, answer: Json, asked: Mapping[str, Any], remark: _Remark
-    ) -> tuple[float, ...]:
+    def _slot(self, answer: Json, asked: Mapping[str, Any], remark: _Remark) -> Chances:
         """Return each level's probability: none if refused, zeros if nothing was read.
 
         Servers say so in their own words, so an answer is not read either where a
@@ -335,7 +334,7 @@ def _counted(redact: Callable[[str], str], notes: Sequence[Any]) -> str:
     return one_line("; ".join(dict.fromkeys(plain)))[:MAX_SHOWN_CHARS]
 
 
-def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
+def _by_name(given: Any, names: Sequence[str], key: str) -> Probabilities:
     """Return the probabilities of one answer by level, in the order in which they came.
 
     Raises

@@ -291,8 +291,8 @@ def whole_texts(
 def label_contrast(
     scores: pd.DataFrame,
     items: pd.DataFrame,
-    a: dict[str, Any],
-    b: dict[str, Any],
+    a: Row,
+    b: Row,
     n_calibration: int = _N_CALIBRATION,
     n_draws: int = _N_DRAWS,
     seed: int = 0,
@@ -729,9 +729,7 @@ def _predict(
     )
 
 
-def _select_side(
-    scores: pd.DataFrame, items: pd.DataFrame, selection: dict[str, Any]
-) -> _Side:
+def _select_side(scores: pd.DataFrame, items: pd.DataFrame, selection: Row) -> _Side:
     kind = selection.pop("calibration", "quantile")
     verified = selection.pop("verified", True)
     for column, value in selection.items():
