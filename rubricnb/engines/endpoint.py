@@ -282,9 +282,9 @@ class Endpoint:
                     if self._works
                     else "not one answer so far could be used"
                 )
-                said = f"{such}; the last: {self.error_text(problem)}"
                 self._hopeless = self._hopeless or JudgeError(
-                    f"{self.identity}: {said}. {way_out(problem)}"
+                    f"{self.identity}: {such}; the last: {self.error_text(problem)}. "
+                    f"{way_out(problem)}"
                 )
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)

@@ -137,8 +137,7 @@ def probabilities_at(
             break
         folded: Probabilities = defaultdict(float)
         for token, probability in step.alternatives.items():
-            name = token.strip(" :*_\n")
-            folded[name] += probability
+            folded[token.strip(" :*_\n")] += probability
         absent = set(choices) - folded.keys()
         unsure = sum(
             probability

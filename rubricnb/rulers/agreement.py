@@ -108,14 +108,14 @@ def calibrated(
         is_calibration = np.zeros(len(group.human), bool)
         if calibration != "none":
             is_calibration = _draw_calibration_items(group, n_calibration, seed)
-        label = _predict(group, calibration, is_calibration)
         columns = {
+            **key,
             "item_id": group.item_id,
             "cluster_id": group.cluster_id,
-            "label": label,
+            "label": _predict(group, calibration, is_calibration),
             "human": group.human,
         }
-        tables.append(pd.DataFrame(key | columns)[~is_calibration])
+        tables.append(pd.DataFrame(columns)[~is_calibration])
     return pd.concat(tables, ignore_index=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ try:
 except ModuleNotFoundError as error:
     raise not_installed(error, "rulers", "rubricnb.rulers") from None
 
-Features = ArrayLike | pd.DataFrame
+Features: TypeAlias = ArrayLike | pd.DataFrame
 """Shape (items, features); a frame names its items by its index."""
 
 MIN_ITEMS = 10
