@@ -196,11 +196,10 @@ def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
     threshold = float(chi2.isf(0.05, df))
     top, line_ends = threshold, []
     styled = styles(table["statistic"])
-    for name, studies in table.groupby("statistic", sort=False):
+    known = table.dropna(subset="value")
+    for name, studies in known.groupby("statistic", sort=False):
         colour, marker = styled[name]
-        values = np.sort(studies["value"].dropna().to_numpy(float))
-        if len(values) == 0:
-            continue
+        values = np.sort(studies["value"].to_numpy(float))
         # the k-th of n sorted values is compared with the quantile (k − 0.5)/n
         expected = chi2.ppf((np.arange(len(values)) + 0.5) / len(values), df)
         ax.plot(expected, values, marker, color=colour, markersize=4.5)

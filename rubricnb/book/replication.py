@@ -224,7 +224,8 @@ def _position(balanced: pd.DataFrame) -> Row:
 
 
 def _first(balanced: pd.DataFrame) -> Row:
-    row, even = position_bias(balanced).iloc[0], 1 / int(balanced["n_options"].iloc[0])
+    row = position_bias(balanced).iloc[0]
+    even = 1 / int(balanced["n_options"].iloc[0])
     points = 100 * (np.array(interval(row, "share_1")) - even)
     beyond = t_estimate(row.share_1 - even, row.share_1_se, row.share_1_df)
     return _found(row, points, "percentage points", beyond.p)
@@ -264,8 +265,8 @@ def _criteria(balanced: pd.DataFrame) -> Row:
     above = rows["delta_pos"] - rows["delta_pos_null"]
     rows["reason"] = "the largest: " + rows["criterion"].astype(str)
     gap = [above.max(), np.nan, np.nan]
-    row, equal = rows.loc[above.idxmax()], rows["p_equivalent"].max()
-    return _found(row, gap, "score points", p, equal)
+    row = rows.loc[above.idxmax()]
+    return _found(row, gap, "score points", p, rows["p_equivalent"].max())
 
 
 def _found(

@@ -208,8 +208,7 @@ class _Call(Call):
         if all(one.get("type") == "refusal" for one in answers.values()):
             return self._reply("the model declined to answer", "refusal")
         remarks = [self._remark(name, asked) for name in asked]
-        parts = zip(answers.values(), asked.values(), remarks, strict=True)
-        slots = [self._slot(*of_question) for of_question in parts]
+        slots = map(self._slot, answers.values(), asked.values(), remarks)
         # the probabilities are all that is read
         return replace(
             self._reply("", "stop", tuple(slots)),

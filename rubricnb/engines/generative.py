@@ -122,7 +122,7 @@ def answer(profile: Profile, seed: int, batch: Batch, logprobs: Mask) -> Answers
                 u = uniform(_prompt_stream(profile, seed, 8, part))[drawn]
                 chosen[drawn] = (below[:, :-1] < u[:, None]).sum(axis=1)
             position[rows] = chosen
-            score[rows] = tables.score[part.ordering, position[rows]]
+            score[rows] = tables.score[part.ordering, chosen]
             rate = tables.loss[part.ordering]
             if rate.any():
                 lost[rows] = uniform(_prompt_stream(profile, seed, 9, part)) < rate
