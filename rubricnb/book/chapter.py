@@ -226,10 +226,12 @@ class Chapter:
         shown = cells.groupby(keys, sort=False, as_index=False).first()
         places = [self.who, *shown["judge"]]
         shown = shown.sort_values(
-            "judge", key=lambda judge: judge.map(places.index), kind="stable"
+            "judge",
+            key=lambda judge: judge.map(places.index),
+            kind="stable",
+            ignore_index=True,
         ).replace({"judge": spelled, "": {"": None}})
-        shown = shown.dropna(axis="columns", how="all").reset_index(drop=True)
-        tables.show(name, shown)
+        tables.show(name, shown.dropna(axis="columns", how="all"))
 
     def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
         """Show whether the papers' findings replicate with recorded judges."""

@@ -454,7 +454,8 @@ def recorded_numbers(root: Path | None = None) -> dict[str, dict[str, str]]:
     >>> "02_balanced_permutation" in recorded_numbers()
     True
     """
-    path, numbers = (root or find_root()) / RECORDED_FILE, dict[str, dict[str, str]]()
+    path = (root or find_root()) / RECORDED_FILE
+    numbers = dict[str, dict[str, str]]()
     if path.is_file():
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):

@@ -71,8 +71,7 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     """
     head_of_name = {name: str(name).lower().partition(", ")[0] for name in names}
     n_names = Counter(head_of_name.values())
-    known = _known_series()[["colour", "marker"]]
-    known_styles = known.agg(tuple, axis=1).to_dict()
+    known_styles = _known_series()[["colour", "marker"]].agg(tuple, axis=1).to_dict()
     style_of_name = {
         name: known_styles.get(head if n_names[head] == 1 else str(name).lower())
         for name, head in head_of_name.items()
@@ -156,8 +155,12 @@ def position_selection(
     line_ends = interval_lines(
         pd.concat(shares), "place", "share", label, ax, aside=0.08
     )
-    ax.set(xlabel="position in the prompt, from the top", xlim=(0.7, n_positions + 0.3))
-    ax.set(xticks=range(1, n_positions + 1), ylabel="selected, % of reads")
+    ax.set(
+        xlabel="position in the prompt, from the top",
+        xlim=(0.7, n_positions + 0.3),
+        xticks=range(1, n_positions + 1),
+        ylabel="selected, % of reads",
+    )
     end_labels(
         ax, n_positions + 0.3, [(100 / n_positions, "uniform", QUIET), *line_ends]
     )
@@ -193,11 +196,10 @@ def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
     threshold = float(chi2.isf(0.05, df))
     top, line_ends = threshold, []
     styled = styles(table["statistic"])
-    for name, studies in table.groupby("statistic", sort=False):
+    known = table.dropna(subset="value")
+    for name, studies in known.groupby("statistic", sort=False):
         colour, marker = styled[name]
-        values = np.sort(studies["value"].dropna().to_numpy(float))
-        if len(values) == 0:
-            continue
+        values = np.sort(studies["value"].to_numpy(float))
         # the k-th of n sorted values is compared with the quantile (k − 0.5)/n
         expected = chi2.ppf((np.arange(len(values)) + 0.5) / len(values), df)
         ax.plot(expected, values, marker, color=colour, markersize=4.5)
@@ -207,8 +209,9 @@ def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
     ax.plot(limits, limits, color=QUIET, linewidth=1)
     ax.axhline(threshold, color=QUIET, linestyle=":", linewidth=1.2)
     line_ends.append((threshold, f"5 %: {threshold:.2f}", QUIET))
-    ax.set(xlim=limits, ylim=limits)
     ax.set(
+        xlim=limits,
+        ylim=limits,
         xlabel=f"quantile of χ² with {df} degrees of freedom",
         ylabel="statistic, sorted",
     )
@@ -359,7 +362,8 @@ def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
     """
     of_judge = table.filter(regex=r"^share_\d+$")
     scores = of_judge.columns.str.removeprefix("share_")
-    shares, names = of_judge.to_numpy(float), [*table["condition"].astype(str)]
+    shares = of_judge.to_numpy(float)
+    names = table["condition"].astype(str).tolist()
     if "human_1" in table:
         of_people = table[[*"human_" + scores]].to_numpy(float)
         shares, names = np.vstack([of_people[:1], shares]), [people, *names]
@@ -488,8 +492,12 @@ def heat(
             color="white" if value - low < 0.55 * (high - low) else "black",
         )
     ax.grid(False)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.set(xticks=range(1, n_columns + 1), yticks=range(1, n_rows + 1))
+    ax.set(
+        xlabel=xlabel,
+        ylabel=ylabel,
+        xticks=range(1, n_columns + 1),
+        yticks=range(1, n_rows + 1),
+    )
     ax.tick_params(length=0)
     return ax
 

@@ -52,6 +52,10 @@ COLUMNS = [
 ]
 
 
+Measures = dict[str, Callable[[], Row]]
+"""Finding → what measures it."""
+
+
 class Finding(NamedTuple):
     """What a paper says of all or most of its judges, and what is above zero then."""
 
@@ -131,7 +135,7 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
             raise ValueError(f"no balanced reads of {several}")
         return reads
 
-    measures: dict[str, Callable[[], Row]] = {
+    measures: Measures = {
         "position": lambda: _position(balanced(rubric)),
         "first": lambda: _first(balanced(rubric)),
         "descending": lambda: _descending(balanced(rubric)),
@@ -142,9 +146,7 @@ def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     return measured(measures, judgments)
 
 
-def measured(
-    measures: dict[str, Callable[[], Row]], answers: pd.DataFrame
-) -> pd.DataFrame:
+def measured(measures: Measures, answers: pd.DataFrame) -> pd.DataFrame:
     """Measure findings on one judge's answers about one dataset, with verdicts."""
     who = {name: _only(answers, name) for name in ("judge", "dataset")}
     rows = []
@@ -222,7 +224,8 @@ def _position(balanced: pd.DataFrame) -> Row:
 
 
 def _first(balanced: pd.DataFrame) -> Row:
-    row, even = position_bias(balanced).iloc[0], 1 / int(balanced["n_options"].iloc[0])
+    row = position_bias(balanced).iloc[0]
+    even = 1 / int(balanced["n_options"].iloc[0])
     points = 100 * (np.array(interval(row, "share_1")) - even)
     beyond = t_estimate(row.share_1 - even, row.share_1_se, row.share_1_df)
     return _found(row, points, "percentage points", beyond.p)
@@ -261,8 +264,8 @@ def _criteria(balanced: pd.DataFrame) -> Row:
     above = rows["delta_pos"] - rows["delta_pos_null"]
     rows["reason"] = "the largest: " + rows["criterion"].astype(str)
     gap = [above.max(), np.nan, np.nan]
-    row, equal = rows.loc[above.idxmax()], rows["p_equivalent"].max()
-    return _found(row, gap, "score points", p, equal)
+    row = rows.loc[above.idxmax()]
+    return _found(row, gap, "score points", p, rows["p_equivalent"].max())
 
 
 def _found(
@@ -280,8 +283,10 @@ def _found(
     lost = losses_of(row["codes"])
     if share_lost(lost) > MOST_LOST or {"open_sign", "r_turned"} & {*lost}:
         p = p_equivalent = np.nan
-    ends = dict(zip(("estimate", "low", "high"), estimate, strict=True))
-    tests = {"unit": unit, "p": p, "p_equivalent": p_equivalent}
-    return (
-        ends | tests | {name: row[name] for name in ("n_items", "n_clusters", "reason")}
-    )
+    return {
+        **dict(zip(("estimate", "low", "high"), estimate, strict=True)),
+        "unit": unit,
+        "p": p,
+        "p_equivalent": p_equivalent,
+        **{name: row[name] for name in ("n_items", "n_clusters", "reason")},
+    }

@@ -22,6 +22,7 @@ from rubricnb.core.support.naming import as_markdown, check_answered, join_disti
 from rubricnb.core.support.naming import check_rated as check_rated
 from rubricnb.core.support.naming import condition_names as condition_names
 from rubricnb.core.support.naming import truth_of as truth_of
+from rubricnb.core.support.types import Json
 from rubricnb.sets.papers import NO_INTERVAL
 
 _ONE_CLUSTER = (
@@ -633,7 +634,7 @@ def _as_text(value: Any) -> Any:
     return escape(value) if isinstance(value, str) else value
 
 
-def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
+def explorable(name: str, data: Json, fallback: str) -> Any:
     """Put a small experiment on the page, with the data it needs.
 
     Its code is in ``_static/explorables.js``, one function for each name.
@@ -657,7 +658,7 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     return _data_block("explorable", name, data, fallback_html)
 
 
-def playable(figure: str, name: str, data: dict[str, Any]) -> Any:
+def playable(figure: str, name: str, data: Json) -> Any:
     """Let the reader of the book change a figure, with the data of its static form.
 
     The static figure stays on paper, in notebooks, and for readers without scripts. The
@@ -684,7 +685,7 @@ def playable(figure: str, name: str, data: dict[str, Any]) -> Any:
 
 
 def _data_block(
-    kind: str, name: str, data: dict[str, Any], content: str, attributes: str = ""
+    kind: str, name: str, data: Json, content: str, attributes: str = ""
 ) -> Any:
     from IPython.display import HTML
 

@@ -32,9 +32,13 @@ MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
 """What the OpenAI Batch API takes in one file."""
 
 
+Plans = Requests | Sequence[Requests]
+"""From `plan`; of several, what some ask twice is asked once."""
+
+
 @written_out()
 def export_batch(
-    requests: Requests | Sequence[Requests],
+    requests: Plans,
     judge: JudgeLike,
     path: str | Path,
     store: StoreLike = None,
@@ -128,7 +132,7 @@ def export_batch(
 
 @written_out()
 def import_batch(
-    requests: Requests | Sequence[Requests],
+    requests: Plans,
     judge: JudgeLike,
     paths: str | Path | Sequence[str | Path],
     store: StoreLike = None,
@@ -259,9 +263,7 @@ def _endpoint(judge: JudgeLike) -> Any:
     return engine
 
 
-def _requests(
-    requests: Requests | Sequence[Requests], judge: Any, recorded: bool = True
-) -> Iterator[Request]:
+def _requests(requests: Plans, judge: Any, recorded: bool = True) -> Iterator[Request]:
     """Render one request for each key of the plans, with or without recorded ones."""
     seen: set[str] = set()
     for part in [requests] if isinstance(requests, Requests) else requests:

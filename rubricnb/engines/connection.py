@@ -54,10 +54,8 @@ class Refused(Exception):
         self.message = str(said or "")[:MAX_KEPT_CHARS]
         if error.keys() - {"message", "detail", "type", "param", "code"} or not said:
             said = json.dumps(error)
-        self.code, self.param = (
-            str(error.get("code") or ""),
-            str(error.get("param") or ""),
-        )
+        self.code = str(error.get("code") or "")
+        self.param = str(error.get("param") or "")
         if status == 200 and re.fullmatch("[45][0-9][0-9]", self.code):
             status = int(self.code)
         super().__init__(f"{status} {str(said)[:MAX_KEPT_CHARS]}")

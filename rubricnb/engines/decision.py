@@ -34,6 +34,7 @@ from rubricnb.engines.endpoint import (
     Endpoint,
     shown_part,
 )
+from rubricnb.engines.label_probabilities import Chances, Probabilities
 from rubricnb.engines.question import (
     KINDS,
     SHAPES,
@@ -207,8 +208,7 @@ class _Call(Call):
         if all(one.get("type") == "refusal" for one in answers.values()):
             return self._reply("the model declined to answer", "refusal")
         remarks = [self._remark(name, asked) for name in asked]
-        parts = zip(answers.values(), asked.values(), remarks, strict=True)
-        slots = [self._slot(*of_question) for of_question in parts]
+        slots = map(self._slot, answers.values(), asked.values(), remarks)
         # the probabilities are all that is read
         return replace(
             self._reply("", "stop", tuple(slots)),
@@ -241,9 +241,7 @@ class _Call(Call):
             math.fsum(masses) / len(masses) if masses else None,
         )
 
-    def _slot(
-        self, answer: Json, asked: Mapping[str, Any], remark: _Remark
-    ) -> tuple[float, ...]:
+    def _slot(self, answer: Json, asked: Mapping[str, Any], remark: _Remark) -> Chances:
         """Return each level's probability: none if refused, zeros if nothing was read.
 
         Servers say so in their own words, so an answer is not read either where a
@@ -338,7 +336,7 @@ def _counted(redact: Callable[[str], str], notes: Sequence[Any]) -> str:
     return one_line("; ".join(dict.fromkeys(plain)))[:MAX_SHOWN_CHARS]
 
 
-def _by_name(given: Any, names: Sequence[str], key: str) -> dict[str, float]:
+def _by_name(given: Any, names: Sequence[str], key: str) -> Probabilities:
     """Return the probabilities of one answer by level, in the order in which they came.
 
     Raises

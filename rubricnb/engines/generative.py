@@ -53,7 +53,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, softmax
 
 from rubricnb.core.permutation import decode, ranks
 from rubricnb.core.prompts.labels import LABELS
@@ -118,17 +118,17 @@ def answer(profile: Profile, seed: int, batch: Batch, logprobs: Mask) -> Answers
             drawn = np.flatnonzero((part.temperature > 0) & ~logprobs[rows])
             if len(drawn):
                 hot = part.temperature[drawn].astype(float)
-                below = np.cumsum(_softmax(logits[drawn] / hot[:, None]), axis=1)
+                below = np.cumsum(softmax(logits[drawn] / hot[:, None], axis=1), axis=1)
                 u = uniform(_prompt_stream(profile, seed, 8, part))[drawn]
                 chosen[drawn] = (below[:, :-1] < u[:, None]).sum(axis=1)
             position[rows] = chosen
-            score[rows] = tables.score[part.ordering, position[rows]]
+            score[rows] = tables.score[part.ordering, chosen]
             rate = tables.loss[part.ordering]
             if rate.any():
                 lost[rows] = uniform(_prompt_stream(profile, seed, 9, part)) < rate
             shown = np.flatnonzero(logprobs[rows])
             if len(shown):
-                p = _softmax(logits[shown])
+                p = softmax(logits[shown], axis=1)
                 probabilities[rows[shown], :n] = p
                 expected[rows[shown]] = (p * tables.score[part.ordering[shown]]).sum(
                     axis=1
@@ -229,11 +229,6 @@ def _stream(
     profile: Profile, seed: int, stream: int, *parts: UInt64Array
 ) -> UInt64Array:
     return mix64(hash64([seed]), profile.draw, stream, *parts)
-
-
-def _softmax(logits: FloatArray) -> FloatArray:
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _at(values: Sequence[float], points: FloatArray) -> FloatArray:

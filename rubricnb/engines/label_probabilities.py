@@ -10,6 +10,8 @@ from rubricnb.core.labels_in_text import Label
 
 Probabilities = dict[str, float]
 """Probabilities by token, or by label."""
+Chances = tuple[float, ...]
+"""The probability of each label, in the labels' order."""
 _NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
 
 
@@ -23,7 +25,7 @@ class Step(NamedTuple):
 def label_probabilities(
     ask: Callable[[str, list[str]], Generator[Any, Any, list[Step]]],
     targets: Sequence[str],
-) -> Generator[Any, Any, tuple[float, ...]]:
+) -> Generator[Any, Any, Chances]:
     """Probability of every whole label directly after a slot.
 
     A label may be several tokens ("10" begins like "1"; the space before it may be a
@@ -88,7 +90,7 @@ def label_probabilities(
     )
 
 
-def _reached(seen: dict[str, Probabilities]) -> dict[str, float]:
+def _reached(seen: dict[str, Probabilities]) -> Probabilities:
     """Probability of every text that the tokens seen spell, in all ways together."""
     reached = defaultdict(float, {"": 1.0})
     for prefix in sorted(seen, key=len):
@@ -100,7 +102,7 @@ def _reached(seen: dict[str, Probabilities]) -> dict[str, float]:
 
 def probabilities_at(
     steps: Sequence[Step], label: Label | None, choices: Sequence[str]
-) -> tuple[float, ...]:
+) -> Chances:
     """Probabilities of the labels at the token where free text writes its score.
 
     Parameters
@@ -135,8 +137,7 @@ def probabilities_at(
             break
         folded: Probabilities = defaultdict(float)
         for token, probability in step.alternatives.items():
-            name = token.strip(" :*_\n")
-            folded[name] += probability
+            folded[token.strip(" :*_\n")] += probability
         absent = set(choices) - folded.keys()
         unsure = sum(
             probability

@@ -37,6 +37,7 @@ from rubricnb.engines.endpoint import (
     shown_part,
 )
 from rubricnb.engines.label_probabilities import (
+    Chances,
     Probabilities,
     Step,
     label_probabilities,
@@ -337,7 +338,7 @@ class _Call(Call):
 
     def _labels(self) -> Calls:
         """Fill slot after slot; each goes on from the labels before it."""
-        probabilities: list[tuple[float, ...]] = []
+        probabilities: list[Chances] = []
         targets = [f" {c}" for c in self.request.choices]
         text = ""
         for slot, criterion in zip(
@@ -363,8 +364,7 @@ class _Call(Call):
         return self._reply(text, "stop", tuple(probabilities) or None)
 
     def _steps_after(self, text: str, top: int, prefix: str, rest: list[str]) -> Calls:
-        sent = self._send(text + prefix, _LABEL_TOKENS, rest, top)
-        _, _, steps = yield from sent
+        _, _, steps = yield from self._send(text + prefix, _LABEL_TOKENS, rest, top)
         return steps
 
     def _max_tokens(self, *answer: int) -> int:

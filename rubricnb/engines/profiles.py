@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
-
+from rubricnb.core.support.settings import read_yaml
 from rubricnb.core.support.spelling import nearest
 
 Spread: TypeAlias = float  # 0 or more
@@ -128,14 +127,10 @@ def profiles() -> dict[str, Profile]:
     ['unbiased', 'first-biased', 'last-biased', 'middle-averse', 'criterion-biased', \
 'reference-pulled', 'letter-strict']
     """
-    texts = (
-        files("rubricnb.engines").joinpath(name).read_text(encoding="utf-8")
-        for name in ("planted.yml", "profiles.yml")
-    )
     return {
         name: Profile(name, **values["parameters"])
-        for text in texts
-        for name, values in yaml.safe_load(text).items()
+        for file in ("planted.yml", "profiles.yml")
+        for name, values in read_yaml(Path(__file__).with_name(file)).items()
     }
 
 

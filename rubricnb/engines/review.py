@@ -237,15 +237,13 @@ class _Prompts:
             response=written["text"].array,
             human=written["target"].array.astype(float),
         )
-        levels = (
-            items["rubric_id"]
-            .map(lambda name: len(self.rubrics[name][1]))
-            .to_numpy(int)
-        )
-        for n in np.unique(levels):
-            texts = items[levels == n].reset_index(drop=True)
+        n_levels = [len(self.rubrics[name][1]) for name in items["rubric_id"]]
+        for n, texts in items.groupby(np.array(n_levels)):
             yield plan(
-                texts, fixed(int(n), 1), reference="none", max_tokens=_REVIEW_TOKENS
+                texts.reset_index(drop=True),
+                fixed(int(n), 1),
+                reference="none",
+                max_tokens=_REVIEW_TOKENS,
             )
 
 

@@ -237,7 +237,7 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
         quality=quality,
         wording=wording(requests)[row],
         labels=pd.Index(LABELS).get_indexer(requests["labels"])[row],
-        reference=_references(requests, items, item, row),
+        reference=_references(requests, items, item, row, n_options),
         temperature=requests["temperature"].to_numpy(np.float32)[row],
         replicate=requests["replicate"].to_numpy(np.uint64)[row],
     )
@@ -262,13 +262,17 @@ def _hashed(column: pd.Series) -> UInt64Array:
 
 
 def _references(
-    requests: pd.DataFrame, items: pd.DataFrame, item: IntArray, row: IntArray
+    requests: pd.DataFrame,
+    items: pd.DataFrame,
+    item: IntArray,
+    row: IntArray,
+    n_options: IntArray,
 ) -> FloatArray:
     """Option of the reference that each judgment is shown; NaN for none."""
     codes, names = pd.factorize(requests["reference_score"])
     scores = np.array([float(n) if n.isdigit() else np.nan for n in names])[codes][row]
-    options, (which, scales) = np.full(len(row), np.nan), scales_of(items)
-    n_options = requests["n_options"].to_numpy(np.int64)[row]
+    options = np.full(len(row), np.nan)
+    which, scales = scales_of(items)
     for number, n in product(range(len(scales)), np.unique(n_options)):
         own = (which[item] == number) & (n_options == n)
         options[own] = 1 + levels_above(scores[own], scale_with(scales[number], n))
@@ -304,10 +308,8 @@ def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:
         members = pd.MultiIndex.from_arrays([texts, number]).get_indexer(
             pd.MultiIndex.from_arrays(asked_about)
         )
-        item, n_slots = (
-            np.where(several[row], members, item[row]),
-            np.where(several, size, 0)[row],
-        )
+        item = np.where(several[row], members, item[row])
+        n_slots = np.where(several, size, 0)[row]
     if (item < 0).any():
         name = requests["item_id"].iloc[row[int(np.argmax(item < 0))]]
         raise ValueError(

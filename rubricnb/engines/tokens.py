@@ -16,6 +16,9 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
+Ids = list[int]
+"""The numbers of a text's tokens in the vocabulary."""
+
 # behind its line break no rule of a tokenizer looks back
 _BREAK = re.compile(r"\n(?=\w)")
 # a rule may ask whether white space is the last of a text: here it never is
@@ -73,21 +76,21 @@ class Tokens:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._backend: Any = getattr(tokenizer, "backend_tokenizer", None)
-        self._lines: dict[str, list[int]] = {}
+        self._lines: dict[str, Ids] = {}
         self._n_characters = 0
-        self._ready: dict[str, list[int]] = {}
+        self._ready: dict[str, Ids] = {}
         self._special = self._find_special_tokens()
         self._next = self._whole(_NEXT)
         self.shares = self._backend is not None and self._is_exact()
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str) -> Ids:
         """Return the ids of a text, without special tokens at its ends."""
         if self.shares:
             return self._by_line(text)
         ready = self._ready.get(text)
         return self._whole(text) if ready is None else ready
 
-    def enclose(self, ids: list[int]) -> list[int]:
+    def enclose(self, ids: Ids) -> Ids:
         """Return ids with the special tokens that surround a text of its own."""
         return [*self._special[0], *ids, *self._special[1]]
 
@@ -102,19 +105,19 @@ class Tokens:
             batch = self._tokenizer(distinct, add_special_tokens=False)["input_ids"]
             self._ready = dict(zip(distinct, batch, strict=True))
 
-    def _whole(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+    def _whole(self, text: str) -> Ids:
+        ids: Ids = self._tokenizer.encode(text, add_special_tokens=False)
         return ids
 
-    def _by_line(self, text: str) -> list[int]:
+    def _by_line(self, text: str) -> Ids:
         *lines, last = _BREAK.split(text)
-        ids: list[int] = []
+        ids: Ids = []
         # with a letter that a line break looks at, whose ids are dropped
         for line in lines:
             ids += self._part(f"{line}\n{_NEXT}", len(self._next))
         return ids + self._part(last, 0)
 
-    def _part(self, part: str, n_dropped: int) -> list[int]:
+    def _part(self, part: str, n_dropped: int) -> Ids:
         """Encode a line, and keep its ids."""
         ids = self._lines.get(part)
         if ids is None:
@@ -126,7 +129,7 @@ class Tokens:
             self._n_characters += len(part)
         return ids
 
-    def _find_special_tokens(self) -> tuple[list[int], list[int]]:
+    def _find_special_tokens(self) -> tuple[Ids, Ids]:
         """Return what the tokenizer puts before and after a text."""
         bare, whole = self._whole(_PROBES[0]), self._tokenizer.encode(_PROBES[0])
         places = range(len(whole) - len(bare) + 1)

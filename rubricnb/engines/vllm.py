@@ -40,7 +40,7 @@ from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts
 from rubricnb.engines.endpoint import MAX_SAID_CHARS, Call, slug
 from rubricnb.engines.label_probabilities import Step, label_probabilities
-from rubricnb.engines.tokens import Tokens
+from rubricnb.engines.tokens import Ids, Tokens
 
 _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _ON_CPU: dict[str, Any] = {
@@ -198,11 +198,11 @@ class VLLMJudge:
                 judge._llm.llm_engine.engine_core.shutdown()
                 self._open.remove(judge)
 
-    def tokens(self, request: Request) -> list[int]:
+    def tokens(self, request: Request) -> Ids:
         """Return the tokens of a request's first prompt: what sharing is counted by."""
         return self.prompt(request, _first_slot(request))
 
-    def prompt(self, request: Request, beginning: str = "") -> list[int]:
+    def prompt(self, request: Request, beginning: str = "") -> Ids:
         """Return the tokens of a prompt, followed by the beginning of its answer."""
         ids = self._tokens.encode(self._text(request, beginning))
         return self._tokens.enclose(ids) if request.prompt_format == "plain" else ids
@@ -324,7 +324,7 @@ def _first_slot(request: Request) -> str:
 
 
 # prompt, sampling → the engine's output
-_Prompts = Generator[tuple[list[int], Any], Any, Any]
+_Prompts = Generator[tuple[Ids, Any], Any, Any]
 
 
 class Asked(Call):
@@ -336,7 +336,7 @@ class Asked(Call):
         super().__init__(judge, request)
         # its further prompts go first while the cache holds their beginning
         self.place = place
-        self.prompt: list[int] = []
+        self.prompt: Ids = []
         self.sampling: Any = None
         self.reply: Reply | None = None
         self.started = time.monotonic()
@@ -569,10 +569,11 @@ def gpus() -> Records:
     query = [
         "nvidia-smi",
         "--query-gpu=name,driver_version,memory.free,memory.total,compute_cap",
+        "--format=csv,noheader,nounits",
     ]
     try:
         answer = subprocess.run(
-            [*query, "--format=csv,noheader,nounits"],
+            query,
             capture_output=True,
             text=True,
             timeout=60,

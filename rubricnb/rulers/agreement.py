@@ -108,14 +108,14 @@ def calibrated(
         is_calibration = np.zeros(len(group.human), bool)
         if calibration != "none":
             is_calibration = _draw_calibration_items(group, n_calibration, seed)
-        label = _predict(group, calibration, is_calibration)
         columns = {
+            **key,
             "item_id": group.item_id,
             "cluster_id": group.cluster_id,
-            "label": label,
+            "label": _predict(group, calibration, is_calibration),
             "human": group.human,
         }
-        tables.append(pd.DataFrame(key | columns)[~is_calibration])
+        tables.append(pd.DataFrame(columns)[~is_calibration])
     return pd.concat(tables, ignore_index=True)
 
 
@@ -291,8 +291,8 @@ def whole_texts(
 def label_contrast(
     scores: pd.DataFrame,
     items: pd.DataFrame,
-    a: dict[str, Any],
-    b: dict[str, Any],
+    a: Row,
+    b: Row,
     n_calibration: int = _N_CALIBRATION,
     n_draws: int = _N_DRAWS,
     seed: int = 0,
@@ -346,13 +346,10 @@ def label_contrast(
     second_side = second_side.subset(second_side.item_id.get_indexer(asked_ids))
     losses = lost_scores(first_side.score, second_side.score, what="rated items")
     is_common = ~np.isnan(first_side.score + second_side.score)
+    row: Row = infer.counted(is_common, first_side.cluster)
     first_side = first_side.subset(is_common)
     sides = [(first_side, kind_a), (second_side.subset(is_common), kind_b)]
     draws, _, problem = _measure_draws(sides, n_calibration, n_draws, seed)
-    row: Row = {
-        "n_items": int(is_common.sum()),
-        "n_clusters": len(set(first_side.cluster_id)),
-    }
     for name in _CONTRASTED:
         row |= {
             f"{name}_{letter}": _mean_of_draws([draw[side][name] for draw in draws])
@@ -475,9 +472,10 @@ def invariance(scores: pd.DataFrame, by: By = None) -> pd.DataFrame:
             "n_items": n_items,
             "n_clusters": len(np.unique(cluster)),
             "n_lost": group["item_id"].nunique() - n_items,
-            **infer.named_mean("variance", variance, cluster, parts=infer.UNTESTED),
+            **infer.mean_t(variance, cluster)
+            .within(0.0, np.inf)
+            .named("variance", *infer.UNTESTED),
         }
-        row["variance_low"] = float(np.maximum(row["variance_low"], 0.0))
         row |= {"sd": row["variance"] ** 0.5, "unchanged": infer.mean_of(variance == 0)}
         why: Why = infer.few_clusters(cluster)
         if not variance.any():
@@ -516,15 +514,18 @@ def verification(evidence: pd.DataFrame, by: By = None) -> pd.DataFrame:
         cluster = _cluster_codes(group["cluster_id"])
         for status in STATUSES:
             has_status = (group["status"] == status).to_numpy(float)
-            row = key | {"status": status, "n_quotes": len(has_status)}
-            row["n_texts"] = group["text_id"].nunique()
-            row |= infer.named_mean(
-                "share", has_status, cluster, (0.0, 1.0), infer.UNTESTED
-            )
-            row["n_clusters"] = len(np.unique(cluster))
-            rows.append(
-                row | because(infer.few_clusters(cluster, {"share": has_status}))
-            )
+            row = {
+                **key,
+                "status": status,
+                "n_quotes": len(has_status),
+                "n_texts": group["text_id"].nunique(),
+                **infer.named_mean(
+                    "share", has_status, cluster, (0.0, 1.0), infer.UNTESTED
+                ),
+                "n_clusters": len(np.unique(cluster)),
+                **because(infer.few_clusters(cluster, {"share": has_status})),
+            }
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -546,8 +547,14 @@ class _Set:
 
     def subset(self, chosen: Any) -> _Set:
         """Some of the items, by a mask or their numbers."""
-        columns = (self.score[chosen], self.human[chosen], self.cluster_id[chosen])
-        return _Set(self.item_id[chosen], self.features[chosen], *columns, self.scale)
+        return _Set(
+            self.item_id[chosen],
+            self.features[chosen],
+            self.score[chosen],
+            self.human[chosen],
+            self.cluster_id[chosen],
+            self.scale,
+        )
 
 
 _Side = tuple[_Set, Calibration]
@@ -638,15 +645,14 @@ def _rated_sets(
             feature_tables = [table.mean(axis=1) for table in feature_tables]
         # Columns that a method does not fill (DHS has no quotes) are not features.
         features = pd.concat(feature_tables, axis=1).dropna(axis=1, how="all")
-        item_columns = [c for c in ("dataset", "criterion") if c in group]
-        ratings = matched(per_item[item_columns].first().reset_index(), items, "human")
-        human = ratings.to_numpy(float)
+        first_reads = group.drop_duplicates("item_id")
+        human = matched(first_reads, items, "human").to_numpy(float)
         all_items = _Set(
             features.index.astype(object),
             features.to_numpy(float),
             per_item[score_column].mean().to_numpy(float),
             human,
-            per_item["cluster_id"].first().to_numpy(),
+            first_reads["cluster_id"].to_numpy(),
             _scale(group.iloc[0]),
         )
         yield key, all_items.subset(~np.isnan(human))
@@ -723,13 +729,9 @@ def _predict(
     )
 
 
-def _select_side(
-    scores: pd.DataFrame, items: pd.DataFrame, selection: dict[str, Any]
-) -> _Side:
-    kind, verified = (
-        selection.pop("calibration", "quantile"),
-        selection.pop("verified", True),
-    )
+def _select_side(scores: pd.DataFrame, items: pd.DataFrame, selection: Row) -> _Side:
+    kind = selection.pop("calibration", "quantile")
+    verified = selection.pop("verified", True)
     for column, value in selection.items():
         scores = scores[scores[column] == value]
     if scores.empty:
@@ -764,20 +766,13 @@ def _estimate_over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
         return np.arctanh(np.where(np.abs(draw) < 1, draw, np.nan)) if is_rho else draw
 
     is_rho = name == "rho"
-    scaled_draws = [scaled(draw) for draw in draws]
-    variance_within = np.mean(
-        [infer.jackknife_se(draw[1:]) ** 2 for draw in scaled_draws]
-    )
-    df_by_draw = [
-        infer.freedom(draw[1:] - draw[1:].mean())
-        for draw in scaled_draws
-        if len(draw) > 2
-    ]
+    of_draws = [infer.jackknife_t(draw[0], draw[1:]) for draw in map(scaled, draws)]
+    variance_within = np.mean([one.se**2 for one in of_draws])
     # se² = mean over draws of the jackknife's variance + variance between draws
-    values = [draw[0] for draw in scaled_draws]
+    values = [one.value for one in of_draws]
     sd_between = np.std(values, ddof=1) if len(values) > 1 else 0.0
     se = float(np.sqrt(variance_within + sd_between**2))
-    mean_df = infer.mean_of(np.array(df_by_draw))
+    mean_df = float(np.mean([one.df for one in of_draws]))
     estimate = infer.t_estimate(float(scaled(np.array(mean))), se, mean_df)
     ends = np.tanh(estimate.ends) if is_rho else np.array(estimate.ends)
     found = replace(estimate, value=mean, low=float(ends[0]), high=float(ends[1]))
@@ -792,7 +787,7 @@ def _mean_of_draws(draws: list[FloatArray]) -> float:
 
 def _measured(
     label: FloatArray, human: FloatArray, cluster: IntArray, scale: FloatArray
-) -> dict[str, FloatArray]:
+) -> _Measured:
     """Every measure on one test set, and without each cluster: (1 + clusters,)."""
     if not len(label):
         return dict.fromkeys(_MEASURES, np.full(1, np.nan))

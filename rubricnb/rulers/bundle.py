@@ -135,7 +135,7 @@ class Bundle:
     min_characters: Number = MIN_CHARACTERS
     units: Segmentation = "sentences"
     anchors: tuple[tuple[Text, Text], ...] = ()
-    folder: Path = field(default_factory=lambda: _BUNDLED, repr=False, compare=False)
+    folder: Path = field(default=_BUNDLED, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         bundle_label = f"bundle {self.name!r}"
@@ -219,11 +219,10 @@ class Bundle:
         """
         bundle = asdict(self)
         del bundle["folder"]
-        template, schema = source("rulers_score"), answer_schema(self)
         covered = {
             "bundle": bundle,
-            "template": template,
-            "schema": schema,
+            "template": source("rulers_score"),
+            "schema": answer_schema(self),
             "parser": PARSER,
         }
         return dict(json.loads(canonical(covered)))  # lists for tuples, as in a file

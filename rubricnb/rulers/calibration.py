@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubricnb.core.support.extras import not_installed
-from rubricnb.core.support.hashing import hash64
+from rubricnb.core.support.hashing import UInt64Array, hash64
 from rubricnb.core.support.types import FloatArray
 
 try:
@@ -19,6 +19,9 @@ try:
 except ModuleNotFoundError as error:
     raise not_installed(error, "rulers", "rubricnb.rulers") from None
 
+Features: TypeAlias = ArrayLike | pd.DataFrame
+"""Shape (items, features); a frame names its items by its index."""
+
 MIN_ITEMS = 10
 _ALPHAS = tuple(map(float, np.logspace(-2, 4, 25)))
 
@@ -26,7 +29,7 @@ _ALPHAS = tuple(map(float, np.logspace(-2, 4, 25)))
 class _LabelMap(BaseEstimator):
     """Common part of both calibrators: checks, and the calibration items' names."""
 
-    def fit(self, X: ArrayLike | pd.DataFrame, y: ArrayLike) -> Self:
+    def fit(self, X: Features, y: ArrayLike) -> Self:
         """Fit on calibration items.
 
         Parameters
@@ -66,7 +69,7 @@ class _LabelMap(BaseEstimator):
         self._fit(features, labels)
         return self
 
-    def predict(self, X: ArrayLike | pd.DataFrame) -> FloatArray:
+    def predict(self, X: Features) -> FloatArray:
         """Return a label per item; NaN where a feature is missing.
 
         Raises
@@ -146,7 +149,7 @@ class Calibrator(_LabelMap):
     def __init__(self, alphas: Sequence[float] = _ALPHAS) -> None:
         self.alphas = alphas
 
-    def latent(self, X: ArrayLike | pd.DataFrame) -> FloatArray:
+    def latent(self, X: Features) -> FloatArray:
         """Return z, the continuous score before the map; also of calibration items."""
         standard = (_matrix(X) - self.mean_) / self.scale_
         return standard @ self.coef_ + self.intercept_
@@ -232,12 +235,12 @@ def _leave_one_out(
     return (fitted - leverage * y) / np.maximum(1 - leverage, 1e-9)
 
 
-def _matrix(X: ArrayLike | pd.DataFrame) -> FloatArray:
+def _matrix(X: Features) -> FloatArray:
     x = np.asarray(X, float)
     return x[:, None] if x.ndim == 1 else x
 
 
-def _ids(X: ArrayLike | pd.DataFrame) -> NDArray[np.uint64]:
+def _ids(X: Features) -> UInt64Array:
     """Hashes of the items' names; none for arrays, and frames that are numbered."""
     if isinstance(X, pd.DataFrame) and not isinstance(X.index, pd.RangeIndex):
         return hash64(X.index)

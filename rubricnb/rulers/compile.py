@@ -22,6 +22,7 @@ from rubricnb.files.tables import read_table
 from rubricnb.rulers.bundle import (
     Bundle,
     CheckItem,
+    Levels,
     Trait,
     canonical,
     first_problem,
@@ -29,7 +30,7 @@ from rubricnb.rulers.bundle import (
 )
 from rubricnb.rulers.templates import fill
 
-Criteria = dict[str, tuple[str, tuple[tuple[int, str], ...]]]
+Criteria = dict[str, tuple[str, Levels]]
 """Criterion → (definition, levels in the order shown): a rubric in natural language."""
 
 Anchors = Sequence[tuple[str, str]]
@@ -274,7 +275,7 @@ class Compilation:
                 "temperature above 0, or write the bundle by hand",
             ) from problem
 
-    def _levels(self, trait: str) -> tuple[tuple[int, str], ...]:
+    def _levels(self, trait: str) -> Levels:
         if trait in self.criteria:
             return self.criteria[trait][1]
         if len(self.criteria) == 1:
@@ -427,7 +428,6 @@ class Unreadable(ValueError):
 
 def parse(reply: Reply, schema: Json, where: str = "") -> Any:
     """Return the document of a reply; `Unreadable` says what is wrong with it."""
-    content, problem = None, ""
     if reply.finish == "error":
         problem = f"the request failed ({reply.error})"
     elif reply.finish == "refusal":

@@ -142,12 +142,15 @@ def grade(
             if len(to_grade):
                 cases = list(_cases(to_grade, reading))
                 engine = described.opened()
-                judge_columns = {"judge": engine.slug, "source": engine.source}
-                judge_columns["method"] = method
-                graded = zip(cases, outcomes(method, cases, ask_engine), strict=True)
+                judge_columns = {
+                    "judge": engine.slug,
+                    "source": engine.source,
+                    "method": method,
+                }
+                graded = outcomes(method, cases, ask_engine)
                 reads = [
                     (case, judge_columns | case.condition, outcome)
-                    for case, outcome in graded
+                    for case, outcome in zip(cases, graded, strict=True)
                 ]
                 tables = (
                     pd.DataFrame([row for read in reads for row in rows_of(*read)])
@@ -193,10 +196,8 @@ def _cases(items: Items, reading: Reading) -> Iterator[Case]:
         return dict(sorted(criteria.items(), key=lambda entry: rank.get(entry[0], 0)))
 
     for text_id, text_items in items.groupby("text_id", sort=False, observed=True):
-        first_item, rubric_ids = (
-            text_items.iloc[0],
-            tuple(text_items["rubric_id"].unique()),
-        )
+        first_item = text_items.iloc[0]
+        rubric_ids = tuple(text_items["rubric_id"].unique())
         for ordering_index, order, replicate in reading.of(str(text_id)):
             yield Case(
                 arranged_bundle(order),
@@ -258,17 +259,23 @@ def _score_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row
         },
     }
     for item in case.items:
-        scores = {
+        yield {
+            **item,
+            **shared,
             "score": _score_of(outcome.scores, item["criterion"]),
             "score_ungated": _score_of(outcome.ungated, item["criterion"]),
         }
-        yield item | shared | scores
 
 
 def _decision_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:
     for trait, item, decision in outcome.decisions:
-        decided = {"trait": trait, "item": item, "decision": decision}
-        yield {"text_id": case.facts["text_id"], **read_columns, **decided}
+        yield {
+            "text_id": case.facts["text_id"],
+            **read_columns,
+            "trait": trait,
+            "item": item,
+            "decision": decision,
+        }
 
 
 def _evidence_rows(case: Case, read_columns: Row, outcome: Outcome) -> Iterator[Row]:

@@ -282,8 +282,9 @@ def _read_answer(case: Case, content: Any) -> Outcome:
         ]
         quotes = verify_quotes(cited, case.units, bundle.min_characters)
         n_valid = count_valid(quotes)
-        gated = score(decisions, bundle.levels, n_valid, n_needed)
-        outcome.scores[trait.name] = offset + gated
+        outcome.scores[trait.name] = offset + score(
+            decisions, bundle.levels, n_valid, n_needed
+        )
         outcome.ungated[trait.name] = offset + score(decisions, bundle.levels)
         n_verified = sum(quote.status == "verified" for quote in quotes)
         outcome.invalid[trait.name] = 1 - n_verified / len(quotes)
