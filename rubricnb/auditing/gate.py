@@ -20,7 +20,7 @@ def false_alarms(rows: pd.DataFrame, limit: float) -> float:
     At most; NaN where an error is not known.
     """
     center, error, df = _other_audits(rows)
-    below = special.stdtr(df, (limit - center) / error)
+    below = special.stdtr(df, (_straight(limit, rows) - center) / error)
     if not is_level(rows["measure"].iloc[0]):
         below = 1 - below + special.stdtr(df, (-limit - center) / error)
     return float(np.minimum(1.0, np.sum(below)))
@@ -30,8 +30,19 @@ def steady_limits(rows: pd.DataFrame) -> pd.Series:
     """For each row of one measure, the limit at which these are at most 5 %."""
     center, error, df = _other_audits(rows)
     if is_level(rows["measure"].iloc[0]):
-        return center + error * special.stdtrit(df, ALPHA / len(rows))
+        limit = center + error * special.stdtrit(df, ALPHA / len(rows))
+        return limit.mask(_is_curved(rows), np.tanh(limit))
     return center.abs() - error * special.stdtrit(df, ALPHA / len(rows) / 2)
+
+
+def outward(measure: str, limits: pd.Series) -> float:
+    """The limit for all rows of a measure, in two digits that are no stricter."""
+    level = is_level(measure)
+    limit = limits.min() if level else limits.max()
+    digits = max(2, 1 - int(np.floor(np.log10(abs(limit) or 1.0))))
+    step = 10.0**-digits
+    whole = np.floor(limit / step) if level else np.ceil(limit / step)
+    return float(round(whole * step, digits))
 
 
 def is_level(measure: str) -> bool:
@@ -43,9 +54,22 @@ def _other_audits(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series, pd.Series]:
     """What another audit is expected to estimate, its error, and the error's df."""
     center, error, df = rows["effect"], rows["se"], rows["df"]
     if is_level(rows["measure"].iloc[0]):  # as far as its interval reaches down
-        error = (center - rows["low"]) / special.ndtri(1 - ALPHA / 2)
+        center = _straight(center, rows)
+        error = (center - _straight(rows["low"], rows)) / special.ndtri(1 - ALPHA / 2)
         df = pd.Series(1e9, rows.index)
     error = error.where(error > 0)
     if rows["section"].iloc[0] == "against":
         return 0 * center, error, df
     return center, np.sqrt(2) * error, df
+
+
+def _is_curved(rows: pd.DataFrame) -> pd.Series:
+    """Which rows are of correlations that could be larger: these err on Fisher's z."""
+    curved = rows["unit"].isin(["r", "κ", "τ"]) & (rows["effect"].abs() < 1 - 1e-9)
+    return curved & is_level(rows["measure"].iloc[0])
+
+
+def _straight(x: float | pd.Series, rows: pd.DataFrame) -> pd.Series:
+    """Numbers on the scale on which another audit errs as far up as down."""
+    same = pd.Series(x, rows.index)
+    return same.mask(_is_curved(rows), np.arctanh(same.clip(1e-12 - 1, 1 - 1e-12)))

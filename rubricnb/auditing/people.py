@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -58,7 +59,9 @@ def people_rows(answers: Answers) -> Records:
     notes = [gap]
     if names:
         two = sides["human"], sides[PLAIN]
-        kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
+        kappa, _ = mean_over_criteria(
+            kappa_sums, kappa_of_sums, *two, interval=_fisher_or_straight
+        )
         ratings = cells["human"].reset_index()
         reads = judgments[[*KEYS, "value"]].merge(ratings, on=KEYS).dropna()
         reads = reads.set_index(KEYS)
@@ -178,9 +181,7 @@ def _mostly(what: str, values: pd.Series) -> Reason | None:
     shares = values.value_counts(normalize=True)
     if not MOSTLY <= shares.max() < 1:
         return None
-    return Reason(
-        "mostly", percent=100 * shares.max(), what=what, value=shares.idxmax()
-    )
+    return Reason("mostly", share=shares.max(), what=what, value=shares.idxmax())
 
 
 def systems_rows(answers: Answers) -> Records:
@@ -217,8 +218,22 @@ def _correlation(measure: str, question: str, found: pd.Series, name: str) -> Ro
     return correlation_row(measure, question, n, found[name], ends, found["codes"])
 
 
+def _fisher_or_straight(kappa: float, leave_out: FloatArray) -> Estimate:
+    """Interval of a kappa, which errs further down than up: on Fisher's z.
+
+    Not of one that a single cluster keeps from 1, whose z would be infinite.
+    """
+    found = inference.fisher_jackknife_t(kappa, leave_out)
+    has_ends = found.low == found.low
+    return found if has_ends else inference.jackknife_t(kappa, leave_out)
+
+
 def mean_over_criteria(
-    sums_of: Any, statistic: Any, human: pd.Series, *sides: pd.Series
+    sums_of: Any,
+    statistic: Any,
+    human: pd.Series,
+    *sides: pd.Series,
+    interval: Callable[[float, FloatArray], Estimate] = inference.jackknife_t,
 ) -> tuple[Estimate, FloatArray]:
     """Mean over criteria of a statistic of one side, or the second's minus the first's.
 
@@ -237,7 +252,8 @@ def mean_over_criteria(
     def last(sums: FloatArray) -> FloatArray:
         return np.asarray(np.diff(means(sums), axis=-1, prepend=0.0)[..., -1])
 
-    return inference.jackknife(sums, np.arange(len(sums)), last), means(sums.sum(0))
+    whole = inference.jackknife(sums, np.arange(len(sums)), last, interval)
+    return whole, means(sums.sum(0))
 
 
 def within_criterion(values: pd.Series) -> pd.Series:

@@ -17,7 +17,7 @@ import pandas as pd
 
 import rubricnb
 from rubricnb.auditing import words
-from rubricnb.auditing.gate import false_alarms, is_level
+from rubricnb.auditing.gate import false_alarms, is_level, outward
 from rubricnb.auditing.html import page
 from rubricnb.auditing.parts import changes_between, opened_with, parts_of, sha256_of
 from rubricnb.auditing.terms import (
@@ -192,7 +192,7 @@ class Audit:
             rows["n_clusters"].replace(0, np.inf).min(),
         )
         if few < TOO_FEW and name != "parsed":
-            return f"{name}: {few:.0f} effective clusters are too few to show it"
+            return f"{name}: {few:.0f} {words.effective(few)}: too few to show it"
         worst = sizes.idxmin() if level else sizes.idxmax()
         if _SIGNS[sign](sizes[worst], limit) == must:
             return ""
@@ -202,10 +202,13 @@ class Audit:
 
     @property
     def steady_limits(self) -> dict[str, float]:
-        """Measure → limit that an unchanged judge crosses in at most 5 % of audits."""
+        """Measure → limit that an unchanged judge crosses in at most 5 % of audits.
+
+        With two digits, of which the last is rounded so that this stays true.
+        """
         limits = self.rows.groupby("measure", sort=False)["steady_limit"]
-        of = {name: own.min() if is_level(name) else own.max() for name, own in limits}
-        return {name: float(limit) for name, limit in of.items() if limit == limit}
+        known = {name: own for name, own in limits if own.notna().any()}
+        return {name: outward(name, own) for name, own in known.items()}
 
     def false_alarms(self, fail_on: str | None) -> list[str]:
         """Say how often each condition of a gate goes red although nothing changed.
@@ -215,15 +218,18 @@ class Audit:
         fail_on
             As in `failures`.
         """
-        limits = self.steady_limits
-        return [
-            f"{name}{sign}{limit:g}: an unchanged judge crosses it in "
-            f"{words.percent(false_alarms(rows, limit))} of the audits of other texts, "
-            f"and {limits[name]:.2f} in at most 5 %"
-            for name, sign, limit in thresholds(fail_on)
-            for rows in [self.rows[self.rows["measure"] == name]]
-            if name in limits and (sign[0] == "<") == is_level(name)
-        ]
+        said, limits = [], self.steady_limits
+        for name, sign, limit in thresholds(fail_on):
+            often = "not known how often an unchanged judge crosses it"
+            if name in limits and (sign[0] == "<") == is_level(name):
+                rows = self.rows[self.rows["measure"] == name]
+                often = (
+                    f"an unchanged judge crosses it in "
+                    f"{words.about(false_alarms(rows, limit))} of the audits of other "
+                    f"texts, and {limits[name]:g} in at most 5 %"
+                )
+            said.append(f"{name}{sign}{limit:g}: {often}")
+        return said
 
     @property
     def hashes(self) -> dict[str, str]:

@@ -21,7 +21,11 @@ MARGINS = {
     "share of scores": 0.25,
 }
 """The smallest effects that matter, by unit; score points: on five levels."""
-BOUNDS = {"r": 1.0, "κ": 1.0, "τ": 1.0, "points of r": 2.0, "percentage points": 100.0}
+BOUNDS = {
+    **dict.fromkeys(("r", "κ", "τ", "share of scores"), 1.0),
+    "points of r": 2.0,
+    "percentage points": 100.0,
+}
 """The largest sizes that there can be, by unit; score points: the span of the scale."""
 TOO_FEW = 5
 """Effective clusters below which no judge is asked, and no verdict is given."""

@@ -27,7 +27,7 @@ from rubricnb.auditing.terms import (
 )
 from rubricnb.core.estimates.intervals import FEW_CLUSTERS
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
-from rubricnb.core.estimates.reasons import join
+from rubricnb.core.estimates.reasons import Share, join
 from rubricnb.core.support.types import Records, Row
 
 TITLES = {
@@ -54,16 +54,16 @@ LOST_SCORES = (
 )
 LOST_AND_FEW = (
     "Get a score from the answers that were lost (the prompt, the parser, the limit of "
-    "tokens), and then judge more texts, of more prompts."
+    "tokens), and then judge more texts, in more clusters."
 )
 REWORD = "Reword the prompt; more texts do not help."
-MORE_TEXTS = "Judge more texts, of more prompts, before relying on either answer."
+MORE_TEXTS = "Judge more texts, in more clusters, before relying on either answer."
 TURN_SCALE = (
     "The scale seems to run the other way: check in the import and in the rubric which "
     "end is best."
 )
 MOSTLY_TIED = 0.95
-"""Share of tied pairs of texts of one prompt from which the first sentence names it."""
+"""Share of tied pairs of texts of a cluster from which the first sentence names it."""
 
 
 def retest_of(varied: Sequence[str]) -> str:
@@ -76,27 +76,40 @@ def retest_of(varied: Sequence[str]) -> str:
 
 
 def _when(row: Row) -> str:
-    """Say when a text keeps its score."""
+    """Say when texts are ranked alike; of what shows nothing, when they would be."""
     names = row["varied"].split() or ["edits"]
+    if row["verdict"] == UNCLEAR and _UNTOLD & {*row["codes"]}:
+        names = ["edits"]
     return f"when {listed([VARIED[name][1] for name in names])}"
 
 
-def number(x: float) -> str:
+_UNTOLD = {"same_words", "unmoved"}
+"""Codes of a retest that a judge passes whatever it scores."""
+
+
+def number(x: float, digits: int = 2) -> str:
     """Write a number with its sign.
 
-    >>> number(-0.456), number(float("nan"))
-    ('−0.46', '–')
+    >>> number(-0.456), number(-0.001), number(float("nan"))
+    ('−0.46', '+0.00', '–')
     """
-    return "–" if x != x else f"{x:+.2f}".replace("-", "−")
+    return "–" if x != x else f"{x:+z.{digits}f}".replace("-", "−")
 
 
-def percent(x: float) -> str:
-    """Write a share.
+def percent(x: float, digits: int = 0) -> str:
+    """Write a share; 0 % and 100 % are exact.
 
-    >>> percent(0.256)
-    '26 %'
+    >>> percent(0.256), percent(0.9996)
+    ('26 %', '99.96 %')
     """
-    return "–" if x != x else f"{100 * x:.0f} %".replace("-", "−")
+    return "–" if x != x else f"{Share(x):.{digits}%}".replace("-", "−")
+
+
+def about(x: float) -> str:
+    """Write a probability that is computed, and not counted."""
+    if 0.01 <= x <= 0.99:
+        return percent(x)
+    return "less than 1 %" if x < 0.5 else "more than 99 %"
 
 
 def p_value(x: float) -> str:
@@ -130,16 +143,23 @@ def size(row: Row) -> str:
 
     >>> size({"unit": "r", "effect": 0.5, "low": 0.41, "high": 0.58})
     'r +0.50 [+0.41, +0.58]'
+    >>> size({"unit": "r", "effect": 1.0, "low": 0.997, "high": 1.0})
+    'r +1.000 [+0.997, +1.000]'
     >>> size({"unit": "share of scores", "effect": 0.5, "low": float("nan")})
     '50 % of scores'
     """
-    write = percent if _is_share(row) else number
-    estimate, unit = write(row["effect"]), row["unit"].replace("share ", "")
+    write, digits = (percent, 0) if _is_share(row) else (number, 2)
+    has_ends = row["low"] == row["low"]
+    while has_ends and write(row["low"], digits) == write(row["high"], digits):
+        digits += 1  # no interval is of one number
+    estimate, unit = write(row["effect"], digits), row["unit"].replace("share ", "")
+    if estimate == "–":
+        return "not known"
     is_symbol = len(unit) == 1  # r, κ, τ stand before their number
     text = f"{unit} {estimate}" if is_symbol else f"{estimate} {unit}"
-    if row["low"] != row["low"]:
+    if not has_ends:
         return text
-    return f"{text} [{write(row['low'])}, {write(row['high'])}]"
+    return f"{text} [{write(row['low'], digits)}, {write(row['high'], digits)}]"
 
 
 def _is_share(row: Row) -> bool:
@@ -170,7 +190,7 @@ def sentence(row: Row) -> str:
         else "",
         "mover": mover(row),
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
-        "many": "too many are lost" if lost_doubt(row) else "too few prompts",
+        "many": "too many are lost" if lost_doubt(row) else "too few clusters",
     }
     result = (form.format(**{**row, **own}) + _changed_scores(row)).strip()
     lost = [as_sentence(code.sentence) for code in losses_of(row["codes"])]
@@ -229,7 +249,7 @@ def advice(row: Row) -> str:
     if row["verdict"] != UNCLEAR:
         kind = row["act"] if row["verdict"] in ADVERSE else "calm"
         return MEASURES[row["measure"]][kind]
-    if {"same_words", "unmoved"} & {*row["codes"]} and "too_few" not in row["codes"]:
+    if _UNTOLD & {*row["codes"]} and "too_few" not in row["codes"]:
         return REWORD
     if lost_doubt(row):
         return LOST_SCORES
@@ -282,7 +302,7 @@ def _doubt(row: Row) -> str:
         doubt = lost
     elif margin == margin and row["p_adjusted"] < ALPHA:
         doubt = (
-            f"it is there, and may be smaller or larger than the {margin:.2f} "
+            f"it is there, and may be smaller or larger than the {margin:g} "
             f"{row['unit']} that matter"
         )
     elif row["low"] != row["low"]:
@@ -294,7 +314,7 @@ def _doubt(row: Row) -> str:
         )
     elif tested and -margin < row["low"] and row["high"] < margin:
         doubt = (
-            "too few prompts to rule out that more than a quarter of the scores change"
+            "too few clusters to rule out that more than a quarter of the scores change"
         )
     elif tested:
         doubt = "the interval includes zero and effects that matter"
@@ -346,12 +366,16 @@ def headline(audit: Any, first: Mapping[str, Records], effects: Records) -> str:
         result = _whole(audit, first, effects, fails)
     n = design["effective_clusters"]
     if n < FEW_CLUSTERS:
-        are_one = "" if design["alone"] else " (texts that share a prompt are one)"
+        are_one = (
+            ""
+            if design["alone"]
+            else " (texts that share a prompt or a source are one)"
+        )
         result += f" A first look: {n:.0f} {effective(n)}{are_one}."
     if not design["settings"] and design["alone"]:
         result += (
-            " Each text counts as a cluster of its own; if texts share a prompt, name "
-            "it in a column group_id."
+            " Each text counts as a cluster of its own; if texts share a prompt or a "
+            "source, name it in a column group_id."
         )
     return result
 
@@ -377,14 +401,13 @@ def _whole(
     if tied is not None and tied >= MOSTLY_TIED:
         bad.append(
             f"gives the same score to {percent(tied)} of the pairs of texts of one "
-            "prompt"
+            "cluster"
         )
     bad += _said(_NOISY, first, people)[:1]
     if found:
         bad.append(f"moves with {', '.join(map(mover, found))}")
     share = first["parsed"][0]["effect"]
-    most = percent(share).replace("100", "more than 99")
-    parsed = f"gave a score in {most} of its answers, " if share < 1 else ""
+    parsed = f"gave a score in {percent(share)} of its answers, " if share < 1 else ""
     but = ", but " if good and bad else ""
     end = "" if effects else "; it was not asked what moves its scores"
     if n_open:
@@ -419,7 +442,7 @@ def _said(
 
 
 _NO_SIGN = str.maketrans("", "", "+−")
-_KEEPS = "keeps its scores{on} {when}"
+_KEEPS = "ranks texts alike{on} {when}"
 _AGREES = "agrees {verdict}ly with {people}{on} (r {sizes})"
 _IN_ITS_FAVOUR = (
     ("discrimination", MODERATE, _KEEPS),
@@ -434,8 +457,8 @@ _AGAINST = (
         "gives low scores{on} where {people} would give high ones (r {sizes}: the "
         "scale seems to run the other way)",
     ),
-    ("discrimination", WEAK, "hardly keeps its scores{on} {when} (r {sizes})"),
-    ("discrimination", UNCLEAR, "was not shown to keep its scores{on} {when}"),
+    ("discrimination", WEAK, "hardly ranks texts alike{on} {when} (r {sizes})"),
+    ("discrimination", UNCLEAR, "was not shown to rank texts alike{on} {when}"),
     ("agreement", WEAK, "agrees at best weakly with {people}{on} (r {sizes})"),
     (
         "agreement",

@@ -318,7 +318,7 @@ def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(
     found = rb.audit("simulated:unbiased", one, tmp_path / "a.html", force=True)
     rows = found.rows[found.rows.verdict != "measured"].iloc[1:]
     assert (rows.verdict == "inconclusive").all()
-    said = rows.sentence.str.contains("^Inconclusive|too few prompts to say")
+    said = rows.sentence.str.contains("^Inconclusive|too few clusters to say")
     assert said.all()
     assert rows.reason.str.contains("cluster").all()
     assert "few to show it" in found.failures("order>0.2")[0]
@@ -331,7 +331,7 @@ def test_below_twenty_clusters_a_reason_stands_beside_every_number(items):
     beyond = found.rows[found.rows.measure != "parsed"]
     assert beyond.reason.str.contains("12 effective clusters").all()
     assert (
-        "A first look: 12 effective clusters (texts that share a prompt are"
+        "A first look: 12 effective clusters (texts that share a prompt or a"
         in found.sentence
     )
 
@@ -1041,7 +1041,7 @@ def test_a_judge_of_prompts_is_said_not_to_separate_their_answers():
     group = np.repeat(range(40), 4)
     found = log_of(np.array([2, 4])[group % 2], human, group_id=group)
     assert (
-        "gives the same score to 100 % of the pairs of texts of one prompt"
+        "gives the same score to 100 % of the pairs of texts of one cluster"
         in found.sentence
     )
 

@@ -119,7 +119,10 @@ def test_texts_of_one_prompt_are_not_said_to_be_one(tmp_path):
     found = audited(tmp_path, right, 1, 12)
     assert "A first look: 12 effective clusters." in found.sentence
     found = audited(tmp_path, right, 12, 2)
-    assert "12 effective clusters (texts that share a prompt are one)" in found.sentence
+    assert (
+        "12 effective clusters (texts that share a prompt or a source are one)"
+        in found.sentence
+    )
 
 
 @pytest.mark.parametrize("judge", [silent, lambda prompt: "I cannot say."])
@@ -141,7 +144,7 @@ def test_reads_that_are_lost_alike_in_all_orders_are_said_to_be(tmp_path):
     found = audited(tmp_path, every_second, 20, 2)
     row = found.rows.set_index("measure").loc["position"]
     assert row.verdict == "inconclusive"
-    assert "reads have no score, 50% of those in every order" in row.sentence
+    assert "reads have no score, 50 % of those in every order" in row.sentence
     assert "more texts do not help" in row.advice
     assert "gave a score in 50 % of its answers" in found.sentence
 
@@ -170,7 +173,10 @@ def test_where_every_label_agrees_the_others_are_bounded(labels, n, verdict):
     [code] = [c for c in rows.codes["bias"] if c == "no_exception.rated"]
     u = code.numbers["most"]
     assert (1 - u) ** n == pytest.approx(0.05)
-    assert f"in {n} clusters, so fewer than {u:.0%} of others" in rows.sentence["bias"]
+    assert (
+        f"in {n} clusters, so fewer than {100 * u:.0f} % of others"
+        in rows.sentence["bias"]
+    )
     of_bias = [r for r in json.loads(found.to_json())["rows"] if r["measure"] == "bias"]
     assert "no_exception.rated" in str(of_bias[0]["codes"])
     assert f"{u:.12f}" in str(of_bias[0]["codes"])
@@ -178,7 +184,7 @@ def test_where_every_label_agrees_the_others_are_bounded(labels, n, verdict):
         assert rows.low["agreement"] == pytest.approx(0.05 ** (1 / n))
     else:
         assert rows.verdict["agreement"] == "inconclusive"
-        assert f"fewer than {u:.0%} of others do (95 %)" in found.sentence
+        assert f"fewer than {100 * u:.0f} % of others do (95 %)" in found.sentence
 
 
 def test_one_exception_takes_the_bound_away():

@@ -161,7 +161,7 @@ def test_few_effective_clusters_few_events_and_scores_alike_are_doubted():
     )
     assert few_clusters(cluster, {"flips": (np.arange(180) < 10) * 1.0}) == ()
     alike = np.where(np.arange(180) < 36, 1.0, 4.0)
-    doubt = "30 effective clusters, 80% of scores alike: intervals may be too narrow"
+    doubt = "30 effective clusters, 80 % of scores alike: intervals may be too narrow"
     assert join(few_clusters(cluster, scores=(alike,))) == doubt
     assert few_clusters(np.arange(180), scores=(alike,)) == ()
 

@@ -208,8 +208,11 @@ def alike(row: Mapping[str, Any]) -> Reasons:
     """Return a row's estimates that have no interval despite several clusters."""
     if row["n_clusters"] < 2:
         return ()
-    ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
-    names = [name[:-4] for name in ends if not np.isnan(row.get(name[:-4], np.nan))]
+    names = [
+        name
+        for name in map(str, row)
+        if np.isnan(row.get(f"{name}_low", 0.0)) and not np.isnan(row[name])
+    ]
     return (Reason("no_interval.alike", names=", ".join(names)),) if names else ()
 
 
