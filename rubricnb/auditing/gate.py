@@ -7,6 +7,8 @@ Of several rows of a measure any may go red, and their shares are added up (Bonf
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from scipy import special
@@ -20,10 +22,12 @@ def false_alarms(rows: pd.DataFrame, limit: float) -> float:
     At most; NaN where an error is not known.
     """
     center, error, df = _other_audits(rows)
-    below = special.stdtr(df, (_straight(limit, rows) - center) / error)
-    if not is_level(rows["measure"].iloc[0]):
-        below = 1 - below + special.stdtr(df, (-limit - center) / error)
-    return float(np.minimum(1.0, np.sum(below)))
+    if is_level(rows["measure"].iloc[0]):
+        red = special.stdtr(df, (_straight(limit, rows) - center) / error)
+    else:
+        ends = [(-limit - center) / error, (center - limit) / error]
+        red = np.sum([special.stdtr(df, end) for end in ends], axis=0)
+    return float(np.minimum(1.0, np.sum(red)))
 
 
 def steady_limits(rows: pd.DataFrame) -> pd.Series:
@@ -31,18 +35,8 @@ def steady_limits(rows: pd.DataFrame) -> pd.Series:
     center, error, df = _other_audits(rows)
     if is_level(rows["measure"].iloc[0]):
         limit = center + error * special.stdtrit(df, ALPHA / len(rows))
-        return limit.mask(_is_curved(rows), np.tanh(limit))
+        return pd.Series(_straight(limit, rows, back=True), rows.index)
     return center.abs() - error * special.stdtrit(df, ALPHA / len(rows) / 2)
-
-
-def outward(measure: str, limits: pd.Series) -> float:
-    """The limit for all rows of a measure, in two digits that are no stricter."""
-    level = is_level(measure)
-    limit = limits.min() if level else limits.max()
-    digits = max(2, 1 - int(np.floor(np.log10(abs(limit) or 1.0))))
-    step = 10.0**-digits
-    whole = np.floor(limit / step) if level else np.ceil(limit / step)
-    return float(round(whole * step, digits))
 
 
 def is_level(measure: str) -> bool:
@@ -63,13 +57,14 @@ def _other_audits(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series, pd.Series]:
     return center, np.sqrt(2) * error, df
 
 
-def _is_curved(rows: pd.DataFrame) -> pd.Series:
-    """Which rows are of correlations that could be larger: these err on Fisher's z."""
-    curved = rows["unit"].isin(["r", "κ", "τ"]) & (rows["effect"].abs() < 1 - 1e-9)
-    return curved & is_level(rows["measure"].iloc[0])
+def _straight(x: Any, rows: pd.DataFrame, back: bool = False) -> Any:
+    """Numbers of a level on the scale on which it errs as far up as down, or back.
+
+    Fisher's z of a correlation, of which a perfect one is nearly so.
+    """
+    if rows["unit"].iloc[0] not in ("r", "κ", "τ"):
+        return x
+    return np.tanh(x) if back else np.arctanh(np.clip(x, -_MOST, _MOST))
 
 
-def _straight(x: float | pd.Series, rows: pd.DataFrame) -> pd.Series:
-    """Numbers on the scale on which another audit errs as far up as down."""
-    same = pd.Series(x, rows.index)
-    return same.mask(_is_curved(rows), np.arctanh(same.clip(1e-12 - 1, 1 - 1e-12)))
+_MOST = 0.999

@@ -17,7 +17,7 @@ import pandas as pd
 
 import rubricnb
 from rubricnb.auditing import words
-from rubricnb.auditing.gate import false_alarms, is_level, outward
+from rubricnb.auditing.gate import false_alarms, is_level
 from rubricnb.auditing.html import page
 from rubricnb.auditing.parts import changes_between, opened_with, parts_of, sha256_of
 from rubricnb.auditing.terms import (
@@ -204,11 +204,18 @@ class Audit:
     def steady_limits(self) -> dict[str, float]:
         """Measure → limit that an unchanged judge crosses in at most 5 % of audits.
 
-        With two digits, of which the last is rounded so that this stays true.
+        To two places, of which the last is rounded so that this stays true.
         """
         limits = self.rows.groupby("measure", sort=False)["steady_limit"]
-        known = {name: own for name, own in limits if own.notna().any()}
-        return {name: outward(name, own) for name, own in known.items()}
+        of = {
+            name: np.floor(100 * own.min())
+            if is_level(name)
+            else np.ceil(100 * own.max())
+            for name, own in limits
+        }
+        return {
+            name: float(limit / 100) for name, limit in of.items() if limit == limit
+        }
 
     def false_alarms(self, fail_on: str | None) -> list[str]:
         """Say how often each condition of a gate goes red although nothing changed.

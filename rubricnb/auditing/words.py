@@ -185,9 +185,6 @@ def sentence(row: Row) -> str:
         "measured": size(row),
         "why": f" ({row['reason']})" if row["reason"] else "",
         "doubt": _doubt(row),
-        "note": f" {as_sentence(row['reason'])}"
-        if {"one_scale", "no_exception.rated"} & {*row["codes"]}
-        else "",
         "mover": mover(row),
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
         "many": "too many are lost" if lost_doubt(row) else "too few clusters",
@@ -207,15 +204,16 @@ _RESULTS = {
     ),
     STRONG: "{claim}, {verdict}ly: {measured}{why}.",
     MODERATE: "{claim}, {verdict}ly: {measured}{why}.",
-    WEAK: "Weak: “{claim}”. Measured: {measured}.",
+    WEAK: "Weak: “{claim}”. Measured: {measured}{why}.",
     REVERSED: "Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}.",
-    FOUND: "{claim}: {measured}.{note}",
+    FOUND: "{claim}: {measured}{why}.",
     "scrambled": (
-        "With {mover}, more scores change than matter, though on average by {measured}."
+        "With {mover}, more scores change than matter, though on average by "
+        "{measured}{why}."
     ),
-    SMALL: "{claim}, but too little to matter: {measured}.",
+    SMALL: "{claim}, but too little to matter: {measured}{why}.",
     ABSENT: (
-        "Not found: “{claim}”. The effect is {measured}, too small to matter.{note}"
+        "Not found: “{claim}”. The effect is {measured}, too small to matter{why}."
     ),
     UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
 }
@@ -283,8 +281,8 @@ def _changed_scores(row: Row) -> str:
         # Of n prompts none changes with probability (1 − u)ⁿ, if a share u of all do.
         most = 1 - ALPHA ** (1 / row["n_clusters"])
         return (
-            f" No score changed in {row['n_clusters']} clusters, so fewer than "
-            f"{percent(most)} of others change (95 %)."
+            f" No score changed in {row['n_clusters']} clusters, so one changes in "
+            f"fewer than {percent(most, 1)} of others (95 %)."
         )
     text = f" {percent(row['flips'])} of the scores change"
     if row["flips_beyond"] == row["flips_beyond"]:

@@ -184,7 +184,7 @@ def test_where_every_label_agrees_the_others_are_bounded(labels, n, verdict):
         assert rows.low["agreement"] == pytest.approx(0.05 ** (1 / n))
     else:
         assert rows.verdict["agreement"] == "inconclusive"
-        assert f"fewer than {100 * u:.0f} % of others do (95 %)" in found.sentence
+        assert f"in fewer than {100 * u:.1f} % of others (95 %)" in found.sentence
 
 
 def test_one_exception_takes_the_bound_away():

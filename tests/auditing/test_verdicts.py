@@ -169,7 +169,7 @@ def test_a_judge_of_known_kind_gets_the_verdicts_that_it_deserves(kind, items, c
     # 0.95 ** (1 / 40) of the prompts, and no spread is not certainty
     if kind == "unchanging":
         assert (
-            "No score changed in 40 clusters, so fewer than 7 %"
+            "in 40 clusters, so one changes in fewer than 7.2 %"
             in rows.sentence["order"]
         )
         assert rows.low["discrimination"] == pytest.approx(0.05 ** (1 / 40))

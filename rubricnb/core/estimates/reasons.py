@@ -355,8 +355,8 @@ SENTENCES: dict[str, str] = {
     "equal_scores_or_ratings": "all scores or all ratings are equal",
     "no_exception": "the same whichever of {n} clusters are used",
     "no_exception.rated": (
-        "no score differs from its rating in {n} clusters, so fewer than {most:.0%} of "
-        "others do (95 %)"
+        "no score differs from its rating in {n} clusters, so one does in fewer than "
+        "{most:.1%} of others (95 %)"
     ),
     "no_interval.r": "r has no interval",
     "apart.unknown": "the reads so far do not show whether it tells texts apart",
