@@ -7,8 +7,6 @@ Of several rows of a measure any may go red, and their shares are added up (Bonf
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from scipy import special
@@ -22,20 +20,17 @@ def false_alarms(rows: pd.DataFrame, limit: float) -> float:
     At most; NaN where an error is not known.
     """
     center, error, df = _other_audits(rows)
-    if is_level(rows["measure"].iloc[0]):
-        red = special.stdtr(df, (_straight(limit, rows) - center) / error)
-    else:
-        ends = [(-limit - center) / error, (center - limit) / error]
-        red = np.sum([special.stdtr(df, end) for end in ends], axis=0)
-    return float(np.minimum(1.0, np.sum(red)))
+    below = special.stdtr(df, (limit - center) / error)
+    if not is_level(rows["measure"].iloc[0]):
+        below = 1 - below + special.stdtr(df, (-limit - center) / error)
+    return float(np.minimum(1.0, np.sum(below)))
 
 
 def steady_limits(rows: pd.DataFrame) -> pd.Series:
     """For each row of one measure, the limit at which these are at most 5 %."""
     center, error, df = _other_audits(rows)
     if is_level(rows["measure"].iloc[0]):
-        limit = center + error * special.stdtrit(df, ALPHA / len(rows))
-        return pd.Series(_straight(limit, rows, back=True), rows.index)
+        return center + error * special.stdtrit(df, ALPHA / len(rows))
     return center.abs() - error * special.stdtrit(df, ALPHA / len(rows) / 2)
 
 
@@ -48,23 +43,9 @@ def _other_audits(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series, pd.Series]:
     """What another audit is expected to estimate, its error, and the error's df."""
     center, error, df = rows["effect"], rows["se"], rows["df"]
     if is_level(rows["measure"].iloc[0]):  # as far as its interval reaches down
-        center = _straight(center, rows)
-        error = (center - _straight(rows["low"], rows)) / special.ndtri(1 - ALPHA / 2)
+        error = (center - rows["low"]) / special.ndtri(1 - ALPHA / 2)
         df = pd.Series(1e9, rows.index)
     error = error.where(error > 0)
     if rows["section"].iloc[0] == "against":
         return 0 * center, error, df
     return center, np.sqrt(2) * error, df
-
-
-def _straight(x: Any, rows: pd.DataFrame, back: bool = False) -> Any:
-    """Numbers of a level on the scale on which it errs as far up as down, or back.
-
-    Fisher's z of a correlation, of which a perfect one is nearly so.
-    """
-    if rows["unit"].iloc[0] not in ("r", "κ", "τ"):
-        return x
-    return np.tanh(x) if back else np.arctanh(np.clip(x, -_MOST, _MOST))
-
-
-_MOST = 0.999

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -60,7 +59,7 @@ def people_rows(answers: Answers) -> Records:
     if names:
         two = sides["human"], sides[PLAIN]
         kappa, _ = mean_over_criteria(
-            kappa_sums, kappa_of_sums, *two, interval=_fisher_or_straight
+            kappa_sums, kappa_of_sums, *two, interval=inference.fisher_jackknife_t
         )
         ratings = cells["human"].reset_index()
         reads = judgments[[*KEYS, "value"]].merge(ratings, on=KEYS).dropna()
@@ -83,7 +82,8 @@ def people_rows(answers: Answers) -> Records:
     of_r = agreed["r_macro_low"], agreed["r_macro_high"]
     ends = kappa.within(-1.0, 1.0).ends
     lost = losses_of(agreed["codes"])
-    why_kappa = collect(gap, lost)
+    # Without an interval for the reason for which r has none.
+    why_kappa = collect(gap, why if np.isnan(ends[0]) else None, lost)
     rows = [
         correlation_row("agreement", "agreement", n, r, of_r, collect(*notes, lost)),
         correlation_row("kappa", "agreement in level", n, kappa.value, ends, why_kappa),
@@ -218,22 +218,12 @@ def _correlation(measure: str, question: str, found: pd.Series, name: str) -> Ro
     return correlation_row(measure, question, n, found[name], ends, found["codes"])
 
 
-def _fisher_or_straight(kappa: float, leave_out: FloatArray) -> Estimate:
-    """Interval of a kappa, which errs further down than up: on Fisher's z.
-
-    Not of one that a single cluster keeps from 1, whose z would be infinite.
-    """
-    found = inference.fisher_jackknife_t(kappa, leave_out)
-    has_ends = found.low == found.low
-    return found if has_ends else inference.jackknife_t(kappa, leave_out)
-
-
 def mean_over_criteria(
     sums_of: Any,
     statistic: Any,
     human: pd.Series,
     *sides: pd.Series,
-    interval: Callable[[float, FloatArray], Estimate] = inference.jackknife_t,
+    interval: Any = inference.jackknife_t,
 ) -> tuple[Estimate, FloatArray]:
     """Mean over criteria of a statistic of one side, or the second's minus the first's.
 

@@ -202,20 +202,10 @@ class Audit:
 
     @property
     def steady_limits(self) -> dict[str, float]:
-        """Measure → limit that an unchanged judge crosses in at most 5 % of audits.
-
-        To two places, of which the last is rounded so that this stays true.
-        """
+        """Measure → limit that an unchanged judge crosses in at most 5 % of audits."""
         limits = self.rows.groupby("measure", sort=False)["steady_limit"]
-        of = {
-            name: np.floor(100 * own.min())
-            if is_level(name)
-            else np.ceil(100 * own.max())
-            for name, own in limits
-        }
-        return {
-            name: float(limit / 100) for name, limit in of.items() if limit == limit
-        }
+        of = {name: own.min() if is_level(name) else own.max() for name, own in limits}
+        return {name: float(limit) for name, limit in of.items() if limit == limit}
 
     def false_alarms(self, fail_on: str | None) -> list[str]:
         """Say how often each condition of a gate goes red although nothing changed.
@@ -231,9 +221,9 @@ class Audit:
             if name in limits and (sign[0] == "<") == is_level(name):
                 rows = self.rows[self.rows["measure"] == name]
                 often = (
-                    f"an unchanged judge crosses it in "
-                    f"{words.about(false_alarms(rows, limit))} of the audits of other "
-                    f"texts, and {limits[name]:g} in at most 5 %"
+                    "an unchanged judge crosses it in about "
+                    f"{words.percent(round(false_alarms(rows, limit), 2))} of the "
+                    f"audits of other texts, and {limits[name]:.3g} in at most 5 %"
                 )
             said.append(f"{name}{sign}{limit:g}: {often}")
         return said

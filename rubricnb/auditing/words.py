@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rubricnb.auditing.terms import (
-    ABSENT,
     ADVERSE,
     ALPHA,
     FAILS,
@@ -20,34 +19,15 @@ from rubricnb.auditing.terms import (
     MODERATE_LEVEL,
     NOTED,
     REVERSED,
-    SMALL,
+    SAID,
     STRONG,
     UNCLEAR,
-    WEAK,
 )
 from rubricnb.core.estimates.intervals import FEW_CLUSTERS
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
 from rubricnb.core.estimates.reasons import Share, join
 from rubricnb.core.support.types import Records, Row
 
-TITLES = {
-    "texts": "Does it agree with people, and with itself?",
-    "noise": "What changes when nothing should",
-    "order": "The position of an option",
-    "labels": "The names of the scores",
-    "reference": "Which reference is shown",
-    "criteria": "In which order criteria are asked",
-    "against": "What differs from the other audit",
-}
-VARIED = {
-    "edits": ("after rewording", "the prompt is reworded"),
-    "blanks": ("under blanks", "blanks and line breaks are added"),
-    "order": ("after reordering", "the options are reordered"),
-    "labels": ("under other labels", "the scores are called by other names"),
-    "reference": ("with another reference", "another reference is shown"),
-    "repeat": ("in the same words", "it is asked again"),
-}
-"""What differed between two prompts: in the name of a retest, and in a sentence."""
 LOST_SCORES = (
     "Get a score from the answers that were lost (the prompt, the parser, the limit of "
     "tokens); more texts do not help."
@@ -72,7 +52,7 @@ def retest_of(varied: Sequence[str]) -> str:
     >>> retest_of(["edits", "order"])
     'retest after rewording and after reordering'
     """
-    return f"retest {listed([VARIED[name][0] for name in varied])}"
+    return f"retest {listed([SAID['varied'][name][0] for name in varied])}"
 
 
 def _when(row: Row) -> str:
@@ -80,7 +60,7 @@ def _when(row: Row) -> str:
     names = row["varied"].split() or ["edits"]
     if row["verdict"] == UNCLEAR and _UNTOLD & {*row["codes"]}:
         names = ["edits"]
-    return f"when {listed([VARIED[name][1] for name in names])}"
+    return f"when {listed([SAID['varied'][name][1] for name in names])}"
 
 
 _UNTOLD = {"same_words", "unmoved"}
@@ -103,13 +83,6 @@ def percent(x: float, digits: int = 0) -> str:
     ('26 %', '99.96 %')
     """
     return "–" if x != x else f"{Share(x):.{digits}%}".replace("-", "−")
-
-
-def about(x: float) -> str:
-    """Write a probability that is computed, and not counted."""
-    if 0.01 <= x <= 0.99:
-        return percent(x)
-    return "less than 1 %" if x < 0.5 else "more than 99 %"
 
 
 def p_value(x: float) -> str:
@@ -145,21 +118,21 @@ def size(row: Row) -> str:
     'r +0.50 [+0.41, +0.58]'
     >>> size({"unit": "r", "effect": 1.0, "low": 0.997, "high": 1.0})
     'r +1.000 [+0.997, +1.000]'
-    >>> size({"unit": "share of scores", "effect": 0.5, "low": float("nan")})
+    >>> none = {"low": float("nan"), "high": float("nan")}
+    >>> size({"unit": "share of scores", "effect": 0.5, **none})
     '50 % of scores'
     """
     write, digits = (percent, 0) if _is_share(row) else (number, 2)
-    has_ends = row["low"] == row["low"]
-    while has_ends and write(row["low"], digits) == write(row["high"], digits):
+    while write(row["low"], digits) == write(row["high"], digits) != "–":
         digits += 1  # no interval is of one number
-    estimate, unit = write(row["effect"], digits), row["unit"].replace("share ", "")
+    names = "effect", "low", "high"
+    estimate, low, high = (write(row[name], digits) for name in names)
     if estimate == "–":
         return "not known"
+    unit = row["unit"].replace("share ", "")
     is_symbol = len(unit) == 1  # r, κ, τ stand before their number
     text = f"{unit} {estimate}" if is_symbol else f"{estimate} {unit}"
-    if not has_ends:
-        return text
-    return f"{text} [{write(row['low'], digits)}, {write(row['high'], digits)}]"
+    return text if low == "–" else f"{text} [{low}, {high}]"
 
 
 def _is_share(row: Row) -> bool:
@@ -174,7 +147,7 @@ def sentence(row: Row) -> str:
         verdict = NOTED
     elif kind == "effect" and verdict == FOUND and not is_large(row):
         verdict = "scrambled"
-    form = _RESULTS.get(f"{kind}: {verdict}", _RESULTS[verdict])
+    form = SAID["results"].get(f"{kind}: {verdict}", SAID["results"][verdict])
     on = f" ({row['criterion']})" if row["criterion"] else ""
     own = {
         "claim": MEASURES[row["measure"]]["claim"].format(
@@ -192,32 +165,6 @@ def sentence(row: Row) -> str:
     result = (form.format(**{**row, **own}) + _changed_scores(row)).strip()
     lost = [as_sentence(code.sentence) for code in losses_of(row["codes"])]
     return " ".join([result, *lost])
-
-
-_RESULTS = {
-    FAILS: "Fails: {reason}{on}.",
-    NOTED: "{claim}: {measured}{why}.",
-    f"noise: {FOUND}": "{claim}: {measured}, more than {limit}{why}.",
-    f"noise: {ABSENT}": "{claim}: {measured}, shown to be less than {limit}{why}.",
-    f"noise: {UNCLEAR}": (
-        "{claim}: {measured}; {many} to say whether it is more than {limit}{why}."
-    ),
-    STRONG: "{claim}, {verdict}ly: {measured}{why}.",
-    MODERATE: "{claim}, {verdict}ly: {measured}{why}.",
-    WEAK: "Weak: “{claim}”. Measured: {measured}{why}.",
-    REVERSED: "Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}.",
-    FOUND: "{claim}: {measured}{why}.",
-    "scrambled": (
-        "With {mover}, more scores change than matter, though on average by "
-        "{measured}{why}."
-    ),
-    SMALL: "{claim}, but too little to matter: {measured}{why}.",
-    ABSENT: (
-        "Not found: “{claim}”. The effect is {measured}, too small to matter{why}."
-    ),
-    UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
-}
-"""What is said of a verdict, and of one on a kind of measure."""
 
 
 def beyond_losses(row: Row) -> str:
@@ -387,7 +334,7 @@ def _whole(
     found = [row for row in effects if row["verdict"] == FOUND]
     n_open = sum(row["verdict"] == UNCLEAR for row in effects)
     agreement = first.get("agreement", [])
-    good = _said(_IN_ITS_FAVOUR, first, people)
+    good = _said(SAID["favour"], first, people)
     if not agreement:
         good.append("was not compared with people")
     if effects and not found and not n_open:
@@ -395,13 +342,13 @@ def _whole(
     bad = [f"never varies its score{row['on']}" for row in fails[:1]]
     if any(row["verdict"] not in (STRONG, MODERATE) for row in agreement):
         first = {**first, "kappa": []}
-    bad += _said(_AGAINST, first, people)
+    bad += _said(SAID["against"], first, people)
     if tied is not None and tied >= MOSTLY_TIED:
         bad.append(
             f"gives the same score to {percent(tied)} of the pairs of texts of one "
             "cluster"
         )
-    bad += _said(_NOISY, first, people)[:1]
+    bad += _said(SAID["noisy"], first, people)[:1]
     if found:
         bad.append(f"moves with {', '.join(map(mover, found))}")
     share = first["parsed"][0]["effect"]
@@ -440,34 +387,3 @@ def _said(
 
 
 _NO_SIGN = str.maketrans("", "", "+−")
-_KEEPS = "ranks texts alike{on} {when}"
-_AGREES = "agrees {verdict}ly with {people}{on} (r {sizes})"
-_IN_ITS_FAVOUR = (
-    ("discrimination", MODERATE, _KEEPS),
-    ("discrimination", STRONG, _KEEPS),
-    ("agreement", MODERATE, _AGREES),
-    ("agreement", STRONG, _AGREES),
-)
-_AGAINST = (
-    (
-        "agreement",
-        REVERSED,
-        "gives low scores{on} where {people} would give high ones (r {sizes}: the "
-        "scale seems to run the other way)",
-    ),
-    ("discrimination", WEAK, "hardly ranks texts alike{on} {when} (r {sizes})"),
-    ("discrimination", UNCLEAR, "was not shown to rank texts alike{on} {when}"),
-    ("agreement", WEAK, "agrees at best weakly with {people}{on} (r {sizes})"),
-    (
-        "agreement",
-        UNCLEAR,
-        "was not shown to agree at least moderately with {people}{on} ({why})",
-    ),
-    ("kappa", WEAK, "hardly matches their level{on} (κ {sizes})"),
-    ("bias", FOUND, "scores {points} points {side} than {people}{on}{scales}"),
-    ("halo", FOUND, "tells criteria less apart than people do (r {sizes} higher)"),
-)
-_NOISY = (
-    ("edits", FOUND, "changes {share} of its scores under neutral edits"),
-    ("reask", FOUND, "changes {share} of its scores when asked again"),
-)

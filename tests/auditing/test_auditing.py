@@ -251,12 +251,13 @@ def test_the_page_and_the_numbers_have_limits_for_a_gate(first):
     assert limits == set(found.steady_limits)
     order = found.steady_limits["order"]
     assert (
-        f"order>{order:.2f}"
+        f"order>{order:.3g}"
         in BeautifulSoup(path.read_text("utf-8"), "html.parser").text
     )
-    [said] = found.false_alarms(f"order>{order}, parsed<0.5")
-    assert said.endswith("and " + f"{order:.2f} in at most 5 %")
-    share = int(re.search(r"crosses it in (\d+) %", said)[1])
+    said, unknown = found.false_alarms(f"order>{order}, parsed<0.5")
+    assert unknown.startswith("parsed<0.5: not known how often")
+    assert said.endswith("and " + f"{order:.3g} in at most 5 %")
+    share = int(re.search(r"crosses it in about (\d+) %", said)[1])
     assert 2 <= share <= 5
 
 

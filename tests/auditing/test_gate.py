@@ -20,7 +20,6 @@ def row(measure, section, effect, se, df):
     return {
         "measure": measure,
         "section": section,
-        "unit": "r" if measure == "agreement" else "score points",
         "effect": effect,
         "low": low,
         "se": se,

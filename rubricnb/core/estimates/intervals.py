@@ -364,8 +364,8 @@ def fisher_jackknife_t(
     r: float, leave_out: FloatArray, level: float = LEVEL
 ) -> Estimate:
     """The same for a correlation; interval, se and df are on Fisher's z scale."""
-    if not abs(r) < 1 or not (np.abs(leave_out) < 1).all():
-        return Estimate(r)  # or perfect
+    if not (np.abs(np.append(leave_out, r)) < 1 - 1e-9).all():
+        return Estimate(r)  # undefined, or perfect but for rounding
     z = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out), level)
     return replace(z, value=r, low=float(np.tanh(z.low)), high=float(np.tanh(z.high)))
 
