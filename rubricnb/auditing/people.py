@@ -153,10 +153,10 @@ def _calibration(sides: pd.DataFrame, n: int, lost: Reasons) -> Row:
 
 def _line(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Slope and intercept of a least-squares line; NaN where a side is constant."""
-    n, x, y, xx, _, xy = np.moveaxis(sums, -1, 0)
+    x, y, xx, _, xy = inference.means_of(sums)
     r = inference.correlation(sums)
-    slope = (n * xy - x * y) / np.where(np.isnan(r), r, n * xx - x * x)
-    return slope, (y - slope * x) / n
+    slope = (xy - x * y) / np.where(np.isnan(r), r, xx - x * x)
+    return slope, y - slope * x
 
 
 def where_both_vary(sides: pd.DataFrame) -> pd.DataFrame:

@@ -97,11 +97,6 @@ def effective(n: float) -> str:
     return "effective cluster" if round(n) == 1 else "effective clusters"
 
 
-def as_sentence(reason: str) -> str:
-    """Write a reason as a sentence of its own."""
-    return f"{reason[0].upper()}{reason[1:]}."
-
-
 def listed(parts: Sequence[str]) -> str:
     """Join with commas and an and.
 
@@ -123,16 +118,18 @@ def size(row: Row) -> str:
     '50 % of scores'
     """
     write, digits = (percent, 0) if _is_share(row) else (number, 2)
-    while write(row["low"], digits) == write(row["high"], digits) != "–":
+    low, high = row["low"], row["high"]
+    while low < high and write(low, digits) == write(high, digits):
         digits += 1  # no interval is of one number
-    names = "effect", "low", "high"
-    estimate, low, high = (write(row[name], digits) for name in names)
+    estimate = write(row["effect"], digits)
     if estimate == "–":
         return "not known"
     unit = row["unit"].replace("share ", "")
     is_symbol = len(unit) == 1  # r, κ, τ stand before their number
     text = f"{unit} {estimate}" if is_symbol else f"{estimate} {unit}"
-    return text if low == "–" else f"{text} [{low}, {high}]"
+    if low != low:
+        return text
+    return f"{text} [{write(low, digits)}, {write(high, digits)}]"
 
 
 def _is_share(row: Row) -> bool:
@@ -163,8 +160,8 @@ def sentence(row: Row) -> str:
         "many": "too many are lost" if lost_doubt(row) else "too few clusters",
     }
     result = (form.format(**{**row, **own}) + _changed_scores(row)).strip()
-    lost = [as_sentence(code.sentence) for code in losses_of(row["codes"])]
-    return " ".join([result, *lost])
+    lost = [code.sentence for code in losses_of(row["codes"])]
+    return " ".join([result, *(f"{said[0].upper()}{said[1:]}." for said in lost)])
 
 
 def beyond_losses(row: Row) -> str:

@@ -370,13 +370,24 @@ def fisher_jackknife_t(
     return replace(z, value=r, low=float(np.tanh(z.low)), high=float(np.tanh(z.high)))
 
 
-def perfect_ends(r: float, n_clusters: int, level: float = LEVEL) -> Ends:
-    """Interval of a correlation, or share, of exactly ±1 in all of n clusters.
+def perfect_ends(
+    r: float, n_clusters: int, level: float = LEVEL, exceptions: int = 0
+) -> Ends:
+    """Interval of a correlation, or share, of ±1 in n clusters but for so many.
 
-    If a share u of all clusters had no relation, r would be about 1 − u, and n of the
-    others in a row would be seen with probability (1 − u)ⁿ.
+    If a share u of all clusters had no relation, r would be about 1 − u, and n clusters
+    without one in a row would be seen with probability (1 − u)ⁿ; with at most k, with
+    that of the binomial distribution (Clopper and Pearson 1934).
     """
-    low, high = np.sort(np.sign(r) * np.array([(1 - level) ** (1 / n_clusters), 1.0]))
+    low, high = np.sort(
+        np.sign(r)
+        * np.array(
+            [
+                special.betaincinv(n_clusters - exceptions, exceptions + 1, 1 - level),
+                1.0,
+            ]
+        )
+    )
     return float(low), float(high)
 
 
@@ -397,15 +408,18 @@ def summands(x: FloatArray, y: FloatArray, n: FloatArray) -> FloatArray:
 
 def correlation(sums: FloatArray) -> FloatArray:
     """Pearson's r from summed `moments` (…, 6); NaN where a side is constant."""
-    n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums, float), -1, 0)
-    n = np.maximum(n, 1)
-    var_x = xx / n - (x / n) ** 2
-    var_y = yy / n - (y / n) ** 2
+    x, y, xx, yy, xy = means_of(sums)
+    var_x, var_y = xx - x**2, yy - y**2
     # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
-    defined = (var_x > 1e-12 * xx / n) & (var_y > 1e-12 * yy / n) & (xx > 0) & (yy > 0)
+    defined = (var_x > 1e-12 * xx) & (var_y > 1e-12 * yy)
     scale = np.sqrt(np.where(defined, var_x * var_y, 1.0))
-    r = np.clip((xy / n - x * y / n**2) / scale, -1.0, 1.0)
+    r = np.clip((xy - x * y) / scale, -1.0, 1.0)
     return np.where(defined, r, np.nan)
+
+
+def means_of(sums: FloatArray) -> FloatArray:
+    """Means of x, y, xx, yy, xy from summed `summands` (…, 6); 0 of nothing."""
+    return np.moveaxis(sums[..., 1:] / np.maximum(sums[..., :1], 1), -1, 0)
 
 
 def bootstrap_weights(

@@ -354,6 +354,7 @@ SENTENCES: dict[str, str] = {
     "labels.none": "no labels",
     "equal_scores_or_ratings": "all scores or all ratings are equal",
     "no_exception": "the same whichever of {n} clusters are used",
+    "one_exception": "of {n} clusters one alone keeps it from ±1",
     "no_exception.rated": (
         "no score differs from its rating in {n} clusters, so one does in fewer than "
         "{most:.1%} of others (95 %)"
