@@ -16,6 +16,7 @@ from rubricnb.auditing.terms import MARGINS
 from rubricnb.core.estimates import intervals as inference
 from rubricnb.core.estimates.intervals import mean_known
 from rubricnb.core.estimates.losses import (
+    are_closed,
     difference_bounds,
     lost_scores,
     open_sign,
@@ -115,6 +116,13 @@ class Answers:
         reads, (span, _) = self.judgments, span_and_step(self.judgments)
         top = reads["top"]
         return ends_of(span, reads["whole"], self.cells["human"], top, top - span)
+
+    @cached_property
+    def unmoved(self) -> bool:
+        """Whether edits moved no probability of a model, which may not see them."""
+        values = pd.concat([self.usual, self.edited]).groupby(ITEM)["value"]
+        spread = (values.max() - values.min()).max()
+        return bool(are_closed(self.edited) and spread < 1e-9)
 
     @cached_property
     def changes(self) -> dict[str, pd.Series]:

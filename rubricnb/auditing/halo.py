@@ -9,7 +9,7 @@ from rubricnb.auditing.answers import KEYS, Answers, distinct_reads, lost_within
 from rubricnb.auditing.rows import new_row
 from rubricnb.auditing.terms import MARGINS
 from rubricnb.core.estimates import intervals as inference
-from rubricnb.core.estimates.losses import are_closed, left_out
+from rubricnb.core.estimates.losses import left_out
 from rubricnb.core.estimates.reasons import Reason
 from rubricnb.core.support.naming import truth_of
 from rubricnb.core.support.types import FloatArray, Records
@@ -82,8 +82,7 @@ def _scores(answers: Answers) -> pd.DataFrame:
     wide = reads.assign(read=reads.groupby(KEYS).cumcount())
     wide = wide.set_index([*KEYS, "read"])["value"].unstack()
     # A model that does not see an edit is not shown to be reliable.
-    unmoved = are_closed(answers.edited) and wide.var(axis=1).max() < 1e-18
-    return wide.iloc[:, :1] if unmoved else wide
+    return wide.iloc[:, :1] if answers.unmoved else wide
 
 
 def _ratings(answers: Answers) -> pd.DataFrame:

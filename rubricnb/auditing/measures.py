@@ -97,8 +97,7 @@ def discrimination_rows(answers: Answers) -> Records:
     if of_one or (why and same_score(answers.cells["human"])):
         return []  # or people see no difference, either
     if why:
-        question = retest_of([edits])
-        row = new_row("discrimination", question, 0, 0.0, why=why, constant=True)
+        row = new_row("discrimination", "retest", 0, np.nan, why=why, constant=True)
         return [row | {"looks": answers.looks}]
     others = reads[reads["prompt"] != reads.groupby(KEYS)["prompt"].transform("first")]
     repeated = others.empty
@@ -130,7 +129,7 @@ def discrimination_rows(answers: Answers) -> Records:
         row["codes"] += lost_to_both(*pair, sides_of) or lost_within(plain)
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
-    elif how == ["blanks"] and np.ptp(sides, axis=0).max() < 1e-9:
+    elif how == ["blanks"] and answers.unmoved:
         row |= {"low": np.nan, "codes": (Reason("unmoved"),)}
     return [row]
 
@@ -144,7 +143,7 @@ def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _what_differs(reads: pd.DataFrame, edits: str) -> list[str]:
-    """What differs between the prompts of an item: keys of VARIED."""
+    """What differs between the prompts of an item: keys of `SAID["varied"]`."""
     columns = {
         edits: "edit",
         "order": "ordering",
@@ -163,6 +162,7 @@ def noise_rows(answers: Answers) -> Records:
             sides = counted(usual, "whole"), counted(edited, "whole")
             lost = lost_to_both(*sides, ("the plain prompt", "a neutral edit"))
             question, looks = "neutral edits", answers.looks
+            lost += (Reason("unmoved"),) * answers.unmoved
         else:  # repeats are of the plain prompt: one look
             lost = lost_within(usual, "whole")
             question, looks = "asked again", 1

@@ -58,7 +58,9 @@ def people_rows(answers: Answers) -> Records:
     notes = [gap]
     if names:
         two = sides["human"], sides[PLAIN]
-        kappa, _ = mean_over_criteria(kappa_sums, kappa_of_sums, *two)
+        kappa, _ = mean_over_criteria(
+            kappa_sums, kappa_of_sums, *two, interval=inference.fisher_jackknife_t
+        )
         ratings = cells["human"].reset_index()
         reads = judgments[[*KEYS, "value"]].merge(ratings, on=KEYS).dropna()
         reads = reads.set_index(KEYS)
@@ -80,7 +82,8 @@ def people_rows(answers: Answers) -> Records:
     of_r = agreed["r_macro_low"], agreed["r_macro_high"]
     ends = kappa.within(-1.0, 1.0).ends
     lost = losses_of(agreed["codes"])
-    why_kappa = collect(gap, lost)
+    # Without an interval for the reason for which r has none.
+    why_kappa = collect(gap, why if np.isnan(ends[0]) else None, lost)
     rows = [
         correlation_row("agreement", "agreement", n, r, of_r, collect(*notes, lost)),
         correlation_row("kappa", "agreement in level", n, kappa.value, ends, why_kappa),
@@ -150,10 +153,10 @@ def _calibration(sides: pd.DataFrame, n: int, lost: Reasons) -> Row:
 
 def _line(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Slope and intercept of a least-squares line; NaN where a side is constant."""
-    n, x, y, xx, _, xy = np.moveaxis(sums, -1, 0)
+    x, y, xx, _, xy = inference.means_of(sums)
     r = inference.correlation(sums)
-    slope = (n * xy - x * y) / np.where(np.isnan(r), r, n * xx - x * x)
-    return slope, (y - slope * x) / n
+    slope = (xy - x * y) / np.where(np.isnan(r), r, xx - x * x)
+    return slope, y - slope * x
 
 
 def where_both_vary(sides: pd.DataFrame) -> pd.DataFrame:
@@ -178,9 +181,7 @@ def _mostly(what: str, values: pd.Series) -> Reason | None:
     shares = values.value_counts(normalize=True)
     if not MOSTLY <= shares.max() < 1:
         return None
-    return Reason(
-        "mostly", percent=100 * shares.max(), what=what, value=shares.idxmax()
-    )
+    return Reason("mostly", share=shares.max(), what=what, value=shares.idxmax())
 
 
 def systems_rows(answers: Answers) -> Records:
@@ -218,7 +219,11 @@ def _correlation(measure: str, question: str, found: pd.Series, name: str) -> Ro
 
 
 def mean_over_criteria(
-    sums_of: Any, statistic: Any, human: pd.Series, *sides: pd.Series
+    sums_of: Any,
+    statistic: Any,
+    human: pd.Series,
+    *sides: pd.Series,
+    interval: Any = inference.jackknife_t,
 ) -> tuple[Estimate, FloatArray]:
     """Mean over criteria of a statistic of one side, or the second's minus the first's.
 
@@ -236,7 +241,8 @@ def mean_over_criteria(
     def last(sums: FloatArray) -> FloatArray:
         return np.asarray(np.diff(means(sums), axis=-1, prepend=0.0)[..., -1])
 
-    return inference.jackknife(sums, np.arange(len(sums)), last), means(sums.sum(0))
+    whole = inference.jackknife(sums, np.arange(len(sums)), last, interval)
+    return whole, means(sums.sum(0))
 
 
 def within_criterion(values: pd.Series) -> pd.Series:

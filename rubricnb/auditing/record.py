@@ -191,7 +191,7 @@ class Audit:
             rows["n_clusters"].replace(0, np.inf).min(),
         )
         if few < TOO_FEW and name != "parsed":
-            return f"{name}: {few:.0f} effective clusters are too few to show it"
+            return f"{name}: {few:.0f} {words.effective(few)}: too few to show it"
         worst = sizes.idxmin() if level else sizes.idxmax()
         if _SIGNS[sign](sizes[worst], limit) == must:
             return ""
@@ -216,15 +216,18 @@ class Audit:
         fail_on
             As in `failures`.
         """
-        limits = self.steady_limits
-        return [
-            f"{name}{sign}{limit:g}: an unchanged judge crosses it in "
-            f"{words.percent(false_alarms(rows, limit))} of the audits of other texts, "
-            f"and {limits[name]:.2f} in at most 5 %"
-            for name, sign, limit in thresholds(fail_on)
-            for rows in [self.rows[self.rows["measure"] == name]]
-            if name in limits and (sign[0] == "<") == is_level(name)
-        ]
+        said, limits = [], self.steady_limits
+        for name, sign, limit in thresholds(fail_on):
+            often = "not known how often an unchanged judge crosses it"
+            if name in limits and (sign[0] == "<") == is_level(name):
+                rows = self.rows[self.rows["measure"] == name]
+                often = (
+                    "an unchanged judge crosses it in about "
+                    f"{words.percent(round(false_alarms(rows, limit), 2))} of the "
+                    f"audits of other texts, and {limits[name]:.3g} in at most 5 %"
+                )
+            said.append(f"{name}{sign}{limit:g}: {often}")
+        return said
 
     @property
     def hashes(self) -> dict[str, str]:

@@ -115,7 +115,7 @@ def _rows(
     retest = {row.get("criterion"): row for row in rows if "varied" in row}
     for row in rows:
         own = retest.get(row.get("criterion"))
-        if own and row["measure"] == "agreement":
+        if own and row["measure"] == "agreement" and "unmoved" not in own["codes"]:
             name = retest_of(own["varied"].split())
             r = number(own["effect"])
             row["codes"] += (Reason("own_reliability", r=r, retest=name),)

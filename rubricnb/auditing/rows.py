@@ -82,11 +82,18 @@ def correlation_row(
     why: Why = None,
     looks: int = 1,
 ) -> Row:
-    """A row about a correlation; a perfect one is bounded by its n clusters."""
+    """A row about a correlation; one that is perfect is bounded by its n clusters.
+
+    So is one that is perfect without one of them.
+    """
     low, high = ends
-    if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
-        low, high = inference.perfect_ends(r, n, level_of(looks))
-        why = collect(without(collect(why), "no_interval"), Reason("no_exception", n=n))
+    but_one = "no_interval.perfect_without" in (codes := collect(why))
+    if n > 1 and np.isnan(low) and (but_one or abs(r) > 1 - 1e-9):
+        low, high = inference.perfect_ends(r, n, level_of(looks), but_one)
+        why = collect(
+            without(codes, "no_interval"),
+            Reason("one_exception" if but_one else "no_exception", n=n),
+        )
     return new_row(measure, question, n, Estimate(r, low, high), why=why, looks=looks)
 
 

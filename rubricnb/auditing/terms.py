@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -21,7 +22,11 @@ MARGINS = {
     "share of scores": 0.25,
 }
 """The smallest effects that matter, by unit; score points: on five levels."""
-BOUNDS = {"r": 1.0, "κ": 1.0, "τ": 1.0, "points of r": 2.0, "percentage points": 100.0}
+BOUNDS = {
+    **dict.fromkeys(("r", "κ", "τ", "share of scores"), 1.0),
+    "points of r": 2.0,
+    "percentage points": 100.0,
+}
 """The largest sizes that there can be, by unit; score points: the span of the scale."""
 TOO_FEW = 5
 """Effective clusters below which no judge is asked, and no verdict is given."""
@@ -36,13 +41,14 @@ ADVERSE = (FAILS, REVERSED, WEAK, FOUND)
 WORST_FIRST = (*ADVERSE, UNCLEAR, MODERATE, STRONG, SHOWN, NOTED, SMALL, ABSENT)
 MEASURES: dict[str, dict[str, str]]
 VERDICTS: list[dict[str, str]]
-MEASURES, VERDICTS = yaml.load_all(
+SAID: dict[str, Any]
+MEASURES, VERDICTS, SAID = yaml.load_all(
     (files("rubricnb.auditing") / "measures.yml").read_text("utf-8"),
     # in C where there is it: three hundredths of a second at every start
     getattr(yaml, "CSafeLoader", yaml.SafeLoader),
 )
 """What is measured (section, kind, unit, claim, meaning, why it may be missing,
 advice), and what
-a judge must do to get each verdict."""
+a judge must do to get each verdict, and the words in which it is said."""
 MEASURE_TABLE = pd.DataFrame.from_dict(MEASURES, orient="index")
 USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs

@@ -94,9 +94,8 @@ def with_verdicts(rows: Sequence[Row], few: float, span: float) -> pd.DataFrame:
     table = table.assign(**because_each(*(_doubted(*row) for row in doubts)))
     table["sentence"] = [words.sentence(row) for row in table.to_dict("records")]
     table["advice"] = [words.advice(row) for row in table.to_dict("records")]
-    table["steady_limit"] = pd.concat(
-        [steady_limits(rows) for _, rows in table.groupby("measure")]
-    )
+    limits = [steady_limits(rows) for _, rows in table.groupby("measure")]
+    table["steady_limit"] = pd.concat(limits).clip(-most, most)
     inner = ["constant", "p_steady", "p_open", "scrambled", "control", "act"]
     return table.drop(columns=inner)
 
@@ -119,8 +118,8 @@ def _verdict(row: Row, enough: bool) -> str:
         return FAILS
     if row["measure"] == "parsed":
         return SHOWN if effect >= ENOUGH_PARSED else WEAK
-    unknown = kind == "noise" and np.isnan(effect)
-    if kind == "fact" or unknown or "repeats" in row["codes"]:
+    untold = np.isnan(effect) or {"repeats", "unmoved"} & {*row["codes"]}
+    if kind == "fact" or (kind == "noise" and untold):
         return NOTED
     if not enough:
         return UNCLEAR

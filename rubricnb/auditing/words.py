@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rubricnb.auditing.terms import (
-    ABSENT,
     ADVERSE,
     ALPHA,
     FAILS,
@@ -20,50 +19,31 @@ from rubricnb.auditing.terms import (
     MODERATE_LEVEL,
     NOTED,
     REVERSED,
-    SMALL,
+    SAID,
     STRONG,
     UNCLEAR,
-    WEAK,
 )
 from rubricnb.core.estimates.intervals import FEW_CLUSTERS
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
-from rubricnb.core.estimates.reasons import join
+from rubricnb.core.estimates.reasons import Share, join
 from rubricnb.core.support.types import Records, Row
 
-TITLES = {
-    "texts": "Does it agree with people, and with itself?",
-    "noise": "What changes when nothing should",
-    "order": "The position of an option",
-    "labels": "The names of the scores",
-    "reference": "Which reference is shown",
-    "criteria": "In which order criteria are asked",
-    "against": "What differs from the other audit",
-}
-VARIED = {
-    "edits": ("after rewording", "the prompt is reworded"),
-    "blanks": ("under blanks", "blanks and line breaks are added"),
-    "order": ("after reordering", "the options are reordered"),
-    "labels": ("under other labels", "the scores are called by other names"),
-    "reference": ("with another reference", "another reference is shown"),
-    "repeat": ("in the same words", "it is asked again"),
-}
-"""What differed between two prompts: in the name of a retest, and in a sentence."""
 LOST_SCORES = (
     "Get a score from the answers that were lost (the prompt, the parser, the limit of "
     "tokens); more texts do not help."
 )
 LOST_AND_FEW = (
     "Get a score from the answers that were lost (the prompt, the parser, the limit of "
-    "tokens), and then judge more texts, of more prompts."
+    "tokens), and then judge more texts, in more clusters."
 )
 REWORD = "Reword the prompt; more texts do not help."
-MORE_TEXTS = "Judge more texts, of more prompts, before relying on either answer."
+MORE_TEXTS = "Judge more texts, in more clusters, before relying on either answer."
 TURN_SCALE = (
     "The scale seems to run the other way: check in the import and in the rubric which "
     "end is best."
 )
 MOSTLY_TIED = 0.95
-"""Share of tied pairs of texts of one prompt from which the first sentence names it."""
+"""Share of tied pairs of texts of a cluster from which the first sentence names it."""
 
 
 def retest_of(varied: Sequence[str]) -> str:
@@ -72,31 +52,37 @@ def retest_of(varied: Sequence[str]) -> str:
     >>> retest_of(["edits", "order"])
     'retest after rewording and after reordering'
     """
-    return f"retest {listed([VARIED[name][0] for name in varied])}"
+    return f"retest {listed([SAID['varied'][name][0] for name in varied])}"
 
 
 def _when(row: Row) -> str:
-    """Say when a text keeps its score."""
+    """Say when texts are ranked alike; of what shows nothing, when they would be."""
     names = row["varied"].split() or ["edits"]
-    return f"when {listed([VARIED[name][1] for name in names])}"
+    if row["verdict"] == UNCLEAR and _UNTOLD & {*row["codes"]}:
+        names = ["edits"]
+    return f"when {listed([SAID['varied'][name][1] for name in names])}"
 
 
-def number(x: float) -> str:
+_UNTOLD = {"same_words", "unmoved"}
+"""Codes of a retest that a judge passes whatever it scores."""
+
+
+def number(x: float, digits: int = 2) -> str:
     """Write a number with its sign.
 
-    >>> number(-0.456), number(float("nan"))
-    ('−0.46', '–')
+    >>> number(-0.456), number(-0.001), number(float("nan"))
+    ('−0.46', '+0.00', '–')
     """
-    return "–" if x != x else f"{x:+.2f}".replace("-", "−")
+    return "–" if x != x else f"{x:+z.{digits}f}".replace("-", "−")
 
 
-def percent(x: float) -> str:
-    """Write a share.
+def percent(x: float, digits: int = 0) -> str:
+    """Write a share; 0 % and 100 % are exact.
 
-    >>> percent(0.256)
-    '26 %'
+    >>> percent(0.256), percent(0.9996)
+    ('26 %', '99.96 %')
     """
-    return "–" if x != x else f"{100 * x:.0f} %".replace("-", "−")
+    return "–" if x != x else f"{Share(x):.{digits}%}".replace("-", "−")
 
 
 def p_value(x: float) -> str:
@@ -109,11 +95,6 @@ def p_value(x: float) -> str:
 def effective(n: float) -> str:
     """Name so many effective clusters."""
     return "effective cluster" if round(n) == 1 else "effective clusters"
-
-
-def as_sentence(reason: str) -> str:
-    """Write a reason as a sentence of its own."""
-    return f"{reason[0].upper()}{reason[1:]}."
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -130,16 +111,25 @@ def size(row: Row) -> str:
 
     >>> size({"unit": "r", "effect": 0.5, "low": 0.41, "high": 0.58})
     'r +0.50 [+0.41, +0.58]'
-    >>> size({"unit": "share of scores", "effect": 0.5, "low": float("nan")})
+    >>> size({"unit": "r", "effect": 1.0, "low": 0.997, "high": 1.0})
+    'r +1.000 [+0.997, +1.000]'
+    >>> none = {"low": float("nan"), "high": float("nan")}
+    >>> size({"unit": "share of scores", "effect": 0.5, **none})
     '50 % of scores'
     """
-    write = percent if _is_share(row) else number
-    estimate, unit = write(row["effect"]), row["unit"].replace("share ", "")
+    write, digits = (percent, 0) if _is_share(row) else (number, 2)
+    low, high = row["low"], row["high"]
+    while low < high and write(low, digits) == write(high, digits):
+        digits += 1  # no interval is of one number
+    estimate = write(row["effect"], digits)
+    if estimate == "–":
+        return "not known"
+    unit = row["unit"].replace("share ", "")
     is_symbol = len(unit) == 1  # r, κ, τ stand before their number
     text = f"{unit} {estimate}" if is_symbol else f"{estimate} {unit}"
-    if row["low"] != row["low"]:
+    if low != low:
         return text
-    return f"{text} [{write(row['low'])}, {write(row['high'])}]"
+    return f"{text} [{write(low, digits)}, {write(high, digits)}]"
 
 
 def _is_share(row: Row) -> bool:
@@ -154,7 +144,7 @@ def sentence(row: Row) -> str:
         verdict = NOTED
     elif kind == "effect" and verdict == FOUND and not is_large(row):
         verdict = "scrambled"
-    form = _RESULTS.get(f"{kind}: {verdict}", _RESULTS[verdict])
+    form = SAID["results"].get(f"{kind}: {verdict}", SAID["results"][verdict])
     on = f" ({row['criterion']})" if row["criterion"] else ""
     own = {
         "claim": MEASURES[row["measure"]]["claim"].format(
@@ -165,41 +155,13 @@ def sentence(row: Row) -> str:
         "measured": size(row),
         "why": f" ({row['reason']})" if row["reason"] else "",
         "doubt": _doubt(row),
-        "note": f" {as_sentence(row['reason'])}"
-        if {"one_scale", "no_exception.rated"} & {*row["codes"]}
-        else "",
         "mover": mover(row),
         "limit": "a quarter" if _is_share(row) else f"{row['margin']:g}",
-        "many": "too many are lost" if lost_doubt(row) else "too few prompts",
+        "many": "too many are lost" if lost_doubt(row) else "too few clusters",
     }
     result = (form.format(**{**row, **own}) + _changed_scores(row)).strip()
-    lost = [as_sentence(code.sentence) for code in losses_of(row["codes"])]
-    return " ".join([result, *lost])
-
-
-_RESULTS = {
-    FAILS: "Fails: {reason}{on}.",
-    NOTED: "{claim}: {measured}{why}.",
-    f"noise: {FOUND}": "{claim}: {measured}, more than {limit}{why}.",
-    f"noise: {ABSENT}": "{claim}: {measured}, shown to be less than {limit}{why}.",
-    f"noise: {UNCLEAR}": (
-        "{claim}: {measured}; {many} to say whether it is more than {limit}{why}."
-    ),
-    STRONG: "{claim}, {verdict}ly: {measured}{why}.",
-    MODERATE: "{claim}, {verdict}ly: {measured}{why}.",
-    WEAK: "Weak: “{claim}”. Measured: {measured}.",
-    REVERSED: "Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}.",
-    FOUND: "{claim}: {measured}.{note}",
-    "scrambled": (
-        "With {mover}, more scores change than matter, though on average by {measured}."
-    ),
-    SMALL: "{claim}, but too little to matter: {measured}.",
-    ABSENT: (
-        "Not found: “{claim}”. The effect is {measured}, too small to matter.{note}"
-    ),
-    UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
-}
-"""What is said of a verdict, and of one on a kind of measure."""
+    lost = [code.sentence for code in losses_of(row["codes"])]
+    return " ".join([result, *(f"{said[0].upper()}{said[1:]}." for said in lost)])
 
 
 def beyond_losses(row: Row) -> str:
@@ -229,7 +191,7 @@ def advice(row: Row) -> str:
     if row["verdict"] != UNCLEAR:
         kind = row["act"] if row["verdict"] in ADVERSE else "calm"
         return MEASURES[row["measure"]][kind]
-    if {"same_words", "unmoved"} & {*row["codes"]} and "too_few" not in row["codes"]:
+    if _UNTOLD & {*row["codes"]} and "too_few" not in row["codes"]:
         return REWORD
     if lost_doubt(row):
         return LOST_SCORES
@@ -263,8 +225,8 @@ def _changed_scores(row: Row) -> str:
         # Of n prompts none changes with probability (1 − u)ⁿ, if a share u of all do.
         most = 1 - ALPHA ** (1 / row["n_clusters"])
         return (
-            f" No score changed in {row['n_clusters']} clusters, so fewer than "
-            f"{percent(most)} of others change (95 %)."
+            f" No score changed in {row['n_clusters']} clusters, so one changes in "
+            f"fewer than {percent(most, 1)} of others (95 %)."
         )
     text = f" {percent(row['flips'])} of the scores change"
     if row["flips_beyond"] == row["flips_beyond"]:
@@ -282,7 +244,7 @@ def _doubt(row: Row) -> str:
         doubt = lost
     elif margin == margin and row["p_adjusted"] < ALPHA:
         doubt = (
-            f"it is there, and may be smaller or larger than the {margin:.2f} "
+            f"it is there, and may be smaller or larger than the {margin:g} "
             f"{row['unit']} that matter"
         )
     elif row["low"] != row["low"]:
@@ -294,7 +256,7 @@ def _doubt(row: Row) -> str:
         )
     elif tested and -margin < row["low"] and row["high"] < margin:
         doubt = (
-            "too few prompts to rule out that more than a quarter of the scores change"
+            "too few clusters to rule out that more than a quarter of the scores change"
         )
     elif tested:
         doubt = "the interval includes zero and effects that matter"
@@ -346,12 +308,16 @@ def headline(audit: Any, first: Mapping[str, Records], effects: Records) -> str:
         result = _whole(audit, first, effects, fails)
     n = design["effective_clusters"]
     if n < FEW_CLUSTERS:
-        are_one = "" if design["alone"] else " (texts that share a prompt are one)"
+        are_one = (
+            ""
+            if design["alone"]
+            else " (texts that share a prompt or a source are one)"
+        )
         result += f" A first look: {n:.0f} {effective(n)}{are_one}."
     if not design["settings"] and design["alone"]:
         result += (
-            " Each text counts as a cluster of its own; if texts share a prompt, name "
-            "it in a column group_id."
+            " Each text counts as a cluster of its own; if texts share a prompt or a "
+            "source, name it in a column group_id."
         )
     return result
 
@@ -365,7 +331,7 @@ def _whole(
     found = [row for row in effects if row["verdict"] == FOUND]
     n_open = sum(row["verdict"] == UNCLEAR for row in effects)
     agreement = first.get("agreement", [])
-    good = _said(_IN_ITS_FAVOUR, first, people)
+    good = _said(SAID["favour"], first, people)
     if not agreement:
         good.append("was not compared with people")
     if effects and not found and not n_open:
@@ -373,18 +339,17 @@ def _whole(
     bad = [f"never varies its score{row['on']}" for row in fails[:1]]
     if any(row["verdict"] not in (STRONG, MODERATE) for row in agreement):
         first = {**first, "kappa": []}
-    bad += _said(_AGAINST, first, people)
+    bad += _said(SAID["against"], first, people)
     if tied is not None and tied >= MOSTLY_TIED:
         bad.append(
             f"gives the same score to {percent(tied)} of the pairs of texts of one "
-            "prompt"
+            "cluster"
         )
-    bad += _said(_NOISY, first, people)[:1]
+    bad += _said(SAID["noisy"], first, people)[:1]
     if found:
         bad.append(f"moves with {', '.join(map(mover, found))}")
     share = first["parsed"][0]["effect"]
-    most = percent(share).replace("100", "more than 99")
-    parsed = f"gave a score in {most} of its answers, " if share < 1 else ""
+    parsed = f"gave a score in {percent(share)} of its answers, " if share < 1 else ""
     but = ", but " if good and bad else ""
     end = "" if effects else "; it was not asked what moves its scores"
     if n_open:
@@ -419,34 +384,3 @@ def _said(
 
 
 _NO_SIGN = str.maketrans("", "", "+−")
-_KEEPS = "keeps its scores{on} {when}"
-_AGREES = "agrees {verdict}ly with {people}{on} (r {sizes})"
-_IN_ITS_FAVOUR = (
-    ("discrimination", MODERATE, _KEEPS),
-    ("discrimination", STRONG, _KEEPS),
-    ("agreement", MODERATE, _AGREES),
-    ("agreement", STRONG, _AGREES),
-)
-_AGAINST = (
-    (
-        "agreement",
-        REVERSED,
-        "gives low scores{on} where {people} would give high ones (r {sizes}: the "
-        "scale seems to run the other way)",
-    ),
-    ("discrimination", WEAK, "hardly keeps its scores{on} {when} (r {sizes})"),
-    ("discrimination", UNCLEAR, "was not shown to keep its scores{on} {when}"),
-    ("agreement", WEAK, "agrees at best weakly with {people}{on} (r {sizes})"),
-    (
-        "agreement",
-        UNCLEAR,
-        "was not shown to agree at least moderately with {people}{on} ({why})",
-    ),
-    ("kappa", WEAK, "hardly matches their level{on} (κ {sizes})"),
-    ("bias", FOUND, "scores {points} points {side} than {people}{on}{scales}"),
-    ("halo", FOUND, "tells criteria less apart than people do (r {sizes} higher)"),
-)
-_NOISY = (
-    ("edits", FOUND, "changes {share} of its scores under neutral edits"),
-    ("reask", FOUND, "changes {share} of its scores when asked again"),
-)

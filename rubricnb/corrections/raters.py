@@ -265,12 +265,10 @@ def judge_bias_row(reads: Reads, human: FloatArray) -> Row:
 
 def _slope(sums: FloatArray) -> FloatArray:
     """Slope of y on x from summed moments; NaN where x is constant."""
-    n, a, b, aa, _, ab = np.moveaxis(sums, -1, 0)
-    n = np.maximum(n, 1)
-    spread = aa - a * a / n
-    return np.where(
-        spread > 1e-12, (ab - a * b / n) / np.where(spread > 0, spread, 1), np.nan
-    )
+    a, b, aa, _, ab = infer.means_of(sums)
+    spread = aa - a * a
+    defined = spread > 1e-12
+    return np.where(defined, (ab - a * b) / np.where(defined, spread, 1), np.nan)
 
 
 def system_agreement(

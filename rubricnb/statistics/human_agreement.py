@@ -307,11 +307,11 @@ def why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> Reason:
     """Say why the jackknife gives no interval of r, or Δr, of `x` (sides, items)."""
     sums = arrays.by_cluster(_pooled(x, y), cluster)
     left = infer.correlation(sums.sum(axis=0) - sums)
-    if len(x) == 1 and abs(infer.correlation(sums.sum(axis=0)))[0] == 1:
+    if len(x) == 1 and abs(infer.correlation(sums.sum(axis=0)))[0] >= 1 - 1e-9:
         return Reason("no_interval.perfect")
     if (lacking := np.isnan(left).any(axis=1).sum()) > 0:
         return Reason("no_interval.undefined", lacking=int(lacking), n=len(left))
-    if len(x) == 1 and (np.abs(left) == 1).any():
+    if len(x) == 1 and (np.abs(left) >= 1 - 1e-9).any():
         return Reason("no_interval.perfect_without")
     return Reason("no_interval.r_alike")
 

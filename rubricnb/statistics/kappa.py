@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rubricnb.core.estimates.intervals import summands
+from rubricnb.core.estimates.intervals import means_of, summands
 from rubricnb.core.support.types import FloatArray
 
 
@@ -66,11 +66,9 @@ def kappa_sums(x: FloatArray, y: FloatArray) -> FloatArray:
 
 def kappa_of_sums(sums: FloatArray) -> FloatArray:
     """Kappa from summed `kappa_sums` (…, 6); NaN for 0/0."""
-    n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums, float), -1, 0)
-    n = np.maximum(n, 1)
-    mean_x, mean_y = x / n, y / n
+    x, y, xx, yy, xy = means_of(sums)
     # both variances and (mean x - mean y)²
-    disagreement = xx / n + yy / n - 2 * mean_x * mean_y
-    agreement = 2 * (xy / n - mean_x * mean_y)
+    disagreement = xx + yy - 2 * x * y
+    agreement = 2 * (xy - x * y)
     nothing = disagreement <= 1e-12
     return np.where(nothing, np.nan, agreement / np.where(nothing, 1.0, disagreement))

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 import rubricnb as rb
 from rubricnb.core.contract import JudgeError
@@ -119,7 +120,10 @@ def test_texts_of_one_prompt_are_not_said_to_be_one(tmp_path):
     found = audited(tmp_path, right, 1, 12)
     assert "A first look: 12 effective clusters." in found.sentence
     found = audited(tmp_path, right, 12, 2)
-    assert "12 effective clusters (texts that share a prompt are one)" in found.sentence
+    assert (
+        "12 effective clusters (texts that share a prompt or a source are one)"
+        in found.sentence
+    )
 
 
 @pytest.mark.parametrize("judge", [silent, lambda prompt: "I cannot say."])
@@ -141,7 +145,7 @@ def test_reads_that_are_lost_alike_in_all_orders_are_said_to_be(tmp_path):
     found = audited(tmp_path, every_second, 20, 2)
     row = found.rows.set_index("measure").loc["position"]
     assert row.verdict == "inconclusive"
-    assert "reads have no score, 50% of those in every order" in row.sentence
+    assert "reads have no score, 50 % of those in every order" in row.sentence
     assert "more texts do not help" in row.advice
     assert "gave a score in 50 % of its answers" in found.sentence
 
@@ -170,7 +174,10 @@ def test_where_every_label_agrees_the_others_are_bounded(labels, n, verdict):
     [code] = [c for c in rows.codes["bias"] if c == "no_exception.rated"]
     u = code.numbers["most"]
     assert (1 - u) ** n == pytest.approx(0.05)
-    assert f"in {n} clusters, so fewer than {u:.0%} of others" in rows.sentence["bias"]
+    assert (
+        f"in {n} clusters, so one does in fewer than {100 * u:.1f} % of others"
+        in rows.sentence["bias"]
+    )
     of_bias = [r for r in json.loads(found.to_json())["rows"] if r["measure"] == "bias"]
     assert "no_exception.rated" in str(of_bias[0]["codes"])
     assert f"{u:.12f}" in str(of_bias[0]["codes"])
@@ -178,7 +185,7 @@ def test_where_every_label_agrees_the_others_are_bounded(labels, n, verdict):
         assert rows.low["agreement"] == pytest.approx(0.05 ** (1 / n))
     else:
         assert rows.verdict["agreement"] == "inconclusive"
-        assert f"fewer than {u:.0%} of others do (95 %)" in found.sentence
+        assert f"in fewer than {100 * u:.1f} % of others (95 %)" in found.sentence
 
 
 def test_one_exception_takes_the_bound_away():
@@ -244,3 +251,37 @@ def test_what_texts_without_a_score_on_a_criterion_score_is_on_the_scale():
     assert lost.numbers["lost"] == 2
     assert 1 <= lost.numbers["lost_mean"] <= 5
     assert 2 < lost.numbers["kept_mean"] < 4
+
+
+@pytest.mark.parametrize("levels", [[0, 1], [1, 2, 3, 4, 5]])
+@pytest.mark.parametrize("n", [30, 200])
+def test_where_one_label_differs_the_others_are_bounded_as_well(levels, n):
+    """Of n texts at most one differs with probability .05 if a share u of all do."""
+    score = np.resize(levels, n)
+    human = score.copy()
+    human[0] = levels[1]
+    found = rb.audit(judgments=log(score, human), scale=(levels[0], levels[-1]))
+    hold_what_can_be(found)
+    rows = found.rows.set_index("measure")
+    for measure in ("agreement", "kappa"):
+        u = 1 - rows.low[measure]
+        assert binom.cdf(1, n, u) == pytest.approx(0.05)
+        assert f"of {n} clusters one alone keeps it" in rows.sentence[measure]
+
+
+def test_no_interval_is_printed_without_a_width_and_no_share_as_all_or_none():
+    n = 2000
+    score = np.resize([0, 1], n)
+    found = rb.audit(judgments=log(score, score), scale=(0, 1))
+    said = " ".join(found.rows["sentence"])
+    assert "r +1.000 [+0.999, +1.000]" in said
+    assert "one does in fewer than 0.1 % of others" in said
+    twice = pd.concat([log(score, score).assign(read=read) for read in (1, 2)])
+    said = " ".join(rb.audit(judgments=twice, scale=(0, 1)).rows["sentence"])
+    assert "0 % of scores [0 %, 0.2 %]" in said
+    most = np.r_[3, np.full(599, 4)]
+    group = np.arange(600) // 6
+    table = log(most, np.resize([1, 2, 3, 4, 5], 600), group_id=group)
+    found = rb.audit(judgments=table, scale=(1, 5))
+    assert "to 99.7 % of the pairs of texts of one cluster" in found.sentence
+    assert "99.8 % of the scores are 4" in " ".join(found.rows["reason"])

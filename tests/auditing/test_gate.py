@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, norm
 
+import rubricnb as rb
 from rubricnb.auditing.gate import false_alarms, steady_limits
 
 STUDIES = 400
@@ -85,3 +86,31 @@ def test_a_number_without_an_error_has_no_limit():
     for se in (0.0, np.nan):
         rows = pd.DataFrame([row("order", "order", 0.0, se, 19)])
         assert np.isnan(steady_limits(rows).item())
+
+
+def judged(rng, prompts, texts):
+    """Scores and ratings of texts, as rows of an audit on their agreement have them."""
+    cluster = np.repeat(np.arange(prompts), texts)
+    true = 3 + 0.6 * rng.normal(size=prompts)[cluster] + rng.normal(size=len(cluster))
+    score, human = (
+        np.clip(np.round(true + rng.normal(0, sd, len(true))), 1, 5)
+        for sd in (0.6, 0.5)
+    )
+    table = pd.DataFrame({"group_id": cluster, "score": score, "human": human})
+    return table.assign(item_id=[f"t{i}" for i in table.index])
+
+
+@pytest.mark.slow
+def test_an_unchanged_judge_falls_below_the_limits_of_an_audit_in_a_twentieth():
+    """Of audits of a hundred samples, each against the limits of all others; kappa
+    errs further down than up, and its limit must, too.
+    """
+    rng = np.random.default_rng(0)
+    rows = [
+        rb.audit(judgments=judged(rng, 30, 2), scale=(1, 5)).rows for _ in range(100)
+    ]
+    every = pd.concat(rows)
+    for measure in ("agreement", "kappa"):
+        own = every[every["measure"] == measure]
+        limit, found = own["steady_limit"].to_numpy(), own["effect"].to_numpy()
+        assert 0.01 < (found < limit[:, None]).mean() < 0.06, measure

@@ -113,10 +113,10 @@ def test_a_log_in_several_orders_is_not_praised_where_being_scored_changes():
     table = log([(order, 1) for order in ROTATIONS])
     first = table["ordering"].str[0].astype(float)
     whole = rb.audit(judgments=table, scale=(1, 5))
-    assert "keeps its scores when the options are reordered" in whole.sentence
+    assert "ranks texts alike when the options are reordered" in whole.sentence
     found = rb.audit(judgments=lose(table, table["score"] == first, 0.5), scale=(1, 5))
     assert row_of(found, "discrimination")["verdict"] == "inconclusive"
-    assert ", keeps" not in found.sentence
+    assert ", ranks" not in found.sentence
     assert "agrees strongly" not in found.sentence
 
 
@@ -206,7 +206,7 @@ def test_advice_can_help():
 def test_one_lost_answer_of_a_thousand_does_not_leave_all():
     table = log(n=999)
     found = rb.audit(judgments=lose(table, table["item_id"] == "t0"), scale=(1, 5))
-    assert "gave a score in more than 99 % of its answers" in found.sentence
+    assert "gave a score in 99.9 % of its answers" in found.sentence
 
 
 def test_a_judge_of_one_score_is_not_said_to_score_every_text():

@@ -133,11 +133,11 @@ def test_the_doubt_that_decided_is_printed():
     shown = {"low": -0.02, "high": 0.02, "se": 0.01, "df": 39.0, "p": 1.0}
     row = row_of("order", lost, **shown)
     assert row.verdict == "inconclusive"
-    assert "too few prompts" not in row.sentence
+    assert "too few clusters" not in row.sentence
     assert "more than 5 % have no score on a side" in row.sentence
     assert "more texts do not help" in row.advice
     row = row_of("order", **shown, p_steady=0.2)
-    assert "too few prompts" in row.sentence
+    assert "too few clusters" in row.sentence
     assert row.advice.startswith("Judge more texts")
     praised = {"effect": 0.9, "low": 0.8, "high": 0.95, "varied": "edits"}
     assert row_of("discrimination", **praised).verdict == "strong"

@@ -205,8 +205,8 @@ KINDS = {  # judge: what is planted, what else may be said, what its sentence ne
     perfect: ((), STEADY, "changes|hardly|weak"),
     noisy: ((), {}, "hardly|weak"),
     steady: ((), STEADY, "changes|hardly|weak"),
-    constant: (("bias",), {**FAILS, **STEADY, "bias": ANY}, "keeps|agrees"),
-    unrelated: (("bias",), {**POOR, "bias": ANY}, "^judge keeps|agrees (strong|moder)"),
+    constant: (("bias",), {**FAILS, **STEADY, "bias": ANY}, "ranks|agrees"),
+    unrelated: (("bias",), {**POOR, "bias": ANY}, "^judge ranks|agrees (strong|moder)"),
     lenient: (("bias",), {"bias": "found", "kappa": f"{GOOD}, weak"}, "lower than"),
     upside_down: (
         ("bias",),
@@ -233,7 +233,7 @@ KINDS = {  # judge: what is planted, what else may be said, what its sentence ne
     refuses: (
         (),
         {**OPEN, "parsed": "weak", "discrimination": "inconclusive"},
-        f"{MOVED}|judge keeps|, keeps",
+        f"{MOVED}|judge ranks|, ranks",
     ),
     loses_low_scores: (
         (),

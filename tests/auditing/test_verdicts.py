@@ -121,9 +121,9 @@ EXPECTED = {
     "unchanging": ("strong", "strong", "not found", "strong", "not found", "not found"),
 }
 HEADLINES = {
-    "near-truth": r"^\S+ keeps its scores when the prompt is reworded, agrees strongly "
-    r"with people \(r \+0.9\d\) and moves with nothing that was varied by more "
-    r"than matters\.$",
+    "near-truth": r"^\S+ ranks texts alike when the prompt is reworded, agrees "
+    r"strongly with people \(r \+0.9\d\) and moves with nothing that was varied by "
+    r"more than matters\.$",
     "noisy": r" (?:but|and) changes \d\d % of its scores under neutral edits; "
     r"inconclusive: 4 of 4 questions about what moves its scores\.$",
     "generous": (
@@ -135,7 +135,7 @@ HEADLINES = {
         r", but was not shown to agree at least moderately with people \(r "
         r"\+0\.23\)\.$"
     ),
-    "hash": r"^\S+ hardly keeps its scores when the prompt is reworded "
+    "hash": r"^\S+ hardly ranks texts alike when the prompt is reworded "
     r"\(r [+−]0\.0\d\), agrees at best weakly with people",
     "reversed": r", but gives low scores where people would give high ones \(r "
     r"−(?:1\.00|0\.99): the scale seems to run the other way\)\.$",
@@ -169,7 +169,7 @@ def test_a_judge_of_known_kind_gets_the_verdicts_that_it_deserves(kind, items, c
     # 0.95 ** (1 / 40) of the prompts, and no spread is not certainty
     if kind == "unchanging":
         assert (
-            "No score changed in 40 clusters, so fewer than 7 %"
+            "in 40 clusters, so one changes in fewer than 7.2 %"
             in rows.sentence["order"]
         )
         assert rows.low["discrimination"] == pytest.approx(0.05 ** (1 / 40))

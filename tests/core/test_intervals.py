@@ -22,6 +22,7 @@ from rubricnb.core.estimates.intervals import (
     largest,
     mean_t,
     permuted_spread,
+    t_estimate,
 )
 from rubricnb.core.estimates.reads import by_cluster
 from rubricnb.core.estimates.reasons import join
@@ -160,7 +161,7 @@ def test_few_effective_clusters_few_events_and_scores_alike_are_doubted():
     )
     assert few_clusters(cluster, {"flips": (np.arange(180) < 10) * 1.0}) == ()
     alike = np.where(np.arange(180) < 36, 1.0, 4.0)
-    doubt = "30 effective clusters, 80% of scores alike: intervals may be too narrow"
+    doubt = "30 effective clusters, 80 % of scores alike: intervals may be too narrow"
     assert join(few_clusters(cluster, scores=(alike,))) == doubt
     assert few_clusters(np.arange(180), scores=(alike,)) == ()
 
@@ -255,6 +256,66 @@ def test_a_mean_has_cr2_and_the_degrees_of_freedom_of_bell_and_mccaffrey(sizes):
     half = stats.t.ppf(0.975, found.df) * found.se
     assert found.ends == pytest.approx((x.mean() - half, x.mean() + half))
     assert found.p == pytest.approx(2 * stats.t.sf(abs(x.mean()) / found.se, found.df))
+
+
+CLUBSANDWICH = {
+    # Sizes of the clusters: mean, standard error, degrees of freedom, p, low, high. Of
+    #   f <- lm(y ~ 1)
+    #   coef_test(f, vcov = "CR2", cluster = g, test = "Satterthwaite")
+    #   conf_int(f, vcov = "CR2", cluster = g, test = "Satterthwaite")
+    # in R 4.2.2 with clubSandwich 0.5.8; i <- seq_along(g), and y is that of `waves`.
+    (9, 1, 4, 2, 7): (
+        *(-0.0118289074471243, 0.27381634478749, 2.56883955726962),
+        *(0.96867447786795, -0.972114209028253, 0.948456394134004),
+    ),
+    (3, 3): (
+        *(-0.244198952241542, 0.352052189416349, 1.0),
+        *(0.61392348966878, -4.7174461487842, 4.22904824430112),
+    ),
+    (3, 1): (
+        *(-0.346090523845777, 0.433290900103401, 1.0),
+        *(0.570932621992682, -5.85157341088101, 5.15939236318945),
+    ),
+    (30, 8, 5, 3, 2, 2, 1): (
+        *(-0.301798970781384, 0.226786380247438, 2.13871372768937),
+        *(0.307384044322229, -1.21937384912229, 0.615775907559525),
+    ),
+    (4,) * 7: (
+        *(-0.0982759959994965, 0.222096336784365, 6.0),
+        *(0.673637862685757, -0.641726154573042, 0.445174162574049),
+    ),
+    tuple(HALF): (
+        *(-0.257619515819094, 0.21244046373847, 3.6121372031663),
+        *(0.298557390175733, -0.873286286152455, 0.358047254514267),
+    ),
+    (2, 1) * 9: (
+        *(-0.00221679374463775, 0.217775846113605, 15.2044047790413),
+        *(0.992010642854854, -0.465852099801185, 0.461418512311909),
+    ),
+}
+
+
+def waves(sizes):
+    """Values that R and Python compute alike, and their clusters, numbered from 1."""
+    cluster = np.repeat(np.arange(len(sizes)) + 1, sizes)
+    i = np.arange(len(cluster)) + 1
+    return np.sin(1.7 * i) + 0.8 * np.cos(2.3 * cluster), cluster
+
+
+@pytest.mark.parametrize("sizes", CLUBSANDWICH)
+def test_a_mean_equals_what_clubsandwich_prints(sizes):
+    mean, se, df, *rest = CLUBSANDWICH[sizes]
+    x, cluster = waves(sizes)
+    found = mean_t(x, cluster)
+    assert (found.value, found.se) == pytest.approx((mean, se), rel=1e-12)
+    alike = np.ones(len(sizes))  # no kurtosis, which clubSandwich does not look at
+    _, ours = adjusted(alike, np.array(sizes) / len(x))
+    assert ours == pytest.approx(df, rel=1e-12)
+    whole = t_estimate(found.value, found.se, float(ours))
+    assert (whole.p, *whole.ends) == pytest.approx(rest, rel=1e-12)
+    assert found.df <= ours
+    if len(sizes) < 8:
+        assert found.columns() == pytest.approx(whole.columns(), rel=1e-12)
 
 
 def test_columns_are_adjusted_as_each_is_alone():

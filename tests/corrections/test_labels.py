@@ -320,7 +320,7 @@ def test_labels_that_equal_the_scores_leave_no_interval_but_a_bound():
     row = estimated(judged(score), score, np.arange(20))
     assert row["mean"] == pytest.approx(3.0)
     assert np.isnan(row["low"])
-    assert "up to 14%" in row["reason"]  # 1 - .05 ** (1 / 20)
+    assert "up to 14 %" in row["reason"]  # 1 - .05 ** (1 / 20)
 
 
 def test_a_judge_that_is_rarely_wrong_is_covered_or_doubted():

@@ -56,7 +56,7 @@ def test_three_texts_and_a_judge_that_never_wavers_say_what_they_know():
     row = rb.will_permuting_help(steady).iloc[0]
     assert (row["verdict"], row["gain"]) == ("stop", 1)
     assert np.isnan(row["gain_high"])
-    assert "one in up to 7% of texts could be missed" in row["reason"]
+    assert "one in up to 7 % of texts could be missed" in row["reason"]
     noise = rb.will_permuting_help(
         steady.assign(score=np.random.default_rng(0).normal(size=len(steady)))
     ).iloc[0]

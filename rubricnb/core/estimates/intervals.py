@@ -208,8 +208,11 @@ def alike(row: Mapping[str, Any]) -> Reasons:
     """Return a row's estimates that have no interval despite several clusters."""
     if row["n_clusters"] < 2:
         return ()
-    ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
-    names = [name[:-4] for name in ends if not np.isnan(row.get(name[:-4], np.nan))]
+    names = [
+        name
+        for name in map(str, row)
+        if np.isnan(row.get(f"{name}_low", 0.0)) and not np.isnan(row[name])
+    ]
     return (Reason("no_interval.alike", names=", ".join(names)),) if names else ()
 
 
@@ -361,19 +364,30 @@ def fisher_jackknife_t(
     r: float, leave_out: FloatArray, level: float = LEVEL
 ) -> Estimate:
     """The same for a correlation; interval, se and df are on Fisher's z scale."""
-    if not abs(r) < 1 or not (np.abs(leave_out) < 1).all():
-        return Estimate(r)  # or perfect
+    if not (np.abs(np.append(leave_out, r)) < 1 - 1e-9).all():
+        return Estimate(r)  # undefined, or perfect but for rounding
     z = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out), level)
     return replace(z, value=r, low=float(np.tanh(z.low)), high=float(np.tanh(z.high)))
 
 
-def perfect_ends(r: float, n_clusters: int, level: float = LEVEL) -> Ends:
-    """Interval of a correlation, or share, of exactly ±1 in all of n clusters.
+def perfect_ends(
+    r: float, n_clusters: int, level: float = LEVEL, exceptions: int = 0
+) -> Ends:
+    """Interval of a correlation, or share, of ±1 in n clusters but for so many.
 
-    If a share u of all clusters had no relation, r would be about 1 − u, and n of the
-    others in a row would be seen with probability (1 − u)ⁿ.
+    If a share u of all clusters had no relation, r would be about 1 − u, and n clusters
+    without one in a row would be seen with probability (1 − u)ⁿ; with at most k, with
+    that of the binomial distribution (Clopper and Pearson 1934).
     """
-    low, high = np.sort(np.sign(r) * np.array([(1 - level) ** (1 / n_clusters), 1.0]))
+    low, high = np.sort(
+        np.sign(r)
+        * np.array(
+            [
+                special.betaincinv(n_clusters - exceptions, exceptions + 1, 1 - level),
+                1.0,
+            ]
+        )
+    )
     return float(low), float(high)
 
 
@@ -394,15 +408,18 @@ def summands(x: FloatArray, y: FloatArray, n: FloatArray) -> FloatArray:
 
 def correlation(sums: FloatArray) -> FloatArray:
     """Pearson's r from summed `moments` (…, 6); NaN where a side is constant."""
-    n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums, float), -1, 0)
-    n = np.maximum(n, 1)
-    var_x = xx / n - (x / n) ** 2
-    var_y = yy / n - (y / n) ** 2
+    x, y, xx, yy, xy = means_of(sums)
+    var_x, var_y = xx - x**2, yy - y**2
     # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
-    defined = (var_x > 1e-12 * xx / n) & (var_y > 1e-12 * yy / n) & (xx > 0) & (yy > 0)
+    defined = (var_x > 1e-12 * xx) & (var_y > 1e-12 * yy)
     scale = np.sqrt(np.where(defined, var_x * var_y, 1.0))
-    r = np.clip((xy / n - x * y / n**2) / scale, -1.0, 1.0)
+    r = np.clip((xy - x * y) / scale, -1.0, 1.0)
     return np.where(defined, r, np.nan)
+
+
+def means_of(sums: FloatArray) -> FloatArray:
+    """Means of x, y, xx, yy, xy from summed `summands` (…, 6); 0 of nothing."""
+    return np.moveaxis(sums[..., 1:] / np.maximum(sums[..., :1], 1), -1, 0)
 
 
 def bootstrap_weights(

@@ -23,6 +23,7 @@ second, …)``, which takes single reasons, tuples of them, and None.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -353,9 +354,10 @@ SENTENCES: dict[str, str] = {
     "labels.none": "no labels",
     "equal_scores_or_ratings": "all scores or all ratings are equal",
     "no_exception": "the same whichever of {n} clusters are used",
+    "one_exception": "of {n} clusters one alone keeps it from ±1",
     "no_exception.rated": (
-        "no score differs from its rating in {n} clusters, so fewer than {most:.0%} of "
-        "others do (95 %)"
+        "no score differs from its rating in {n} clusters, so one does in fewer than "
+        "{most:.1%} of others (95 %)"
     ),
     "no_interval.r": "r has no interval",
     "apart.unknown": "the reads so far do not show whether it tells texts apart",
@@ -381,7 +383,7 @@ SENTENCES: dict[str, str] = {
         "Are both on one scale? The scores are {scores}, the ratings {ratings}"
     ),
     "same_score": "every text with a score gets the same one ({scores})",
-    "mostly": "{percent:.0f} % of the {what} are {value:g}",
+    "mostly": "{share:.0%} of the {what} are {value:g}",
     "mean_of_reads": (
         "each score is the mean of {n:.3g} reads; of a single read r is {r}"
     ),
@@ -419,6 +421,30 @@ SENTENCES: dict[str, str] = {
 """The sentence of each code, in which its numbers are named."""
 
 
+class Share(float):
+    """A number whose percentage is 0 or 100 in print only if it is exactly that.
+
+    Examples
+    --------
+    >>> [f"{Share(x):.0%}" for x in (0.0, 0.0004, 0.256, 0.9996, 1.0)]
+    ['0 %', '0.04 %', '26 %', '99.96 %', '100 %']
+    """
+
+    def __format__(self, spec: str) -> str:
+        """Write a percentage with the digits that this takes, if with more than asked.
+
+        `spec` is that of a float.
+        """
+        rest = 100 * min(abs(self), abs(1 - self))
+        # less is a rounding error of the share itself
+        digits = max(-math.floor(math.log10(rest)), 0) if rest > 1e-9 else 0
+        return (
+            f"{100 * self:.{max(digits, int(spec[1:-1]))}f} %"
+            if spec.endswith("%")
+            else super().__format__(spec)
+        )
+
+
 class Reason(str):
     """Why a number is unknown or doubtful: its code, which is its value as a string.
 
@@ -449,7 +475,12 @@ class Reason(str):
     def __new__(cls, code: str, **numbers: Any) -> Reason:
         """Check that the code has a sentence, and that its numbers are given."""
         numbers = {
-            k: v.item() if isinstance(v, np.generic) else v for k, v in numbers.items()
+            k: Share(v)
+            if isinstance(v, float)
+            else v.item()
+            if isinstance(v, np.generic)
+            else v
+            for k, v in numbers.items()
         }
         if code not in SENTENCES:
             raise ValueError(
@@ -545,10 +576,8 @@ def unstored(kept: Iterable[Mapping[str, Any]] | None, text: str) -> Reasons:
     ('few_systems',)
     """
     unknown = (Reason("refused", text=text),) if text else ()
-    if kept is None:
-        return unknown
     try:
-        return tuple(Reason(**reason) for reason in kept)
+        return unknown if kept is None else tuple(Reason(**reason) for reason in kept)
     except ValueError:
         return unknown
 

@@ -128,7 +128,5 @@ def shared_items(a: Reads, b: Reads) -> tuple[IntArray, IntArray]:
 
 
 def _split(value: Any) -> tuple[Any, str]:
-    if isinstance(value, str) and value.rpartition("/")[2] in _PARTS:
-        design, _, piece = value.rpartition("/")
-        return design, piece
-    return value, ""
+    design, _, piece = str(value).rpartition("/")
+    return (design, piece) if piece in _PARTS else (value, "")
