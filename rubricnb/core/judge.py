@@ -386,13 +386,13 @@ def judges() -> pd.DataFrame:
 def slug_of(judge: str) -> str:
     """Return the slug that ``results/judges.csv`` has for a spec; slugs stay."""
     table = judges()
-    match = table.loc[table["spec"] == judge.removeprefix("ray:"), "slug"]
+    match = table.loc[table["spec"] == _inner(judge), "slug"]
     return str(match.iloc[0]) if len(match) else judge
 
 
 def _named(spec: str, options: dict[str, Any]) -> Judge:
     """Describe the judge of a spec; ``ray:`` only says where it runs."""
-    inner = spec.removeprefix("ray:")
+    inner = _inner(spec)
     kind = _kind(inner)
     if kind not in ENGINES or kind == "ray":
         forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
@@ -401,10 +401,7 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
             f"unknown judge {spec.partition('@')[0]!r}{nearest(kind, ENGINES)} "
             f"Engines: {forms}"
         )
-    engine, rest = (
-        _class_at(ENGINES[kind][0]),
-        inner.removeprefix(kind).removeprefix(":"),
-    )
+    engine, rest = _engine_class(kind), inner.removeprefix(kind).removeprefix(":")
     host, model = "", rest if kind == "vllm" else ""
     arguments = [rest] if rest else []
     if kind in ("openai", "decision"):
@@ -415,7 +412,7 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
         arguments = [model, base_url] if base_url else [model]
     start = partial(engine, *arguments, **options)
     if spec != inner:
-        start = partial(_class_at(ENGINES["ray"][0]), inner, **options)
+        start = partial(_engine_class("ray"), inner, **options)
     known = signature(start.func).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option in sorted(set(options) - set(known)):
@@ -530,6 +527,10 @@ def _price(given: Any) -> Price:
     return price
 
 
+def _inner(spec: str) -> str:
+    return spec.removeprefix("ray:")
+
+
 def _kind(spec: str) -> str:
     """The name of a spec's engine."""
     return spec if spec in ENGINES else spec.partition(":")[0]
@@ -537,6 +538,10 @@ def _kind(spec: str) -> str:
 
 def _is_engine(judge: JudgeLike) -> TypeGuard[Engine]:
     return hasattr(judge, "answer")
+
+
+def _engine_class(kind: str) -> Any:
+    return _class_at(ENGINES[kind][0])
 
 
 def _class_at(place: str) -> Any:
