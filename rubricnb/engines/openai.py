@@ -54,6 +54,12 @@ _OWN_KEYS = re.compile(
     r"|n(um)?_predict|max_?\w*(tokens|length)",
     re.IGNORECASE,
 )
+# Servers with options of their own read these from an object in the body, too.
+_OWN_KEYS_WITHIN = re.compile(
+    r'"(best_of|num_return_sequences|candidate_?count|n(?:um)?_predict|max_?\w*tokens'
+    r'|max_\w*length)": ',
+    re.IGNORECASE,
+)
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 
 
@@ -183,8 +189,11 @@ class OpenAIJudge(Endpoint):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.extra = self.extra or {}
-        # A plan, or a limit in dollars, decides these.
-        if twice := [name for name in self.extra if _OWN_KEYS.fullmatch(name)]:
+        # A plan, or a limit in dollars, decides these. OpenRouter's `reasoning` may
+        # hold a limit of thoughts, which are part of the longest answer.
+        own = [name for name in self.extra if _OWN_KEYS.fullmatch(name)]
+        others = json.dumps(self.extra | {"reasoning": None})
+        if twice := dict.fromkeys([*own, *_OWN_KEYS_WITHIN.findall(others)]):
             raise ValueError(
                 f"extra sets {', '.join(twice)}, which the judge writes itself: give "
                 "the longest answer as max_tokens (rubricnb.plan(…, max_tokens=N), or "

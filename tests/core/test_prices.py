@@ -328,6 +328,22 @@ def test_extra_makes_no_answer_longer_and_none_more(name):
     """A limit in dollars is reckoned from what the plan has."""
     with pytest.raises(ValueError, match=f"extra sets {name}, which the judge writes"):
         rb.open_judge("openai:gpt-4.1", extra={"top_k": 1, name: 16_000})
+    if name != "n":  # which is short enough to mean something else
+        within = {"options": [{"seed": 1, name: 16_000}]}
+        with pytest.raises(ValueError, match=f"extra sets {name}, which the judge"):
+            rb.open_judge("openai:gpt-4.1", extra=within)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"reasoning": {"max_tokens": 100}},
+        {"response_format": {"schema": {"text": {"type": "string", "maxLength": 9}}}},
+        {"user": 'writes "max_tokens": 5'},
+    ],
+)
+def test_extra_keeps_what_makes_no_answer_longer(extra):
+    rb.open_judge("openai:gpt-4.1", extra=extra).close()
 
 
 @pytest.mark.parametrize(
