@@ -125,8 +125,8 @@ def size(row: Row) -> str:
     if estimate == "–":
         return "not known"
     unit = row["unit"].replace("share ", "")
-    is_symbol = len(unit) == 1  # r, κ, τ stand before their number
-    text = f"{unit} {estimate}" if is_symbol else f"{estimate} {unit}"
+    # r, κ, τ stand before their number
+    text = f"{unit} {estimate}" if len(unit) == 1 else f"{estimate} {unit}"
     if low != low:
         return text
     return f"{text} [{write(low, digits)}, {write(high, digits)}]"
