@@ -248,7 +248,7 @@ def _doubt(row: Row) -> str:
             f"{row['unit']} that matter"
         )
     elif row["low"] != row["low"]:
-        doubt = "" if row["reason"] else "it has no interval"
+        doubt = ""  # the reason says why it has no interval
     elif tested and (row["low"] > 0 or row["high"] < 0):
         doubt = (
             "the interval excludes zero, but the p-value, adjusted for all "
