@@ -1017,7 +1017,8 @@ def test_nearly_constant_scores_and_ratings_are_said():
     systems = {"candidate": np.tile([*"abcd"], 40), "group_id": np.repeat(range(40), 4)}
     one, two = (log_of(*pair, **systems) for pair in ((score, human), (human, score)))
     assert (
-        "99.4 % of the scores are 4" in one.rows.set_index("measure").reason["agreement"]
+        "99.4 % of the scores are 4"
+        in one.rows.set_index("measure").reason["agreement"]
     )
     rows = two.rows.set_index("measure")
     assert "99.4 % of the ratings are 4" in rows.reason["agreement"]
