@@ -125,8 +125,8 @@ def size(row: Row) -> str:
     if estimate == "–":
         return "not known"
     unit = row["unit"].replace("share ", "")
-    is_symbol = len(unit) == 1  # r, κ, τ stand before their number
-    text = f"{unit} {estimate}" if is_symbol else f"{estimate} {unit}"
+    # r, κ, τ stand before their number
+    text = f"{unit} {estimate}" if len(unit) == 1 else f"{estimate} {unit}"
     if low != low:
         return text
     return f"{text} [{write(low, digits)}, {write(high, digits)}]"
@@ -248,7 +248,7 @@ def _doubt(row: Row) -> str:
             f"{row['unit']} that matter"
         )
     elif row["low"] != row["low"]:
-        doubt = "" if row["reason"] else "it has no interval"
+        doubt = ""  # the reason says why it has no interval
     elif tested and (row["low"] > 0 or row["high"] < 0):
         doubt = (
             "the interval excludes zero, but the p-value, adjusted for all "

@@ -1019,10 +1019,11 @@ def test_nearly_constant_scores_and_ratings_are_said():
     systems = {"candidate": np.tile([*"abcd"], 40), "group_id": np.repeat(range(40), 4)}
     one, two = (log_of(*pair, **systems) for pair in ((score, human), (human, score)))
     assert (
-        "99 % of the scores are 4" in one.rows.set_index("measure").reason["agreement"]
+        "99.4 % of the scores are 4"
+        in one.rows.set_index("measure").reason["agreement"]
     )
     rows = two.rows.set_index("measure")
-    assert "99 % of the ratings are 4" in rows.reason["agreement"]
+    assert "99.4 % of the ratings are 4" in rows.reason["agreement"]
     assert np.isnan(rows.effect["systems"])  # one rating decides this ranking
     assert "systems lie less than 0.1 points apart" in rows.reason["systems"]
 
@@ -1091,7 +1092,7 @@ def test_a_few_rated_texts_give_no_verdict_and_are_counted(tmp_path):
     assert row.verdict == "inconclusive"
     assert "3 effective clusters: too few" in row.reason
     assert found.failures("agreement<0.5") == [
-        "agreement: 3 effective clusters are too few to show it"
+        "agreement: 3 effective clusters: too few to show it"
     ]
     found.save(tmp_path / "few.html")
     assert "3 of the items are rated" in (tmp_path / "few.html").read_text()

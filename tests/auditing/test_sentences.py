@@ -339,6 +339,9 @@ PLANTED = {
     "right": lambda: audited(
         simple(np.resize([0, 1], 40), np.resize([0, 1], 40)), (0, 1)
     ),
+    "one exception": lambda: audited(
+        simple(np.resize([0, 1], 40), np.r_[1, np.resize([1, 0], 39)]), (0, 1)
+    ),
     "constant": lambda: audited(simple(np.full(60, 3), np.resize(UP, 60))),
     "unrated": lambda: audited(log().drop(columns="human")),
     "noise": lambda: audited(log(lambda t, o, r: r.integers(1, 6))),
@@ -485,7 +488,9 @@ PLANTED = {
         log(seed=1), log(seed=1).assign(score=3 + 0 * log()["score"])
     ),
 }
-UNPRINTED: dict[str, str] = {}
+UNPRINTED = {
+    "reason: no_interval.perfect_without": "an audit bounds such a row (one_exception)",
+}
 
 
 # -- templates
