@@ -138,8 +138,8 @@ def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
     if "path" in takes and not set(takes) <= set(given):
         files = ", ".join(f"{one}='…'" for one in takes)
         raise ValueError(
-            f"{name!r} is read from your own files: load({name!r}, {files}), its "
-            f"source: {facts['source']}"
+            f"{name!r} is read from your own files: load({name!r}, {files}); get it "
+            f"from {facts['source']}"
         )
     if name == "csv":
         return load_csv(**given)

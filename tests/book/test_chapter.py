@@ -175,7 +175,7 @@ def test_a_reading_of_ours_is_never_printed_as_the_papers(rows_of):
     ("claim", "values", "expected"),
     [
         ("v2/criterion/single-read", (0.07, 0.2), "(summeval)|= 0.075 ± 0.015|0.2 ["),
-        ("v2/criterion/single-read", (-0.2, 0.1), "(hanna)|= 0.075 ± 0.015|-0.2 ["),
+        ("v2/criterion/single-read", (-0.2, 0.1), "(hanna)|= 0.075 ± 0.015|−0.2 ["),
         ("v2/6/criteria-rank", (30.0, 20.0), "(summeval)|(as we read it: ≥ 16.2)|20 ["),
         ("v2/criterion/single-read", (0.07, np.nan), "± 0.015|not measured here|"),
         ("v2/criterion/single-read", (np.nan, 0.07), "± 0.015|not measured here|"),

@@ -67,6 +67,16 @@ def test_a_reason_is_said_once_and_reasons_that_differ_in_a_number_are_two():
     )
 
 
+def test_a_number_that_is_not_known_stays_so_in_json():
+    """A mean of no items: JSON has a null for it, and the sentence a word."""
+    numbers = {"lost": 2, "asked": 2, "what": "items", "name": "a", "lacking": "b"}
+    why = Reason("lost", **numbers, lost_mean=3.0, kept_mean=float("nan"))
+    assert why.sentence.endswith("(a scores them 3.00 on average, the others unknown)")
+    kept = json.loads(json.dumps(stored([why])).replace("NaN", "null"))
+    (read,) = unstored(kept, "")
+    assert read.sentence == why.sentence
+
+
 def test_reasons_survive_json_and_what_is_not_known_keeps_its_words():
     kept = json.loads(
         json.dumps(stored([Reason("few_clusters", n=np.float64(7), unit="labels")]))

@@ -53,16 +53,21 @@ class Run:
         return self.process.communicate(timeout=60)[0]
 
 
-def slow(seconds):
-    """An endpoint's answers, after a while,
-    and the counts of requests and of answers.
+def slow(seconds, last=None):
+    """An endpoint's answers, after a while, and the counts of requests and of answers.
+
+    All but as many as are in flight at once wait for the event `last`.
     """
     counts, lock = {"came": 0, "answered": 0}, threading.Lock()
 
     def answer(payload, headers):
         with lock:
             counts["came"] += 1
-        time.sleep(seconds)
+            is_last = last is not None and counts["came"] > CONCURRENCY
+        if is_last:
+            last.wait(60)
+        else:
+            time.sleep(seconds)
         with lock:
             counts["answered"] += 1
         return 200, completion("Fine. [RESULT] 2"), {}
@@ -81,15 +86,22 @@ def wait_for(counts, what, number):
 def test_the_first_signal_sends_nothing_more_and_keeps_what_is_under_way(
     tmp_path, number
 ):
-    answer, counts = slow(2)
+    told = threading.Event()
+    answer, counts = slow(0.1, told)
     store = tmp_path / "s.sqlite"
     with endpoint(answer) as (url, received):
         run = Run(url, store)
-        wait_for(counts, "came", 2 * CONCURRENCY)
-        time.sleep(0.5)
+        sent = 2 * CONCURRENCY
+        wait_for(counts, "came", sent)
         run.tell(number)
-        sent = counts["came"]
-        printed = run.end()
+        printed = ""
+        while "sending no more" not in printed:
+            line = run.process.stdout.readline()
+            assert line, printed
+            printed += line
+        told.set()
+        printed += run.process.stdout.read()
+        run.end()
         assert counts["came"] == counts["answered"] == sent
         with Store(store) as kept:
             assert len(kept) == sent

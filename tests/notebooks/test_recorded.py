@@ -22,18 +22,18 @@ RECORDED = {
     ),
     "16_evidence": (
         {"n_units": 30, "live_judge": "simulated:grader"},
-        r"share of quotes that are verified [^|]*\| = 1 ± 0.02 \| 0\.\d+ \[[^]]*\] \| "
-        r"does not\b",
+        r"share of quotes that are verified [^|]*\| \(as we read it: = 1 ± 0.02\) \| "
+        r"0\.\d+ \[[^]]*\] \| does not\b",
     ),
     "17_calibration": (
         {"methods": "rulers dhs mts autoscore"},
         # Of three draws some have one kappa for all clusters, so they have no interval.
-        r"smallest lead of RULERS [^|]*same map [^|]*\| ≥ 0 \| -?0\.\d+ \[[^]]*\] \| "
-        r"cannot say",
+        r"smallest lead of RULERS [^|]*same map [^|]*\| \(as we read it: ≥ 0\) \| "
+        r"−?0\.\d+ \[[^]]*\] \| cannot say",
     ),
     "18_rubric_sensitivity": (
         {"n_items": 30, "n_reasked": 15, "n_ordered": 15},
-        r"that change when the levels are reversed [^|]*\| ≤ 0.05 "
+        r"that change when the levels are reversed [^|]*\| \(as we read it: ≤ 0.05\) "
         r"\| 0\.\d+ \[[^]]*\] \| cannot say",
     ),
 }

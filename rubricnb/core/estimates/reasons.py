@@ -424,10 +424,14 @@ SENTENCES: dict[str, str] = {
 class Share(float):
     """A number whose percentage is 0 or 100 in print only if it is exactly that.
 
+    One that is not known says so.
+
     Examples
     --------
     >>> [f"{Share(x):.0%}" for x in (0.0, 0.0004, 0.256, 0.9996, 1.0)]
     ['0 %', '0.04 %', '26 %', '99.96 %', '100 %']
+    >>> f"{Share('nan'):.2f}"
+    'unknown'
     """
 
     def __format__(self, spec: str) -> str:
@@ -435,6 +439,8 @@ class Share(float):
 
         `spec` is that of a float.
         """
+        if math.isnan(self):
+            return "unknown"
         rest = 100 * min(abs(self), abs(1 - self))
         # less is a rounding error of the share itself
         digits = max(-math.floor(math.log10(rest)), 0) if rest > 1e-9 else 0
@@ -576,8 +582,14 @@ def unstored(kept: Iterable[Mapping[str, Any]] | None, text: str) -> Reasons:
     ('few_systems',)
     """
     unknown = (Reason("refused", text=text),) if text else ()
+    if kept is None:
+        return unknown
+    nan = math.nan  # which JSON has not
     try:
-        return unknown if kept is None else tuple(Reason(**reason) for reason in kept)
+        return tuple(
+            Reason(**{k: nan if v is None else v for k, v in reason.items()})
+            for reason in kept
+        )
     except ValueError:
         return unknown
 
