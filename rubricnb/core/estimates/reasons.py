@@ -582,13 +582,15 @@ def unstored(kept: Iterable[Mapping[str, Any]] | None, text: str) -> Reasons:
     ('few_systems',)
     """
     unknown = (Reason("refused", text=text),) if text else ()
-    if kept is None:
-        return unknown
-    nan = math.nan  # which JSON has not
+    # JSON has no NaN
     try:
-        return tuple(
-            Reason(**{k: nan if v is None else v for k, v in reason.items()})
-            for reason in kept
+        return (
+            unknown
+            if kept is None
+            else tuple(
+                Reason(**{k: math.nan if v is None else v for k, v in reason.items()})
+                for reason in kept
+            )
         )
     except ValueError:
         return unknown
