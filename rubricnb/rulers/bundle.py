@@ -135,7 +135,8 @@ class Bundle:
     min_characters: Number = MIN_CHARACTERS
     units: Segmentation = "sentences"
     anchors: tuple[tuple[Text, Text], ...] = ()
-    folder: Path = field(default=_BUNDLED, repr=False, compare=False)
+    # a plain default would be a path of this machine on the page of the API
+    folder: Path = field(default_factory=lambda: _BUNDLED, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         bundle_label = f"bundle {self.name!r}"
