@@ -582,13 +582,13 @@ def unstored(kept: Iterable[Mapping[str, Any]] | None, text: str) -> Reasons:
     ('few_systems',)
     """
     unknown = (Reason("refused", text=text),) if text else ()
-    # JSON has no NaN
+    nan: Any = math.nan  # which JSON has not
     try:
         return (
             unknown
             if kept is None
             else tuple(
-                Reason(**{k: math.nan if v is None else v for k, v in reason.items()})
+                Reason(**{k: nan if v is None else v for k, v in reason.items()})
                 for reason in kept
             )
         )
