@@ -235,8 +235,7 @@ class _Source:
             temperature=round(float(row.temperature), 6),
             effort=row.effort,
             thinking=row.thinking,
-            # of each replicate, in the 31 bits that every engine takes
-            seed=int(mix64(hash64([row.seed]), int(row.replicate))[0] >> np.uint64(33)),
+            seed=_seed(row.seed, row.replicate),
             max_tokens=int(row.max_tokens),
             item_id=row.item_id,
             criterion="" if several else item.criterion,
@@ -346,6 +345,11 @@ def key_of(request: Request, judge: Judge | Engine, shared: bool) -> str:
 
 
 @cache
+def _seed(seed: int, replicate: int) -> int:
+    """A sampling seed for each replicate, in the 31 bits that every engine takes."""
+    return int(mix64(hash64([seed]), int(replicate))[0] >> np.uint64(33))
+
+
 def _reference(item: Any, row: Any, full: float) -> tuple[str | None, float | None]:
     if row.reference_score == "none" or row.template != "rubric":
         return None, None
