@@ -143,7 +143,7 @@ def _with_prompts(reads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _what_differs(reads: pd.DataFrame, edits: str) -> list[str]:
-    """What differs between the prompts of an item: keys of `SAID["varied"]`."""
+    """What differs between the prompts of an item: keys of `words.VARIED`."""
     columns = {
         edits: "edit",
         "order": "ordering",

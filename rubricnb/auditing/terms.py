@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
 
 import pandas as pd
 import yaml
@@ -41,14 +40,12 @@ ADVERSE = (FAILS, REVERSED, WEAK, FOUND)
 WORST_FIRST = (*ADVERSE, UNCLEAR, MODERATE, STRONG, SHOWN, NOTED, SMALL, ABSENT)
 MEASURES: dict[str, dict[str, str]]
 VERDICTS: list[dict[str, str]]
-SAID: dict[str, Any]
-MEASURES, VERDICTS, SAID = yaml.load_all(
+MEASURES, VERDICTS = yaml.load_all(
     (files("rubricnb.auditing") / "measures.yml").read_text("utf-8"),
     # in C where there is it: three hundredths of a second at every start
     getattr(yaml, "CSafeLoader", yaml.SafeLoader),
 )
 """What is measured (section, kind, unit, claim, meaning, why it may be missing,
-advice), and what
-a judge must do to get each verdict, and the words in which it is said."""
+advice), and what a judge must do to get each verdict."""
 MEASURE_TABLE = pd.DataFrame.from_dict(MEASURES, orient="index")
 USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rubricnb.auditing.terms import (
+    ABSENT,
     ADVERSE,
     ALPHA,
     FAILS,
@@ -19,15 +20,34 @@ from rubricnb.auditing.terms import (
     MODERATE_LEVEL,
     NOTED,
     REVERSED,
-    SAID,
+    SMALL,
     STRONG,
     UNCLEAR,
+    WEAK,
 )
 from rubricnb.core.estimates.intervals import FEW_CLUSTERS
 from rubricnb.core.estimates.losses import MOST_LOST, losses_of, share_lost
 from rubricnb.core.estimates.reasons import Share, join
 from rubricnb.core.support.types import Records, Row
 
+TITLES = {
+    "texts": "Does it agree with people, and with itself?",
+    "noise": "What changes when nothing should",
+    "order": "The position of an option",
+    "labels": "The names of the scores",
+    "reference": "Which reference is shown",
+    "criteria": "In which order criteria are asked",
+    "against": "What differs from the other audit",
+}
+VARIED = {
+    "edits": ("after rewording", "the prompt is reworded"),
+    "blanks": ("under blanks", "blanks and line breaks are added"),
+    "order": ("after reordering", "the options are reordered"),
+    "labels": ("under other labels", "the scores are called by other names"),
+    "reference": ("with another reference", "another reference is shown"),
+    "repeat": ("in the same words", "it is asked again"),
+}
+"""What differed between two prompts: in the name of a retest, and in a sentence."""
 LOST_SCORES = (
     "Get a score from the answers that were lost (the prompt, the parser, the limit of "
     "tokens); more texts do not help."
@@ -52,7 +72,7 @@ def retest_of(varied: Sequence[str]) -> str:
     >>> retest_of(["edits", "order"])
     'retest after rewording and after reordering'
     """
-    return f"retest {listed([SAID['varied'][name][0] for name in varied])}"
+    return f"retest {listed([VARIED[name][0] for name in varied])}"
 
 
 def _when(row: Row) -> str:
@@ -60,7 +80,7 @@ def _when(row: Row) -> str:
     names = row["varied"].split() or ["edits"]
     if row["verdict"] == UNCLEAR and _UNTOLD & {*row["codes"]}:
         names = ["edits"]
-    return f"when {listed([SAID['varied'][name][1] for name in names])}"
+    return f"when {listed([VARIED[name][1] for name in names])}"
 
 
 _UNTOLD = {"same_words", "unmoved"}
@@ -144,7 +164,7 @@ def sentence(row: Row) -> str:
         verdict = NOTED
     elif kind == "effect" and verdict == FOUND and not is_large(row):
         verdict = "scrambled"
-    form = SAID["results"].get(f"{kind}: {verdict}", SAID["results"][verdict])
+    form = _RESULTS.get(f"{kind}: {verdict}", _RESULTS[verdict])
     on = f" ({row['criterion']})" if row["criterion"] else ""
     own = {
         "claim": MEASURES[row["measure"]]["claim"].format(
@@ -162,6 +182,32 @@ def sentence(row: Row) -> str:
     result = (form.format(**{**row, **own}) + _changed_scores(row)).strip()
     lost = [code.sentence for code in losses_of(row["codes"])]
     return " ".join([result, *(f"{said[0].upper()}{said[1:]}." for said in lost)])
+
+
+_RESULTS = {
+    FAILS: "Fails: {reason}{on}.",
+    NOTED: "{claim}: {measured}{why}.",
+    f"noise: {FOUND}": "{claim}: {measured}, more than {limit}{why}.",
+    f"noise: {ABSENT}": "{claim}: {measured}, shown to be less than {limit}{why}.",
+    f"noise: {UNCLEAR}": (
+        "{claim}: {measured}; {many} to say whether it is more than {limit}{why}."
+    ),
+    STRONG: "{claim}, {verdict}ly: {measured}{why}.",
+    MODERATE: "{claim}, {verdict}ly: {measured}{why}.",
+    WEAK: "Weak: “{claim}”. Measured: {measured}{why}.",
+    REVERSED: "Reversed: the opposite of “{claim}” holds. Measured: {measured}{why}.",
+    FOUND: "{claim}: {measured}{why}.",
+    "scrambled": (
+        "With {mover}, more scores change than matter, though on average by "
+        "{measured}{why}."
+    ),
+    SMALL: "{claim}, but too little to matter: {measured}{why}.",
+    ABSENT: (
+        "Not found: “{claim}”. The effect is {measured}, too small to matter{why}."
+    ),
+    UNCLEAR: "Inconclusive: “{claim}”. Measured: {measured}{doubt}.",
+}
+"""What is said of a verdict, and of one on a kind of measure."""
 
 
 def beyond_losses(row: Row) -> str:
@@ -331,7 +377,7 @@ def _whole(
     found = [row for row in effects if row["verdict"] == FOUND]
     n_open = sum(row["verdict"] == UNCLEAR for row in effects)
     agreement = first.get("agreement", [])
-    good = _said(SAID["favour"], first, people)
+    good = _said(_IN_ITS_FAVOUR, first, people)
     if not agreement:
         good.append("was not compared with people")
     if effects and not found and not n_open:
@@ -339,13 +385,13 @@ def _whole(
     bad = [f"never varies its score{row['on']}" for row in fails[:1]]
     if any(row["verdict"] not in (STRONG, MODERATE) for row in agreement):
         first = {**first, "kappa": []}
-    bad += _said(SAID["against"], first, people)
+    bad += _said(_AGAINST, first, people)
     if tied is not None and tied >= MOSTLY_TIED:
         bad.append(
             f"gives the same score to {percent(tied)} of the pairs of texts of one "
             "cluster"
         )
-    bad += _said(SAID["noisy"], first, people)[:1]
+    bad += _said(_NOISY, first, people)[:1]
     if found:
         bad.append(f"moves with {', '.join(map(mover, found))}")
     share = first["parsed"][0]["effect"]
@@ -381,6 +427,40 @@ def _said(
                 }
                 said.append(form.format(**{**row, **own}))
     return said
+
+
+_RANKS_ALIKE = "ranks texts alike{on} {when}"
+_AGREES = "agrees {verdict}ly with {people}{on} (r {sizes})"
+_IN_ITS_FAVOUR = (
+    ("discrimination", MODERATE, _RANKS_ALIKE),
+    ("discrimination", STRONG, _RANKS_ALIKE),
+    ("agreement", MODERATE, _AGREES),
+    ("agreement", STRONG, _AGREES),
+)
+_AGAINST = (
+    (
+        "agreement",
+        REVERSED,
+        "gives low scores{on} where {people} would give high ones (r {sizes}: the "
+        "scale seems to run the other way)",
+    ),
+    ("discrimination", WEAK, "hardly ranks texts alike{on} {when} (r {sizes})"),
+    ("discrimination", UNCLEAR, "was not shown to rank texts alike{on} {when}"),
+    ("agreement", WEAK, "agrees at best weakly with {people}{on} (r {sizes})"),
+    (
+        "agreement",
+        UNCLEAR,
+        "was not shown to agree at least moderately with {people}{on} ({why})",
+    ),
+    ("kappa", WEAK, "hardly matches their level{on} (κ {sizes})"),
+    ("bias", FOUND, "scores {points} points {side} than {people}{on}{scales}"),
+    ("halo", FOUND, "tells criteria less apart than people do (r {sizes} higher)"),
+)
+_NOISY = (
+    ("edits", FOUND, "changes {share} of its scores under neutral edits"),
+    ("reask", FOUND, "changes {share} of its scores when asked again"),
+)
+"""Of a measure and its verdict in the first sentence: in its favour, against it."""
 
 
 _NO_SIGN = str.maketrans("", "", "+−")

@@ -28,7 +28,7 @@ from rubricnb.auditing.drift import beside
 from rubricnb.auditing.html import page
 from rubricnb.auditing.plan import audit_requests
 from rubricnb.auditing.results import findings
-from rubricnb.auditing.terms import MEASURES, SAID
+from rubricnb.auditing.terms import MEASURES
 from rubricnb.core.estimates.reasons import SENTENCES
 from rubricnb.engines import doubts
 from rubricnb.engines.profiles import open_profile
@@ -524,19 +524,10 @@ def _literals(code: ast.AST):
             yield node.value
 
 
-def _texts_in(part):
-    """Texts in lists and mappings."""
-    if isinstance(part, str):
-        return [part]
-    inside = part.values() if isinstance(part, dict) else part
-    return [text for one in inside for text in _texts_in(one)]
-
-
 def templates():
     """Every sentence of an audit, or part of one: where it is from, and its text."""
     found = {}
-    said = [text for part in (*SAID.values(),) for text in _texts_in(part)]
-    for text in [*said, *_literals(ast.parse(inspect.getsource(words)))]:
+    for text in _literals(ast.parse(inspect.getsource(words))):
         if re.search(r"[a-z]+ [a-z]+", text):
             found[f"words: {text}"] = text
     for text in ("false_alarms", "_failure"):
