@@ -16,6 +16,7 @@ from rubricnb.auditing.record import Audit, check_files, read_audit, thresholds
 from rubricnb.auditing.run import audit, audit_each
 from rubricnb.core.frames import Items
 from rubricnb.core.judge import configured
+from rubricnb.core.support.types import Options
 from rubricnb.files.elsewhere import reading
 from rubricnb.files.own import read_texts
 from rubricnb.files.tables import table_of
@@ -33,7 +34,7 @@ class AuditCommand(AuditOptions):
         return named_values(given, "columns")
 
     @cached_property
-    def _judge_options(self) -> dict[str, Any]:
+    def _judge_options(self) -> Options:
         return named_values(self.option)
 
     @property
@@ -191,7 +192,7 @@ class AuditCommand(AuditOptions):
             )
 
     @property
-    def _how(self) -> dict[str, Any]:
+    def _how(self) -> Options:
         given = {"readout": self.readout, "temperature": self.temperature}
         return {name: value for name, value in given.items() if value is not None}
 

@@ -12,11 +12,11 @@ import re
 import shutil
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
 
 from rubricnb.auditing.command import AuditCommand
 from rubricnb.auditing.options import in_options
 from rubricnb.core.support.shown import one_line
+from rubricnb.core.support.types import Options
 
 FILES = ("judgments", "path", "rubric")
 """Fields that hold a file: a folder of that name has it."""
@@ -57,7 +57,7 @@ def audit_form(folder: str | Path, fields: str) -> str:
     try:
         with redirect_stdout(printed):
             typed = {name: text.strip() for name, text in json.loads(fields).items()}
-            options: dict[str, Any] = {name: typed.get(name, "") for name in _TEXTS}
+            options: Options = {name: typed.get(name, "") for name in _TEXTS}
             options |= {name: next(folder.glob(f"{name}/*"), None) for name in FILES}
             if options["judgments"] is None:
                 raise ValueError("no file of scores: choose one for --judgments")
@@ -73,7 +73,7 @@ def audit_form(folder: str | Path, fields: str) -> str:
                 raise ValueError("here is room for one page: name one judge")
             (found,) = given.audits(lambda cost: None)
         said = [line for line in printed.getvalue().splitlines() if line.strip()]
-        answer: dict[str, Any] = {
+        answer: Options = {
             "notes": said,
             "lines": [found.sentence, *found.top["sentence"]],
             "failures": found.failures(),

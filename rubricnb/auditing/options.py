@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from rubricnb.core.support.settings import yaml_value
+from rubricnb.core.support.types import Options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +86,7 @@ class AuditOptions:
     ] = None
 
 
-def named_values(
-    given: list[str] | None, what: str = "options of a judge"
-) -> dict[str, Any]:
+def named_values(given: list[str] | None, what: str = "options of a judge") -> Options:
     """Read ``NAME=VALUE``; values are YAML, but on and off are words.
 
     >>> named_values(["thinking=off", "max_tokens=512", "check_model=false"])
@@ -122,7 +121,7 @@ def _pairs(found: re.Match[str]) -> str:
     return "--columns " + ",".join(f"{old}={new}" for _, old, _, new in pairs)
 
 
-_OPTIONS_FOR: dict[str, Any] = {
+_OPTIONS_FOR: Options = {
     r"columns=\{([^{}]*)\}": _pairs,
     r"scores=\[([^\]]*)\]": lambda found: (
         "--scores " + found[1].replace("'", "").replace(" ", "")

@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 import rubricnb
 from rubricnb.core.support.spelling import one_of
+from rubricnb.core.support.types import Json
 from rubricnb.files.outputs import check_outputs
 
 # parameters that name a file of one's own
@@ -357,7 +358,7 @@ def _without_fields(target: Path) -> str:
     return str(target).replace("{", "{{").replace("}", "}}")
 
 
-def _with_absolute_paths(values: Values) -> dict[str, Any]:
+def _with_absolute_paths(values: Values) -> Json:
     """Make a path to own data absolute: the notebook runs in another folder."""
     return {
         name: str(Path(value).resolve())
@@ -487,7 +488,7 @@ def with_recorded(text: str, numbers: Mapping[str, str]) -> str:
 GLUED = "application/papermill.record/"
 
 
-def glued(notebook: Any) -> dict[str, dict[str, Any]]:
+def glued(notebook: Any) -> dict[str, Json]:
     """Return what an executed notebook has glued: name → kind of content → content."""
     return {
         output.metadata.scrapbook.name: {

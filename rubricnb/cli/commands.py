@@ -12,6 +12,7 @@ import typer
 from rubricnb.auditing.options import AuditOptions, in_options, named_values
 from rubricnb.core.support.settings import yaml_value
 from rubricnb.core.support.shown import showing
+from rubricnb.core.support.types import Options
 from rubricnb.files.outputs import check_outputs
 
 app = typer.Typer(
@@ -398,7 +399,7 @@ def _table(frame: Any) -> str:
     return frame.to_string(index=False, max_colwidth=60) if len(frame) else "(none)"
 
 
-def _parameters(arguments: list[str], texts: Collection[str] = ()) -> dict[str, Any]:
+def _parameters(arguments: list[str], texts: Collection[str] = ()) -> Options:
     """Read ``-p name value …``; values are YAML, as papermill's, or `texts`.
 
     >>> _parameters(["-p", "n_items", "4", "-p", "judge", "openai:gpt-4.1"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from rubricnb.core.plan import with_readout
 from rubricnb.core.prices import Calls
 from rubricnb.core.rendering import rendered
 from rubricnb.core.support.folders import results_folder
+from rubricnb.core.support.types import Row
 
 _SAMPLE = 4000  # requests rendered; a larger plan is scaled up from whole items
 
@@ -58,7 +58,7 @@ def estimate_cost(
     requests = with_readout(requests, judge)
     part, scale = sample(requests)
     calls = Calls.of(rendered(part, judge), judge).scaled(scale)
-    row: dict[str, Any] = {
+    row: Row = {
         "judge": judge.spec,
         "readout": ", ".join(map(str, requests["readout"].unique())),
         "requests": len(requests),
@@ -84,7 +84,7 @@ def sample(requests: Requests) -> tuple[Requests, float]:
     return part, len(requests) / len(part)
 
 
-def _hours(judge: Judge, row: dict[str, Any]) -> tuple[float, str]:
+def _hours(judge: Judge, row: Row) -> tuple[float, str]:
     if judge.source == "simulated":
         return 0.0, ""
     seconds = tokens = 0.0

@@ -25,6 +25,7 @@ from rubricnb.core.labels_in_text import Parser, parser_of
 from rubricnb.core.prompts.render import RESULT
 from rubricnb.core.support.folders import results_folder
 from rubricnb.core.support.spelling import nearest
+from rubricnb.core.support.types import Options
 
 if TYPE_CHECKING:
     from rubricnb.core.prompts.own import OwnPrompt
@@ -326,7 +327,7 @@ def open_judge(
     return describe(spec, template=template, parser=parser, **options).engine
 
 
-def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, Options]:
     """Split judge options into those of its requests and those of its engine.
 
     Parameters
@@ -390,7 +391,7 @@ def slug_of(judge: str) -> str:
     return str(match.iloc[0]) if len(match) else judge
 
 
-def _named(spec: str, options: dict[str, Any]) -> Judge:
+def _named(spec: str, options: Options) -> Judge:
     """Describe the judge of a spec; ``ray:`` only says where it runs."""
     inner = _inner(spec)
     kind = _kind(inner)
@@ -475,7 +476,7 @@ def _with_own(
     from rubricnb.core.prompts.own import read_template
 
     own = None if template is None else read_template(template)
-    told: dict[str, Any] = {}
+    told: Options = {}
     readouts = judge.readouts
     if parser is not None:
         told["parser"] = parser_of(parser)

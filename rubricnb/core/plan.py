@@ -28,7 +28,7 @@ from rubricnb.core.rubrics import check_length, in_wording
 from rubricnb.core.support.counting import repeated
 from rubricnb.core.support.hashing import UInt64Array, hash64, mix64
 from rubricnb.core.support.spelling import one_of
-from rubricnb.core.support.types import FloatArray, IntArray
+from rubricnb.core.support.types import FloatArray, IntArray, Options
 
 if TYPE_CHECKING:
     from rubricnb.core.judge import Judge
@@ -320,7 +320,7 @@ def _same_size(designs: Any) -> list[Design]:
     return designs
 
 
-def _conditions(**settings: Any) -> list[dict[str, Any]]:
+def _conditions(**settings: Any) -> list[Options]:
     """Cross the settings that are lists; every combination is one condition."""
     lists = [list(v) if isinstance(v, list | tuple) else [v] for v in settings.values()]
     for name, values in zip(settings, lists, strict=True):
@@ -331,7 +331,7 @@ def _conditions(**settings: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _checked(values: dict[str, Any]) -> dict[str, Any]:
+def _checked(values: Options) -> Options:
     allowed = {
         "labels": LABELS,
         "readout": READOUTS,
@@ -409,7 +409,7 @@ def _requests(
     ids: pd.Series,
     designs: list[Design],
     seed: int,
-    conditions: list[dict[str, Any]],
+    conditions: list[Options],
     permuted: str,
 ) -> Requests:
     blocks = [_orderings(design, ids, seed, items) for design in designs]

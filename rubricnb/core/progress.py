@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rubricnb.core.support.shown import Shown, one_line
+from rubricnb.core.support.types import Options
 
 _LINE = "{desc}: {n:,} of {total:,}, about {remaining} left{postfix}"
 
@@ -26,7 +27,7 @@ class Progress:
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         in_notebook = hasattr(shell, "kernel")
         self._say: Callable[[str], Any] = _display(what) if in_notebook else print
-        options: dict[str, Any] = {"file": _Lines(self._say), "bar_format": _LINE}
+        options: Options = {"file": _Lines(self._say), "bar_format": _LINE}
         if in_notebook:
             options |= {"mininterval": 1}
         elif sys.stdout and sys.stdout.isatty():  # None where it was closed

@@ -42,6 +42,7 @@ from typing import Any, TypeAlias
 from platformdirs import user_cache_path
 
 from rubricnb.core.contract import Engine, Reply
+from rubricnb.core.support.types import Json
 
 Row = tuple[Any, ...]
 VERSION = 3
@@ -208,7 +209,7 @@ class Store:
             if probabilities is not None:
                 probabilities = tuple(map(tuple, json.loads(probabilities)))
             reply = Reply(0, text, finish, probabilities, *rest)
-            remarks: dict[str, Any] = {}
+            remarks: Json = {}
             if reply.finish != "error" and reply.error:
                 notes, masses = map(tuple, json.loads(reply.error))
                 remarks = {"error": None, "notes": notes, "label_masses": masses}

@@ -14,6 +14,7 @@ from typing import Any
 from rubricnb.core.contract import Engine, JudgeError, Reply, Request
 from rubricnb.core.judge import describe, open_judge
 from rubricnb.core.support.shown import one_line
+from rubricnb.core.support.types import Options
 
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory
 # at least this many blocks for each actor, so that none waits long for the last one
@@ -128,7 +129,7 @@ class RayJudge:
             raise JudgeError(f"ray:{spec}: {problem}")
         self.__dict__ |= facts
         # Ray cannot repeat a stream whose order differs: what dies is asked here again.
-        self._how: dict[str, Any] = {"num_returns": "streaming", "max_task_retries": 0}
+        self._how: Options = {"num_returns": "streaming", "max_task_retries": 0}
         if not self._is_free:
             self._how["_generator_backpressure_num_objects"] = _WAITING
         self.concurrency = self.num_actors * block
@@ -210,13 +211,13 @@ class RayJudge:
 class _Actor:
     """A judge that is opened on first use; its errors are sent as text."""
 
-    def __init__(self, spec: str, options: dict[str, Any]) -> None:
+    def __init__(self, spec: str, options: Options) -> None:
         # vLLM's engine needs no process of its own in an actor, which has one.
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         self.open = cache(partial(open_judge, spec, **options))
         self.is_stopped = False
 
-    def facts(self) -> tuple[dict[str, Any], str]:
+    def facts(self) -> tuple[Options, str]:
         try:
             judge = self.open()
         except Exception as problem:
@@ -260,7 +261,7 @@ class _Actor:
 def _connect() -> tuple[Any, bool]:
     """Connect to a cluster, or start one; return Ray and whether it is ours."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    options: Options = {"log_to_driver": False, "logging_level": logging.ERROR}
     address = os.environ.get("RAY_ADDRESS") or "local"
     # as on macOS: else Ray takes an address that others can reach
     if address == "local":

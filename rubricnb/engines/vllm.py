@@ -35,7 +35,7 @@ import numpy as np
 from rubricnb.core.contract import Finish, JudgeError, Readout, Reply, Request
 from rubricnb.core.parsing import most_probable, plain_prompt
 from rubricnb.core.prompts.control_tokens import unknown
-from rubricnb.core.support.types import Records, Row
+from rubricnb.core.support.types import Options, Records, Row
 from rubricnb.core.thinking import most_tokens
 from rubricnb.core.thoughts import opened_thought, without_thoughts
 from rubricnb.engines.endpoint import MAX_SAID_CHARS, Call, slug
@@ -43,7 +43,7 @@ from rubricnb.engines.label_probabilities import Step, label_probabilities
 from rubricnb.engines.tokens import Ids, Tokens
 
 _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
-_ON_CPU: dict[str, Any] = {
+_ON_CPU: Options = {
     "dtype": "bfloat16",
     "enforce_eager": True,
     # prefixes are shared in whole blocks; on a GPU this is vLLM's own default
@@ -498,7 +498,7 @@ def _checkpoint(model: str, revision: str | None) -> Path:
     return folder
 
 
-def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
+def _open(weights: Path, options: Options, on_cpu: bool) -> Any:
     settings = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
     for name, value in (settings | (_SETTINGS_ON_CPU if on_cpu else {})).items():
         os.environ.setdefault(name, value)

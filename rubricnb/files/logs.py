@@ -113,9 +113,9 @@ def _named(by: Any, *keys: str) -> str:
     return next((name for name in names if name and isinstance(name, str)), "unknown")
 
 
-def _criteria(scorers: Row, samples: Records) -> dict[str, dict[str, Any]]:
+def _criteria(scorers: Row, samples: Records) -> dict[str, Row]:
     """Return what each scorer scores: the keys that it has in any sample."""
-    keys: dict[str, dict[str, Any]] = {name: {} for name in scorers}
+    keys: dict[str, Row] = {name: {} for name in scorers}
     for sample in samples:
         for scorer, score in (sample.get("scores") or {}).items():
             if (value := score.get("value")) is not None:
@@ -128,7 +128,7 @@ def _criteria(scorers: Row, samples: Records) -> dict[str, dict[str, Any]]:
 
 
 def _promptfoo(results: Records) -> Iterator[Row]:
-    tests: dict[str, Any] = {}
+    tests: Row = {}
     answers: dict[str, list[Any]] = {}
     for result in results:
         case, given = result.get("testCase") or {}, result.get("vars") or {}

@@ -20,7 +20,7 @@ from rubricnb.core.frames import refuse
 from rubricnb.core.support.extras import extra
 from rubricnb.core.support.shown import shown
 from rubricnb.core.support.spelling import one_of
-from rubricnb.core.support.types import Records
+from rubricnb.core.support.types import Options, Records
 from rubricnb.core.validate import check_text
 from rubricnb.files.cells import as_numbers, as_text
 from rubricnb.files.logs import log_of, parsed, unpacked
@@ -175,7 +175,7 @@ def read_rows(path: Path) -> pd.DataFrame:
 
     ``attrs`` has its ``name``, and the ``separator`` of its values.
     """
-    about: dict[str, Any] = {}
+    about: Options = {}
     with reading(path):
         match path.suffix.lower():
             case ".csv" | ".tsv" | ".txt":

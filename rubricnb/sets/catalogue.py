@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ import pandas as pd
 from rubricnb.core.frames import Items
 from rubricnb.core.support.hashing import hash64, mix64
 from rubricnb.core.support.spelling import one_of
+from rubricnb.core.support.types import Options
 from rubricnb.files.own import load_csv
 from rubricnb.files.rubrics import read_rubrics
 from rubricnb.files.tables import reading
@@ -124,7 +124,7 @@ def _facts() -> pd.DataFrame:
     return pd.read_csv(Path(__file__).with_name("datasets.csv"), keep_default_na=False)
 
 
-def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
+def _load(name: str, facts: pd.Series, given: Options) -> Items:
     """Load own data, or a set of ``sets.yml``, with what it takes."""
     takes = facts["takes"].split()
     allowed = [*takes, "columns"] if name == "csv" else takes

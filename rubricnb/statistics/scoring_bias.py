@@ -36,7 +36,7 @@ are numbered, and no answer is shown.
 
 _MEASURES = ("flip_rate", "mad", "shift")
 Condition = Mapping[str, Any]
-Sides = list[tuple[dict[str, Any], Reads]]
+Sides = list[tuple[Row, Reads]]
 
 
 def stability(

@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from rubricnb.core.support.types import Json
+
 
 def is_amount(value: Any, kind: Any = int | float) -> bool:
     """Say whether a value is a number of a kind: finite, 0 or more, and no yes or no.
@@ -47,7 +49,7 @@ def yaml_value(name: str, text: str) -> Any:
         ) from None
 
 
-def read_yaml(path: str | Path) -> dict[str, Any]:
+def read_yaml(path: str | Path) -> Json:
     """Read a YAML file of names and values; an empty one has none.
 
     Raises
@@ -63,7 +65,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     return _named(content, str(path))
 
 
-def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
+def section(content: Json, name: str, path: object) -> Json:
     """Return a part of `read_yaml` that holds names and values; empty if none.
 
     Raises
@@ -74,7 +76,7 @@ def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
     return _named(content.get(name), f"{path}: {name}")
 
 
-def _named(content: Any, where: str) -> dict[str, Any]:
+def _named(content: Any, where: str) -> Json:
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(

@@ -15,3 +15,5 @@ Ends = tuple[float, float]
 """The low and the high end of an interval, or of a scale."""
 Json = dict[str, Any]
 """An object of a JSON document, such as the body of a call."""
+Options = dict[str, Any]
+"""Settings by their names, such as those of a judge."""
