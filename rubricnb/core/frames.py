@@ -242,8 +242,10 @@ def require(frame: Any, names: Iterable[str], what: str) -> None:
     ValueError: items lack the column 'item_id'; they have: id
     """
     if not isinstance(frame, pd.DataFrame):
-        given = f" {frame!r}" if isinstance(frame, str | Path) else ""
-        raise TypeError(f"{what} are a table, not this {type(frame).__name__}{given}")
+        raise TypeError(
+            f"{what} are a table, not this {type(frame).__name__}"
+            f"{f' {frame!r}' if isinstance(frame, str | Path) else ''}"
+        )
     for name in names:
         if name not in frame:
             raise ValueError(

@@ -387,13 +387,13 @@ def judges() -> pd.DataFrame:
 def slug_of(judge: str) -> str:
     """Return the slug that ``results/judges.csv`` has for a spec; slugs stay."""
     table = judges()
-    match = table.loc[table["spec"] == _inner(judge), "slug"]
+    match = table.loc[table["spec"] == judge.removeprefix("ray:"), "slug"]
     return str(match.iloc[0]) if len(match) else judge
 
 
 def _named(spec: str, options: Options) -> Judge:
     """Describe the judge of a spec; ``ray:`` only says where it runs."""
-    inner = _inner(spec)
+    inner = spec.removeprefix("ray:")
     kind = _kind(inner)
     if kind not in ENGINES or kind == "ray":
         forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
@@ -526,10 +526,6 @@ def _price(given: Any) -> Price:
             "cached, output) in US dollars per million tokens"
         )
     return price
-
-
-def _inner(spec: str) -> str:
-    return spec.removeprefix("ray:")
 
 
 def _kind(spec: str) -> str:

@@ -439,13 +439,13 @@ class Share(float):
 
         `spec` is that of a float.
         """
-        if math.isnan(self):
-            return "unknown"
         rest = 100 * min(abs(self), abs(1 - self))
         # less is a rounding error of the share itself
         digits = max(-math.floor(math.log10(rest)), 0) if rest > 1e-9 else 0
         return (
-            f"{100 * self:.{max(digits, int(spec[1:-1]))}f} %"
+            "unknown"
+            if math.isnan(self)
+            else f"{100 * self:.{max(digits, int(spec[1:-1]))}f} %"
             if spec.endswith("%")
             else super().__format__(spec)
         )
@@ -481,8 +481,9 @@ class Reason(str):
     def __new__(cls, code: str, **numbers: Any) -> Reason:
         """Check that the code has a sentence, and that its numbers are given."""
         numbers = {
-            k: Share(v)
-            if isinstance(v, float)
+            # JSON has a null for what is not known
+            k: Share(math.nan if v is None else v)
+            if isinstance(v, float | None)
             else v.item()
             if isinstance(v, np.generic)
             else v
@@ -582,16 +583,8 @@ def unstored(kept: Iterable[Mapping[str, Any]] | None, text: str) -> Reasons:
     ('few_systems',)
     """
     unknown = (Reason("refused", text=text),) if text else ()
-    nan: Any = math.nan  # which JSON has not
     try:
-        return (
-            unknown
-            if kept is None
-            else tuple(
-                Reason(**{k: nan if v is None else v for k, v in reason.items()})
-                for reason in kept
-            )
-        )
+        return unknown if kept is None else tuple(Reason(**reason) for reason in kept)
     except ValueError:
         return unknown
 
