@@ -152,7 +152,7 @@ def audit(
         require(
             items,
             ["item_id", "response"],
-            "items (from rb.load; scores are judgments=)",
+            "items (from rb.load; pass scores as judgments=)",
         )
         few = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(few, force)

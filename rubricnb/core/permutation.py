@@ -98,8 +98,8 @@ class Design:
         ):
             if given not in range(least, most + 1):
                 raise ValueError(
-                    f"{name} = {given!r}: a design has {least} to {most:,} {what}, as "
-                    "a whole number"
+                    f"{name} = {given!r}: give a whole number of {what} from {least} "
+                    f"to {most:,}"
                 )
         most = len(_williams(self.n))
         numbers = {
