@@ -87,7 +87,8 @@ def correlation_row(
     So is one that is perfect without one of them.
     """
     low, high = ends
-    but_one = "no_interval.perfect_without" in (codes := collect(why))
+    codes = collect(why)
+    but_one = "no_interval.perfect_without" in codes
     if n > 1 and np.isnan(low) and (but_one or abs(r) > 1 - 1e-9):
         low, high = inference.perfect_ends(r, n, level_of(looks), but_one)
         why = collect(

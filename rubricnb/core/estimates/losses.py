@@ -15,7 +15,6 @@ text answers about what is left of it (`unread`).
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -350,9 +349,27 @@ def share_lost(codes: Iterable[str]) -> float:
 
 
 # columns of a text or of its answer; every other one is a condition of the read
-_OF_A_TEXT = re.compile(
-    "(request|item|group|cluster)_id|key|dataset|candidate|source|status|score|position"
-    "|expected_score|label_mass|server_note|(prompt|cached|completion)_tokens|seconds"
+_OF_A_TEXT = frozenset(
+    {
+        "request_id",
+        "item_id",
+        "key",
+        "dataset",
+        "group_id",
+        "cluster_id",
+        "candidate",
+        "source",
+        "status",
+        "score",
+        "position",
+        "expected_score",
+        "label_mass",
+        "server_note",
+        "prompt_tokens",
+        "cached_tokens",
+        "completion_tokens",
+        "seconds",
+    }
 )
 
 
@@ -386,7 +403,7 @@ def unread(judgments: pd.DataFrame, items: pd.DataFrame) -> Reasons:
         return ()
     by = "text_id" if "criterion_ordering" in judgments else "item_id"
     read = judgments[judgments[probability_columns(judgments)[0]].notna()]
-    conditions = [name for name in read if not _OF_A_TEXT.fullmatch(name)]
+    conditions = [name for name in read if name not in _OF_A_TEXT]
     row = pd.util.hash_pandas_object(read[conditions], index=False)
     answers = row.groupby(read["item_id"].astype(str)).sum()
     known = items.drop_duplicates(by).set_index(by)[[*texts]].reindex(answers.index)
