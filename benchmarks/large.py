@@ -86,7 +86,8 @@ def of_many_levels() -> Iterator[dict[str, Any]]:
         (few, _), (many, held) = (
             alone(partial(prepare, levels=k), 80_000) for k in (5, levels)
         )
-        most = (levels / 5) ** 1.2
+        # score_position has a row for each score and position
+        most = (levels / 5) ** (2 if name == "score_position" else 1.2)
         yield row(
             f"{name}, {levels} levels over 5", many / few, "times", f"<= {most:.1f}"
         )
@@ -545,5 +546,5 @@ OF_LEVELS = (
 DECIMALS = {
     "agreement": (agreeing, 40_000),
     "score_tendency": (tending, 40_000),
-    "tendency_shift": (moving, 5_000),
+    "tendency_shift": (moving, 20_000),
 }

@@ -69,3 +69,14 @@ def test_twice_the_texts_take_about_twice_the_memory(kind):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 2.8 * peaks[0]
+
+
+def test_options_of_a_read_do_not_repeat_its_texts():
+    order = "-".join(str(k) for k in range(1, 102))
+    table = pd.DataFrame(np.full((400, 101), 1 / 101))
+    table.columns = [f"probability_{k}" for k in range(1, 102)]
+    table["ordering"] = order
+    table["item_id"] = [f"item {k} of a long name" for k in range(400)]
+    options = rb.option_probabilities(table)
+    assert len(options) == 400 * 101
+    assert options.memory_usage(deep=True).sum() < 40 * len(options)

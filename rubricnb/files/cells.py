@@ -205,8 +205,8 @@ def distinct(cells: pd.Series) -> tuple[IntArray, pd.Series]:
         return code, pd.Series(values, name=cells.name)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         code, used = pd.factorize(cells.cat.codes)
-        names = np.append(cells.cat.categories.astype("object"), "")  # -1 is a gap
-        inner, found = distinct(pd.Series(names[used], name=cells.name))
+        names = pd.Series(cells.cat.categories, name=cells.name)
+        inner, found = distinct(names.reindex(used))  # -1 is a gap
         return inner[code], found
     texts = cells.fillna("") if cells.dtype == "str" else cells.map(as_text)
     code, found = pd.factorize(texts.astype("str"))

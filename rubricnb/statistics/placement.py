@@ -27,6 +27,7 @@ from rubricnb.core.support.counting import binned
 from rubricnb.core.support.types import FloatArray, IntArray
 
 AT_ONCE = 100_000  # numbers that are worked on at once: more would leave the cache
+FEW = 20  # clusters with so many numbers: each costs more than its products
 
 
 @dataclass(frozen=True)
@@ -208,12 +209,13 @@ def _variance_and_sight(
     step = max(1, AT_ONCE // (n_slots**2 * n))
     starts = np.unique(np.searchsorted(cluster[order], cluster[order][::step]))
     count, shown = block.count, block.shown
-    if step == 1 and (shown == shown[0]).all() and (count == count[0, 0]).all():
-        # Of many levels that array is too large even for one cluster. Here an ordering
+    if step < FEW and (shown == shown[0]).all() and (count == count[0, 0]).all():
+        # Of many levels that array is large even for few clusters. Here an ordering
         # does the same to every cluster's answers, so their products are added up.
-        placed = count[0, 0] * (shown[0][:, None] == np.arange(1, n + 1)[:, None])
-        placed = placed - placed.mean(axis=0)  # (slots, scores, positions)
-        rest = by_cluster(block.profile, cluster)
+        given = np.flatnonzero(block.profile.any(axis=(0, 1)))
+        placed = count[0, 0] * (shown[0][:, None] == given[:, None] + 1)
+        placed = placed - placed.mean(axis=0)  # (slots, scores given, positions)
+        rest = by_cluster(block.profile[..., given], cluster)
         rest -= rest.mean(axis=1, keepdims=True)
         products = np.tensordot(rest, rest, ((0, 1), (0, 1)))
         variance = (placed.swapaxes(1, 2) @ products @ placed).sum(axis=0)

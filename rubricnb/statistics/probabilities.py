@@ -43,10 +43,10 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Judge, source, design, item_id, criterion, ordering_index, ordering and
-        criterion_ordering of the judgment (those it has), then ``position`` of the
-        option, from 1; ``score`` that stood there; ``probability``, which sums to 1
-        over the options of a read. Reads without probabilities (not parsed) have no
-        rows.
+        criterion_ordering of the judgment (those it has; names are categories), then
+        ``position`` of the option, from 1; ``score`` that stood there; ``probability``,
+        which sums to 1 over the options of a read. Reads without probabilities (not
+        parsed) have no rows.
 
     Raises
     ------
@@ -70,15 +70,19 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
     probabilities = judgments[arrays.probability_columns(judgments)].to_numpy(
         np.float64
     )
-    row, column = np.nonzero(~np.isnan(probabilities))
-    if not len(row):
+    cell = np.flatnonzero(~np.isnan(probabilities))
+    if not len(cell):
         raise ValueError(_NONE)
-    reads = (
-        judgments[[c for c in _READ if c in judgments]].iloc[row].reset_index(drop=True)
-    )
-    score = _shown(judgments, probabilities.shape[1])[row, column]
+    width = probabilities.shape[1]
+    reads = judgments[[c for c in _READ if c in judgments]]
+    # texts would be written out for each option
+    names = reads.columns.difference(["ordering_index"])
+    reads = reads.astype(dict.fromkeys(names, "category"))
+    reads = reads.iloc[cell // width].reset_index(drop=True)
     return reads.assign(
-        position=column + 1, score=score, probability=probabilities[row, column]
+        position=cell % width + 1,
+        score=_shown(judgments, width).ravel()[cell],
+        probability=probabilities.ravel()[cell],
     )
 
 

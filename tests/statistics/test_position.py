@@ -621,6 +621,15 @@ def test_repeats_are_those_of_a_loop_over_all_pairs(order, seed):
 
 
 @pytest.mark.parametrize("value", ["score", "expected_score"])
+def test_scores_have_the_same_places_where_products_are_added_up(value, monkeypatch):
+    judgments = make_judgments(6, 3, gamma=FIRST, readout="logprobs")
+    written_out = rb.score_position(judgments, value=value)
+    monkeypatch.setattr(placing, "AT_ONCE", 1)
+    added_up = rb.score_position(judgments, value=value)
+    pd.testing.assert_frame_equal(added_up, written_out, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", ["score", "expected_score"])
 def test_score_position_weights_places_by_answers_or_their_probabilities(value):
     judgments = make_judgments(30, 2, gamma=FIRST, readout="logprobs")
     answers = pd.get_dummies(judgments["position"].astype(int)).to_numpy(float)
