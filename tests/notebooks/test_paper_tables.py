@@ -696,7 +696,7 @@ def test_a_line_of_parameters_fills_the_papers_tables(
             assert len(rows) == 1, (statement, rows, found)
             _, paper_says, we_find = found[rows[0]]
             assert float(re.match(r"= (\S+)", paper_says)[1]) == number, statement
-            assert re.match(r"-?\d", we_find), (statement, we_find)
+            assert re.match(r"−?\d", we_find), (statement, we_find)
             places.append(rows[0])
         assert places
     for statement in line.intervals:
