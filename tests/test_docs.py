@@ -143,7 +143,6 @@ def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, ca
     )
 
 
-@pytest.mark.slow
 def test_the_sample_audit_is_what_an_audit_writes(clone, capsys):
     recorded = rb.recorded(
         "embedded:qwen2.5-coder-1.5b-instruct", "minibench", "minibench"
