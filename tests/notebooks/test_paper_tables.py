@@ -147,7 +147,7 @@ LINES = {
         {
             "Figure 8": (
                 "fig-07_when_permutation_helps-ours",
-                ["argmax, hanna, ours", "argmax, summeval, the paper's"],
+                ["score, hanna, ours", "score, summeval, the paper's"],
             )
         },
         command="table-3.ipynb",

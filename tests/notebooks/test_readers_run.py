@@ -6,6 +6,7 @@ The judge is an endpoint on this machine that prefers the last line of any list.
 
 import re
 from pathlib import Path
+from zlib import crc32
 
 import pandas as pd
 import pytest
@@ -183,6 +184,38 @@ def test_what_cannot_be_shown_is_one_line_and_the_end(stem, what, run):
         assert CANNOT.match(failure), failure
     else:  # it asked only for what the judge can give
         assert not any(map(is_unknown, sentences(page)))
+
+
+def refuses_some(payload, headers):
+    """Refuse about one request in six; the others get a score and no probabilities."""
+    if crc32(payload["messages"][0]["content"].encode()) % 6 == 0:
+        return 200, completion("I would rather not."), {}
+    return prefers_the_last_line({**payload, "logprobs": False}, headers)
+
+
+def rows_of(shown, name):
+    """The cells of each row of a shown table."""
+    table = BeautifulSoup(shown[name]["text/html"], "html.parser")
+    return [[c.text.strip() for c in row.select("th, td")] for row in table("tr")]
+
+
+@pytest.mark.slow
+def test_written_scores_are_no_argmax_and_lost_reads_give_no_verdict(run):
+    with endpoint(refuses_some) as (url, _):
+        bias, gain = (
+            book.glued(run(stem, url, "feedback", 4))
+            for stem in ("05_position_bias", "07_when_permutation_helps")
+        )
+    kinds = {row[0]: row for row in rows_of(bias, "tab-null")}
+    assert "our judge, score" in kinds
+    assert kinds["stubborn, argmax"][-1] == "–", "it changes its score"
+    head, *fair = rows_of(gain, "tab-fair")
+    assert {row[head.index("read as")] for row in fair} == {"score"}
+    assert {row[head.index("p, equivalent")] for row in fair} == {"–"}
+    assert "no verdict of equivalence" in gain["doubts"]["text/plain"]
+    (same,) = (r for r in rows_of(gain, "tab-verdicts") if "Balanced ≈" in r[0])
+    assert same[-1] == "cannot say"
+    assert "no interval" in same[-2]
 
 
 FILES = {

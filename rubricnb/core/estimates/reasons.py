@@ -213,7 +213,8 @@ SENTENCES: dict[str, str] = {
         "log preference: too many reads, on too many levels, for the exact likelihood"
     ),
     "log_preference.infinite": (
-        "log preference: no finite estimate (some position is always or never taken)"
+        "log preference: no finite estimate, as some positions always win over others "
+        "where answers change"
     ),
     "log_preference.no_read": "log preference: no read was parsed",
     "log_preference.certain": "log preference: every answer is certain or the same",
