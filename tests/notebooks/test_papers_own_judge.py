@@ -102,6 +102,7 @@ def test_what_chapter_18_lacks_is_one_line(own):
     assert "--variant paraphrased" in text_of(done, "variants")
     assert "paraphrased" not in text_of(done, "tab-qwk")
     assert "needs" in text_of(done, "tab-carried")
+    assert "for RULERS" in text_of(done, "given-orders")
     for name in ("error-own", "error-carried"):
         assert text_of(done, name).startswith("'Not asked: needs 40 rated texts")
 
