@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -184,10 +185,10 @@ class _Prose:
         if name == "doc":
             words = words or _chapter(target)
         elif name == "numref":
-            number = self.numbers.get(target, "")
-            words = (words or "%s").replace(
-                "%s", number.split()[-1] if number else "above"
-            )
+            kind = "Figure" if target.startswith("fig") else "Table"
+            chapter = _chapter(target[4:]).partition(",")[0]
+            number = self.numbers.get(target, f"{kind} in {chapter}")
+            words = (words or f"{kind} %s").replace("%s", number[len(kind) + 1 :])
         elif name.startswith("cite"):
             words = ", ".join(map(_source, content.split(",")))
             words = words if name == "cite:t" else f"({words})"
@@ -217,10 +218,9 @@ class _Prose:
                 self.glued.get(argument.partition("::")[2] or argument, {}), argument
             )
         if name == "csv-table":
-            return f"<p>{escape(options['file'])}</p>"
-        if name == "math":
-            return f"<pre>{escape(body)}</pre>"
-        if name in ("code-block", "code", "literalinclude"):
+            file = Path(__file__).parents[1] / "notebooks" / options["file"]
+            return str(pd.read_csv(file, dtype=str).to_html(index=False, na_rep=""))
+        if name in ("math", "code-block", "code", "literalinclude"):
             return f"<pre>{escape(body)}</pre>"
         title = _HEADED.get(name, "" if name in ("div", "margin") else argument)
         head = f"<p><strong>{escape(title)}</strong></p>" if title else ""

@@ -59,6 +59,10 @@ def test_a_chapter_runs_on_own_data_of_any_number_of_levels(
     assert (
         f"{n} levels" in said if stem == "09_rubric_scales" else "first-biased" in said
     )
+    if stem == "10_criterion_order":  # two criteria, two orders
+        shown = book.glued(done)
+        assert shown["n-orders"]["text/plain"] == "2"
+        assert "both sides give" not in shown["tab-own-contrasts"]["text/html"]
     if stem == "08_how_many_orderings":  # 2 n reads: the paper speaks of ten
         table = book.glued(done)["tab-verdicts"]["text/html"]
         rows = BeautifulSoup(table, "html.parser").select("tr")

@@ -53,6 +53,11 @@ def test_temperatures_of_probabilities_are_refused():
         book.execute("12_temperature_and_effort", FEW | {"temperatures": "0 0.3 0.6 1"})
 
 
+def test_designs_without_balanced_are_refused_before_any_call():
+    with pytest.raises(RuntimeError, match="designs needs 'balanced'"):
+        book.execute("10_criterion_order", JUDGE | {"designs": ["fixed"]})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("datasets", ["hanna+summeval", "minibench+summeval+mt-bench"])
 @pytest.mark.parametrize("stem", ROWS)

@@ -99,9 +99,10 @@ def test_a_compiled_bundle_has_all_variants_on_a_scale_from_0(own):
 def test_what_chapter_18_lacks_is_one_line(own):
     values = own(LEVELS) | GRADER | {"n_items": 0, "n_ordered": 9}
     done = book.execute("18_rubric_sensitivity", values, root=ROOT, cell_seconds=300)
-    assert "--variant paraphrased" in text_of(done, "variants")
+    assert "compile RUBRIC --judge JUDGE" in text_of(done, "variants")
     assert "paraphrased" not in text_of(done, "tab-qwk")
     assert "needs" in text_of(done, "tab-carried")
+    assert "for RULERS" in text_of(done, "given-orders")
     for name in ("error-own", "error-carried"):
         assert text_of(done, name).startswith("'Not asked: needs 40 rated texts")
 

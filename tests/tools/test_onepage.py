@@ -63,7 +63,8 @@ MARKUP = """\
 {ref}`ch-rank-reversal`.
 By {cite:t}`xu2026position` it is $x^2$ ({eq}`eq-flips`, {term}`ties <tie>`, \
 {func}`rubricnb.plan`).
-{numref}`Table %s <tab-x>` has more {cite:p}`xu2026position,li2025scoring`.
+{numref}`Table %s <tab-x>` has more than {numref}`fig-05_position_bias-v`, \
+as {numref}`tab-x` {cite:p}`xu2026position,li2025scoring`.
 :::
 
 $$
@@ -82,6 +83,10 @@ Ask.
 
 Inside.
 ```{glue:md} found
+```
+```{csv-table}
+:file: ../results/recordings/full_size_10.csv
+:header-rows: 1
 ```
 ````
 
@@ -115,7 +120,8 @@ def test_markup_of_the_book_reads_as_text_in_one_file():
     for said in (
         "Said. See chapter 5, position bias, this and rank reversal.",
         "By Xu 2026 it is x^2 ((flips), ties, plan).",
-        "Table 1 has more (Xu 2026, Li 2025).",
+        "Table 1 has more than Figure in chapter 5, as Table 1 (Xu 2026, Li 2025).",
+        "largest gap beyond chance",
         "y = a_1",
         "Exercise",
         "Careful",
