@@ -33,6 +33,8 @@ _BOOKS = {
     "answer": "The book's answer, for its own judges and data",
     "story": "The book's story, for its own judges and data",
 }
+# papermill's marks say where it stopped, the box of a run why
+_SKIPPED = {"remove-cell", "papermill-error-cell-tag"}
 RUN = "Numbers on this page:"  # how rubricnb.numbers_of begins
 _SILENT = ("exercise-end", "solution-end", "bibliography", "tableofcontents")
 _HEADED = {
@@ -66,18 +68,18 @@ def one_page(notebook: Any) -> str:
     prose.folds = bool(given)
     parts: list[tuple[str, str]] = []
     for cell in notebook.cells:
+        if _SKIPPED & {*cell.metadata.get("tags", [])}:
+            continue
         if cell.cell_type == "markdown":
             parts.append(("text", prose.html(cell.source)))
-        elif "remove-cell" not in cell.metadata.get("tags", []):
+        else:
             parts.append(("code", cell.source))
             outputs = (prose.output(output) for output in cell.get("outputs", []))
             parts += [(kind, html) for kind, html in outputs if html]
-    if given and parts:
+    if given:
         head, end, rest = parts[0][1].partition("</h1>")
         parts[0] = ("text", head + end + prose.own_run(notebook, given[0]) + rest)
-    title = re.search(
-        r"^# (.+)$", "\n".join(cell.source for cell in notebook.cells), re.M
-    )
+    title = re.search(r"^# (.+)$", prose.text, re.M)
     template = Path(__file__).with_name("onepage.jinja").read_text("utf-8")
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return engine.from_string(template).render(
@@ -92,8 +94,10 @@ class _Prose:
 
     def __init__(self, notebook: Any) -> None:
         self.glued: Mapping[str, Mapping[str, Any]] = glued(notebook)
-        text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
-        self.numbers = dict(_numbered(_NAMED.findall(text)))
+        self.text = "\n".join(
+            c.source for c in notebook.cells if c.cell_type == "markdown"
+        )
+        self.numbers = dict(_numbered(_NAMED.findall(self.text)))
         self.markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
         for plugin in (
             amsmath_plugin,
@@ -139,22 +143,21 @@ class _Prose:
         )
 
     def own_run(self, notebook: Any, given: str) -> str:
-        """Return what a reader's own run says: parameters, data, losses, its answer."""
-        lines = [line for line in given.splitlines() if line and line[0] != "#"]
-        said = [
-            "".join(output.data["text/markdown"])
-            for cell in notebook.cells
-            for output in cell.get("outputs", [])
-            if "".join(output.get("data", {}).get("text/markdown", "")).startswith(RUN)
-        ]
-        text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
-        own = [found[2] for found in _OWN.finditer(text)]
-        if not own:
-            own = ["This chapter has no one line about a judge: see its tables below."]
+        """Return what a reader's own run says: parameters, data, losses, its answer.
+
+        Of one that stopped, also why.
+        """
+        given = re.sub(r"^(?:#.*)?\n", "", given, flags=re.M)
+        outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
+        told = ["".join(o.get("data", {}).get("text/markdown", "")) for o in outputs]
+        said = [text for text in told if text.startswith(RUN)]
+        said += [plain(line) for o in outputs for line in o.get("traceback", [])[-1:]]
+        own = [found[2] for found in _OWN.finditer(self.text)]
+        said += own or ["This chapter has no one line about a judge: see its tables."]
+        box = self.html("\n\n".join(said))
         return (
             '<div class="own"><p><strong>Your run</strong></p>'
-            f"<pre>{escape(chr(10).join(lines))}</pre>"
-            f"{self.html((chr(10) * 2).join([*said, *own]))}</div>"
+            f"<pre>{escape(given)}</pre>{box}</div>"
         )
 
     def _sentence(self, children: Sequence[Token]) -> list[Token]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -198,27 +199,32 @@ class Chapter:
         """
         said = self.said.query("basis == 'printed'").set_index("claim_id")
         here = str(self._given.get("dataset", ""))
+        # own data are called as their file
+        sets = {*here.split("+"), Path(self._given.get("path", "")).stem}
         spelled = {judge.lower(): judge for judge in paper_judges()}
         rows = []
-        ours = "here, our interval" if theirs else "here"
         for source, found in (
-            (ours, own),
+            ("here, our interval" if theirs else "here", own),
             ("here, the paper's interval", theirs or {}),
             ("paper", dict(said["published"]) | dict(printed or {})),
         ):
             for claim, value in found.items():
-                *row, end = str(claim).removeprefix(table + "/").split("/")
-                if str(claim).startswith(table + "/") and end in columns:
+                *row, end = claim.removeprefix(table + "/").split("/")
+                if claim.startswith(table + "/") and end in columns:
                     judge, *rest = row or [
                         said["judge"][claim].lower() if source == "paper" else self.who
                     ]
                     whose, words = source, " ".join([judge, *rest]).lower().split()
-                    is_unnamed = set(here.split("+")).isdisjoint(words)
-                    if source != "paper" and here and is_unnamed:
+                    if source != "paper" and here and sets.isdisjoint([*rest, *words]):
                         whose += f", {here.replace('+', ' + ')}"
-                    written = _cell(value, printed=source == "paper")
-                    named = {"judge": judge, "": " ".join(rest), "from": whose}
-                    rows.append(named | {columns[end]: written})
+                    rows.append(
+                        {
+                            "judge": judge,
+                            "": " ".join(rest),
+                            "from": whose,
+                            columns[end]: _cell(value, printed=source == "paper"),
+                        }
+                    )
         if rows[0]["from"] == "paper":  # ours would be first
             rows.insert(0, {"judge": self.who, "": "", "from": "not known here"})
         keys = ["judge", "", "from"]

@@ -78,7 +78,10 @@ def label_probabilities(
                 break
         else:
             if open_ends[0] not in seen:
-                raise ValueError("the endpoint gave no log-probabilities")
+                raise ValueError(
+                    "the endpoint gave no log-probabilities: choose readout 'score' or "
+                    "'feedback', or a model that has log-probabilities"
+                )
         reached = _reached(seen)
     longer = begun.union(targets)
     goes_on = (

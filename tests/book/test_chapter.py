@@ -156,6 +156,10 @@ def test_a_row_of_ours_names_its_dataset(rows_of):
     own = {"v1/table-4/your judge/hanna/r": 0.5}
     chapter.beside_paper("tab", "v1/table-4", own, {"r": "r"})
     assert rows_of()[0] == "your judge|hanna|here|0.5"
+    chapter = rb.Chapter("05", {"dataset": "csv", "path": "in/My Library.csv"})
+    own = {"v2/table-2/your judge/My Library/chi2": 3.0}
+    chapter.beside_paper("tab", "v2/table-2", own, {"chi2": "χ²"})
+    assert rows_of()[0] == "your judge|My Library|here|3"
 
 
 def test_a_reading_of_ours_is_never_printed_as_the_papers(rows_of):

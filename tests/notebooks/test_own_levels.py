@@ -1,12 +1,16 @@
 """Own data with two criteria and other numbers of levels than the papers' five."""
 
 from itertools import product
+from pathlib import Path
 
+import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
 from rubricnb.book import notebooks as book
 from rubricnb.book.plots import display_name
+from tools.onepage import one_page
 
 pytestmark = pytest.mark.slow
 
@@ -64,6 +68,7 @@ def test_a_chapter_runs_on_own_data_of_any_number_of_levels(
         assert shown["n-orders"]["text/plain"] == "2"
         assert "both sides give" not in shown["tab-own-contrasts"]["text/html"]
     if stem == "08_how_many_orderings":  # 2 n reads: the paper speaks of ten
+        assert "two thirds" not in str(book.glued(done)["its-curve"])
         table = book.glued(done)["tab-verdicts"]["text/html"]
         rows = BeautifulSoup(table, "html.parser").select("tr")
         rows = [row.text for row in rows if "K = 1 to 10 that is" in row.text]
@@ -81,18 +86,23 @@ def test_a_chapter_names_both_of_two_datasets(stem, mirror):
     assert all(shown(name) in html for name in datasets.split("+"))
 
 
-def test_chapter_1_runs_on_four_levels_from_0_or_says_what_to_choose(own_data):
+def test_chapter_1_runs_on_four_levels_of_one_criterion(own_data, warnings_of):
     """Chapters 02 and 06 take no data, and 27 reads what is recorded:
     they refuse by name.
     """
     values = own_data(4) | {"judge": "simulated:first-biased"}
+    rubric = Path(values["rubric"])
+    rubric.write_text(yaml.safe_dump(yaml.safe_load(rubric.read_text())[:1]))
+    rows = pd.read_csv(values["path"], sep=";").drop(columns="human_useful")
+    rows.dropna(how="all").to_csv(values["path"], index=False)
     with pytest.raises(
         RuntimeError, match="has 4 levels and cannot be shown on 5; choose n_opt"
     ):
-        _execute("01_paradigms", **values)
-    assert "fig-01_paradigms-answers" in book.glued(
-        _execute("01_paradigms", n_options=4, **values)
-    )
+        _execute("01_paradigms", n_options=5, **values)
+    done = _execute("01_paradigms", **values)
+    assert warnings_of(done) == []
+    assert "fig-01_paradigms-answers" in book.glued(done)
+    assert "One criterion has no order" in one_page(done)
     with pytest.raises(
         ValueError, match="02_balanced_permutation: unknown parameter 'path'"
     ):

@@ -218,6 +218,24 @@ def test_written_scores_are_no_argmax_and_lost_reads_give_no_verdict(run):
     assert "no interval" in same[-2]
 
 
+LOST = {
+    "08_how_many_orderings": "items only those with a rating and all 8 reads are used",
+    "11_rank_reversal": "Reads without a score: ",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stem", LOST)
+def test_lost_reads_are_said_once_and_a_score_is_no_argmax(stem, run):
+    with endpoint(refuses_some) as (url, _):
+        page = one_page(run(stem, url, n=4))
+    assert "under a have no score" not in page
+    assert any(LOST[stem] in said for said in sentences(page))
+    own = [s for s in sentences(page) if "our judge" in s.lower() and "simul" not in s]
+    assert own
+    assert not any(re.search("argmax|likeliest", said) for said in own)
+
+
 FILES = {
     "without ratings": lambda rows, rubric: (rows.drop(columns=RATINGS), rubric),
     "one criterion": lambda rows, rubric: (rows.drop(columns=RATINGS[1]), rubric[:1]),

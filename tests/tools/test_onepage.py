@@ -234,6 +234,24 @@ def test_a_notebook_of_plain_papermill_gives_the_same_page(tmp_path):
     assert page.index("<details><summary>The book") < page.index("<p>Two, says")
 
 
+def test_a_run_that_stopped_says_why_in_its_box():
+    new = nbformat.v4
+    mark = {"tags": ["papermill-error-cell-tag"]}
+    failed = new.new_output(
+        "error", traceback=["…", "\x1b[31mValueError\x1b[39m: n = 1"]
+    )
+    cells = [
+        new.new_markdown_cell("<span>An Exception</span>", metadata=mark),
+        new.new_markdown_cell("# A *judge*\n\n:::{div} own\n{glue:text}`n`\n:::"),
+        new.new_code_cell("n = 5", metadata={"tags": ["injected-parameters"]}),
+        new.new_code_cell(outputs=[failed]),
+    ]
+    page = one_page(new.new_notebook(cells=cells))
+    box = page.index('<div class="own">'), page.index("<p>ValueError: n = 1</p>")
+    assert page.index("</h1>") < box[0] < box[1] < page.index("<p>Not known")
+    assert "An Exception" not in page
+
+
 def test_a_text_under_judgment_cannot_act_on_the_page():
     bad = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
     html = nbformat.v4.new_output(
