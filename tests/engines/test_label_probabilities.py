@@ -113,3 +113,10 @@ def test_a_label_that_may_begin_another_is_known_where_both_are_tokens(
     steps = [Step("[RESULT] ", {}), Step(written, alternatives)]
     expected = tuple(alternatives.get(c, 0.0) if is_known else 0.0 for c in choices)
     assert probabilities_at(steps, label, choices) == expected
+
+
+def test_without_probabilities_the_error_names_other_readouts():
+    asked = label_probabilities(lambda prefix, rest: iter([[]]), [" 1", " 2"])
+    next(asked)
+    with pytest.raises(ValueError, match="choose readout 'score' or 'feedback'"):
+        next(asked)
