@@ -84,7 +84,7 @@ def of_many_levels() -> Iterator[dict[str, Any]]:
     for name, levels in product(OF_LEVELS, (21, 101)):
         prepare = STATISTICS[name]
         (few, _), (many, held) = (
-            alone(partial(prepare, levels=k), 80_000) for k in (5, levels)
+            alone(partial(prepare, levels=k), 80_000, times=3) for k in (5, levels)
         )
         # score_position has a row for each score and position
         most = (levels / 5) ** (2 if name == "score_position" else 1.2)
