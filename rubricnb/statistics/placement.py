@@ -27,7 +27,7 @@ from rubricnb.core.support.counting import binned
 from rubricnb.core.support.types import FloatArray, IntArray
 
 AT_ONCE = 100_000  # numbers that are worked on at once: more would leave the cache
-FEW = 20  # clusters with so many numbers: each costs more than its products
+FEW = 20  # where fewer clusters fit in there, adding up their products is faster
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(_NONE)
     width = probabilities.shape[1]
     reads = judgments[[c for c in _READ if c in judgments]]
-    # texts would be written out for each option
+    # A text would be written out again for each option.
     names = reads.columns.difference(["ordering_index"])
     reads = reads.astype(dict.fromkeys(names, "category"))
     reads = reads.iloc[cell // width].reset_index(drop=True)
